@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from libs.middleware.skill_files import MAX_SKILL_BYTES, SkillFolders
 from libs.middleware.skill_rules import fold
 from libs.middleware.skills import Skill, discover_skills, validate_skills
@@ -99,7 +100,10 @@ def test_forms_that_are_valid(tmp_path: Path, content: bytes) -> None:
             b"---\nname: a\ndescription: use it: now\n---\n",
             "the front matter of SKILL.md is not YAML: mapping values are not allowed here, line 3",
         ),
-        (b"---\n" + b"[" * 5_000 + b"\n---\n", "the front matter of SKILL.md is not YAML: it is nested too deeply"),
+        (
+            b"---\n" + b"[" * 5_000 + b"\n---\n",
+            "the front matter of SKILL.md is not YAML: it is nested too deeply",
+        ),
         (
             b"---\ndescription: " + b"x" * 20_000 + b"\n---\n",
             "the front matter of SKILL.md has 20,013 characters (limit 16,384)",

@@ -1,0 +1,117 @@
+"""The image that the sandbox image starts from: pulled, or made here where no registry answers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from libs.sandbox.engine import explained
+from libs.sandbox.errors import ImageMissing
+
+if TYPE_CHECKING:
+    import docker
+
+__all__ = ["DEFAULT_BASE", "OWN_BASE", "find_base"]
+
+DEFAULT_BASE = "python:3.11-slim"
+OWN_BASE = "code-execution-agent-base"
+
+_SUITE = "bookworm"  # its Python is 3.11, which the pinned packages are for
+# All that the Dockerfile would ask apt for, so that the build needs no network.
+_PACKAGES = "bash ca-certificates curl file git jq procps python-is-python3 python3 python3-pip ripgrep"
+_LABEL = "code-agent.base-recipe"
+_RECIPE = hashlib.sha256(f"{_SUITE} {_PACKAGES}".encode()).hexdigest()
+
+
+def find_base(client: docker.DockerClient, wanted: str, progress: Callable[[str], None]) -> str:
+    """Return the name of an image to build on: `wanted`, or for the default base our own Debian.
+
+    Raises:
+        ImageMissing: it cannot be pulled, and cannot be made here.
+        DockerUnavailable: the Engine is gone, or its disk is full.
+    """
+    import docker.errors
+
+    with explained():
+        if client.images.list(name=wanted):
+            return wanted
+        progress(f"pulling {wanted}")
+        try:
+            client.images.pull(wanted)
+        except docker.errors.APIError as error:
+            reason = str(error.explanation or error)
+        else:
+            return wanted
+    if wanted != DEFAULT_BASE:
+        raise ImageMissing(
+            f"The base image {wanted} could not be pulled: {reason}",
+            hint=f"See why with `docker pull {wanted}`, or run `code-agent setup` without a base.",
+        )
+    progress(f"no registry answers ({reason}); making a Debian base instead")
+    _own_base(client, progress)
+    return OWN_BASE
+
+
+def _own_base(client: docker.DockerClient, progress: Callable[[str], None]) -> None:
+    """Make `OWN_BASE` with debootstrap, unless this very recipe has been made already."""
+    with explained():
+        if client.images.list(name=OWN_BASE, filters={"label": f"{_LABEL}={_RECIPE}"}):
+            return
+    if shutil.which("debootstrap") is None or os.name != "posix" or os.geteuid() != 0:
+        raise ImageMissing(
+            f"No registry answers for {DEFAULT_BASE}, and only root with debootstrap can make a Debian base.",
+            hint="Run `sudo apt-get install debootstrap && sudo code-agent setup`, or bring the base along: "
+            f"`docker save {DEFAULT_BASE}` where it is, `docker load` here.",
+        )
+    # /var/tmp, for /tmp is often small, mounted without devices, or memory.
+    with tempfile.TemporaryDirectory(prefix="code-agent-base-", dir="/var/tmp") as folder:
+        root = Path(folder) / "root"
+        _debootstrap(root, progress)
+        progress("importing the Debian base")
+        _import(client, root)
+
+
+def _debootstrap(root: Path, progress: Callable[[str], None]) -> None:
+    # Without a mirror argument: the one this machine's debootstrap is set to.
+    command = [
+        "debootstrap",
+        "--variant=minbase",
+        f"--include={_PACKAGES.replace(' ', ',')}",
+        _SUITE,
+        str(root),
+    ]
+    lines: list[str] = []
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None  # noqa: S101 - PIPE was asked for
+        for line in process.stdout:
+            lines.append(line.strip())
+            if len(lines) % 100 == 0:  # it prints one line for each of several hundred steps
+                progress(f"debootstrap: {lines[-1]}")
+    if process.returncode:
+        raise ImageMissing(
+            f"debootstrap failed: {' | '.join(lines[-3:])}",
+            hint=f"See why with `sudo {' '.join(command[:-1])} /var/tmp/base`.",
+        )
+
+
+def _import(client: docker.DockerClient, root: Path) -> None:
+    command = ["tar", "-C", str(root), "--one-file-system", "--numeric-owner"]
+    command += ["--exclude=./var/cache/apt/*", "--exclude=./var/lib/apt/lists/*", "-c", "."]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as tar, explained():
+        assert tar.stdout is not None  # noqa: S101 - PIPE was asked for
+        client.api.import_image_from_stream(
+            tar.stdout, repository=OWN_BASE, tag="latest", changes=[f"LABEL {_LABEL}={_RECIPE}"]
+        )
+    if tar.returncode:
+        raise ImageMissing(
+            "The Debian base could not be packed.",
+            hint="See whether /var/tmp has 500 MB left: `df -h /var/tmp`.",
+        )

@@ -1,0 +1,153 @@
+"""The sandbox image: is it there, is it current, and how it is built, with or without a registry."""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal
+
+from libs.backends.docker.base import DEFAULT_BASE, find_base
+from libs.backends.docker.context import (
+    content_hash,
+    context_tar,
+    fetch_wheels,
+    host_certificates,
+    project_files,
+    trust_hash,
+)
+from libs.sandbox.engine import explained
+
+if TYPE_CHECKING:
+    import docker
+
+__all__ = ["ImageInfo", "ImageState", "ensure_image", "image_state"]
+
+ImageState = Literal["ready", "missing", "stale"]
+
+CONTENT, BASE, TRUST = "code-agent.content", "code-agent.base", "code-agent.trust"
+_BUILD_SECONDS = 1800  # that one step of the build may stay silent
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_CHATTER = ("--->", "Removing intermediate", "Successfully")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageInfo:
+    """An image that is ready for use."""
+
+    id: str
+    name: str
+    base: str
+    """The base asked for; where no registry answered, our own Debian stands in for the default one."""
+    built: bool
+    """Whether it was built just now."""
+    seconds: float
+
+
+def image_state(client: docker.DockerClient, name: str) -> ImageState:
+    """Whether the image is there and made from the sources that are here. One inspect, a few milliseconds.
+
+    `stale`: the Dockerfile, the requirements or the container end have changed since, or somebody else
+    made an image of this name.
+
+    Raises:
+        DockerUnavailable: the Engine does not answer.
+    """
+    labels = _labels(client, name)
+    if labels is None:
+        return "missing"
+    return "ready" if labels.get(CONTENT) == content_hash(project_files(), labels.get(BASE, "")) else "stale"
+
+
+def ensure_image(
+    client: docker.DockerClient,
+    name: str,
+    *,
+    progress: Callable[[str], None],
+    base: str | None = None,
+    cache: Path | None = None,
+) -> ImageInfo:
+    """Build the image unless it is there and nothing it depends on has changed.
+
+    It depends on the Dockerfile, the requirements, the container end of the sandbox, the base, and the CA
+    certificates of this host. A first build takes about two minutes and 2 GB of disk, one after a change to
+    the container end a few seconds.
+
+    Args:
+        name: Name of the image, with or without a tag.
+        progress: Told each step, one line a call.
+        base: Image to build on: Debian-like, with Python 3.11 and pip. None: the one this image was built
+            on before, else `python:3.11-slim`, else, where no registry answers, a Debian base made here.
+        cache: Folder that keeps the Python packages between builds, 110 MB; by default below `~/.cache`.
+
+    Raises:
+        ImageMissing: the base cannot be had, pip cannot fetch the packages, or a step of the build failed.
+        DockerUnavailable: the Engine does not answer, or its disk is full.
+    """
+    start = time.monotonic()
+    labels = _labels(client, name) or {}
+    base = base or labels.get(BASE) or DEFAULT_BASE
+    files, certificates = project_files(), host_certificates()  # read once: what is hashed is what is built
+    wanted = {CONTENT: content_hash(files, base), BASE: base, TRUST: trust_hash(certificates)}
+    built = wanted.items() - labels.items()
+    if built:
+        found = find_base(client, base, progress)
+        with explained():
+            cpu = str(client.version()["Arch"])
+        wheels = fetch_wheels(cpu, cache or Path.home() / ".cache" / "code-execution-agent", progress)
+        with context_tar(files, certificates, wheels) as context:
+            _build(client, name, found, wanted, context=context, progress=progress)
+    with explained():
+        image = client.images.get(name)
+    return ImageInfo(str(image.id), name, base, bool(built), time.monotonic() - start)
+
+
+def _labels(client: docker.DockerClient, name: str) -> dict[str, str] | None:
+    """Labels of the image; None where there is no such image."""
+    import docker.errors
+
+    with explained():
+        try:
+            return dict(client.images.get(name).labels)
+        except docker.errors.ImageNotFound:
+            return None
+
+
+def _build(
+    client: docker.DockerClient,
+    name: str,
+    base: str,
+    labels: dict[str, str],
+    *,
+    context: IO[bytes],
+    progress: Callable[[str], None],
+) -> None:
+    import docker.errors
+
+    # Of the build arguments only BASE shows in the image's history; Docker leaves the proxies out of it.
+    arguments = {"BASE": base} | {
+        f"{scheme}_proxy": url for scheme, url in urllib.request.getproxies().items()
+    }
+    last: list[str] = []
+    with explained():
+        for event in client.api.build(
+            fileobj=context,
+            custom_context=True,
+            tag=name,
+            labels=labels,
+            buildargs=arguments,
+            network_mode="host",  # a proxy or mirror that only this host reaches serves the build too
+            rm=True,
+            forcerm=True,
+            decode=True,
+            timeout=_BUILD_SECONDS,
+        ):
+            if "error" in event:
+                raise docker.errors.BuildError(" | ".join([*last, event["error"]]), iter(()))
+            for line in _COLOUR.sub("", event.get("stream", "")).splitlines():
+                if (line := " ".join(line.split())) and not line.startswith(_CHATTER):
+                    last = [*last, line][-5:]
+                    progress(line)

@@ -1,0 +1,170 @@
+"""The way to the Docker Engine: where it is found, and what its errors mean.
+
+Every other module that speaks to the Engine connects here and lets its errors be explained here, so
+that "no socket", "no permission" and "disk full" read the same wherever they happen. Importing this
+module needs no Docker.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from libs.sandbox.errors import DockerUnavailable, ImageMissing, SandboxError
+
+if TYPE_CHECKING:
+    import docker
+    from docker.tls import TLSConfig
+
+__all__ = ["DEFAULT_SOCKET", "connect", "endpoint", "explain", "explained"]
+
+DEFAULT_SOCKET = "unix:///var/run/docker.sock"
+
+_NO_SPACE = "no space left on device"
+
+
+def connect(*, timeout: float = 60.0) -> docker.DockerClient:
+    """Connect to the Engine that the `docker` command would use, and see that it answers.
+
+    In this order: `DOCKER_HOST`; `DOCKER_CONTEXT` or the context chosen with `docker context use`; the
+    default socket; the sockets of Docker Desktop, a rootless Engine and Colima. The environment is read
+    here, not in the settings, because these variables belong to Docker and not to this project.
+
+    Args:
+        timeout: Seconds that one answer of the Engine may take.
+
+    Raises:
+        DockerUnavailable: nobody answers, or the socket may not be opened.
+    """
+    import docker
+
+    with explained():
+        address, tls = _endpoint()
+        return docker.DockerClient(address, version="auto", timeout=timeout, tls=tls)  # type: ignore[arg-type]
+
+
+def endpoint() -> str:
+    """The address that `connect` uses, as in `DOCKER_HOST`.
+
+    Raises:
+        DockerUnavailable: `DOCKER_CONTEXT` names a context that does not exist.
+    """
+    with explained():
+        return _endpoint()[0]
+
+
+def _endpoint() -> tuple[str, TLSConfig | bool]:
+    from docker.context import ContextAPI
+    from docker.errors import DockerException
+    from docker.utils import kwargs_from_env
+
+    chosen = kwargs_from_env()
+    if "base_url" in chosen:
+        return chosen["base_url"], chosen.get("tls", False)
+    name = os.environ.get("DOCKER_CONTEXT")
+    context = ContextAPI.get_context(name) if name else ContextAPI.get_current_context()
+    if name and context is None:
+        raise DockerException(f"there is no Docker context named {name!r}")
+    if context is not None and context.Name != "default":
+        return str(context.Host), context.TLSConfig or False
+    return _default_socket(), False
+
+
+def _default_socket() -> str:
+    """The first local socket there is, else the default one."""
+    if sys.platform == "win32":
+        return "npipe:////./pipe/docker_engine"
+    places = [
+        Path.home() / ".docker/run/docker.sock",
+        Path.home() / ".docker/desktop/docker.sock",
+        Path(f"/run/user/{os.getuid()}/docker.sock"),
+        Path.home() / ".colima/default/docker.sock",
+    ]
+    found = (
+        f"unix://{path}" for path in places if not Path("/var/run/docker.sock").exists() and path.exists()
+    )
+    return next(found, DEFAULT_SOCKET)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn every error of the Docker SDK, and of the HTTP below it, into a `SandboxError`."""
+    import docker.errors
+    import requests
+    import urllib3
+
+    try:
+        yield
+    except (
+        docker.errors.DockerException,
+        docker.errors.BuildError,
+        requests.exceptions.RequestException,
+        urllib3.exceptions.HTTPError,
+    ) as error:
+        raise explain(error) from error
+
+
+def explain(error: Exception) -> SandboxError:
+    """Say what an error of the Docker SDK means and what mends it.
+
+    `ImageMissing` for a missing image or a failed build; `DockerUnavailable` for everything else.
+    """
+    import docker.errors
+    import requests
+
+    if isinstance(error, SandboxError):
+        return error
+    text = str(getattr(error, "explanation", None) or error)
+    cause = _os_error(error)
+    if isinstance(cause, PermissionError):
+        return DockerUnavailable(
+            "The Docker socket may not be opened by this user.",
+            hint="Join its group with `sudo usermod -aG docker $USER`, then log in again.",
+        )
+    if isinstance(cause, FileNotFoundError):
+        return DockerUnavailable("No Docker Engine answers: its socket is not there.", hint=_start_hint())
+    if isinstance(cause, ConnectionError):
+        return DockerUnavailable(
+            "No Docker Engine answers: the connection was refused or broke off.", hint=_start_hint()
+        )
+    if _NO_SPACE in text.lower():
+        return DockerUnavailable(
+            f"The disk of the Docker Engine is full: {text}",
+            hint="See what uses it with `docker system df`; free some with `docker system prune`.",
+        )
+    if isinstance(error, docker.errors.ImageNotFound):
+        return ImageMissing("The sandbox image is not there.", hint="Build it with `code-agent setup`.")
+    if isinstance(error, docker.errors.BuildError):
+        return ImageMissing(
+            f"The sandbox image could not be built: {text}",
+            hint="Mend what the last lines of the build name, then run `code-agent setup` again.",
+        )
+    if isinstance(error, requests.exceptions.Timeout):
+        return DockerUnavailable(
+            "The Docker Engine took too long to answer.",
+            hint="See whether it is busy with `docker info`; restart it if that hangs too.",
+        )
+    return DockerUnavailable(
+        f"The Docker Engine refused: {text}", hint="Look for the cause with `code-agent doctor`."
+    )
+
+
+def _os_error(error: BaseException | None) -> OSError | None:
+    """The error of the operating system at the bottom of a chain; requests' own errors are no such thing."""
+    import requests
+
+    while error is not None:
+        if isinstance(error, OSError) and not isinstance(error, requests.exceptions.RequestException):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _start_hint() -> str:
+    if sys.platform in ("darwin", "win32"):
+        return "Open Docker Desktop and wait until it runs."
+    return "Start it with `sudo systemctl start docker`; to have it installed: `sudo code-agent setup`."

@@ -1,0 +1,313 @@
+"""A sandbox that is one hardened Docker container, owned by one connection to its first process."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import socket
+import struct
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from libs.sandbox.base import ChannelSandbox
+from libs.sandbox.channel import Channel
+from libs.sandbox.engine import connect, explained
+from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError
+from libs.sandbox.limits import SandboxLimits
+from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, owner_label, remove_containers
+from libs.sandbox.workspace import FOLDERS, prepare_workspace
+
+if TYPE_CHECKING:
+    import docker
+
+__all__ = ["DockerSandbox"]
+
+logger = logging.getLogger(__name__)
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 5.0
+_HOME = "/tmp/home"  # noqa: S108 - inside the container, where it is the sandbox's own
+_OWN_VARIABLES = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR"})
+"""Variables that the sandbox sets itself, whatever is passed in."""
+_swept = threading.Lock()
+
+
+class DockerSandbox(ChannelSandbox):
+    """One container at a time, made on first use and replaced when it has died.
+
+    Its disk is `root` on the host, at `/workspace`; skills are mounted read-only. Nothing else of the host
+    is reachable: no network, no capability, no path, no variable that was not passed in.
+    """
+
+    isolated = True
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        image: str,
+        name: str,
+        limits: SandboxLimits = SandboxLimits(),
+        read_only: Mapping[str, Path] = {},
+        environment: Mapping[str, str] = {},
+        runtime: str | None = None,
+        check_image: Callable[[docker.DockerClient], None] = lambda _: None,
+    ) -> None:
+        """Nothing is started here.
+
+        Args:
+            root: the workspace on the host; made where missing.
+            image: what to start.
+            name: containers are called `<name>-<8 hex digits>`.
+            read_only: path inside -> folder on the host, mounted read-only.
+            environment: variables inside, on top of the sandbox's own.
+            runtime: an OCI runtime of the Engine, such as `runsc`; None is the Engine's default.
+            check_image: raises ImageMissing where the image is not to be used.
+        """
+        super().__init__(name, limits)
+        self.root = root.resolve()
+        self.image = image
+        self.container_name: str | None = None
+        self._read_only = {path: folder.resolve() for path, folder in read_only.items()}
+        self._environment = {key: value for key, value in environment.items() if key not in _OWN_VARIABLES}
+        self._runtime = runtime
+        self._check_image = check_image
+        self._client: docker.DockerClient | None = None
+
+    def _connect(self) -> Channel:
+        try:
+            uid, gid = prepare_workspace(self.root)
+        except OSError as error:
+            raise SandboxError(
+                f"The workspace {self.root} cannot be used: {error}.",
+                hint="Make it a folder that you may write to, or set WORKSPACE_DIR to another.",
+            ) from error
+        client = self._client = self._client or connect()
+        self._check_image(client)
+        name = f"{self.name}-{secrets.token_hex(4)}"
+        with explained():
+            container = client.api.create_container_from_config(self._config(client, uid, gid), name)["Id"]
+        transport = _AttachedTransport(client, container)
+        try:
+            with explained():
+                client.api.start(container)
+            channel = Channel(transport)
+            channel.configure(self._guest_config(), seconds=_START_SECONDS)
+        except (SandboxError, TimeoutError) as error:
+            transport.close()
+            _remove(client, container)
+            if isinstance(error, SandboxDied | TimeoutError):
+                raise DockerUnavailable(
+                    f"The container started but its supervisor did not come up. {error}".rstrip(),
+                    hint="Rebuild the image with `code-agent setup`; `code-agent doctor` tells more.",
+                ) from error
+            raise
+        self.container_name = name
+        _sweep_once(client)
+        return channel
+
+    def close(self) -> None:
+        """End the container and wait until the Engine has removed it, 5 seconds at most."""
+        with self._starting:
+            channel, self._channel = self._channel, None
+            if channel:
+                channel.close()
+        self.container_name = None
+
+    def _guest_config(self) -> dict[str, Any]:
+        return {
+            "cwd": "/workspace",
+            "spill_dir": "/workspace/.output",
+            "protected": ["/workspace", "/skills", *(f"/{name}" for name in FOLDERS)],
+            "environment": {
+                "LANG": "C.UTF-8",
+                "MPLCONFIGDIR": f"{_HOME}/.config/matplotlib",
+                **self._environment,
+                "HOME": _HOME,
+                "USER": "agent",
+                "LOGNAME": "agent",
+                "SHELL": "/bin/bash",
+            },
+        }
+
+    def _config(self, client: docker.DockerClient, uid: int, gid: int) -> dict[str, Any]:
+        """The container as the Engine's API takes it. tests/integration/test_posture.py reads it back."""
+        limits = self.limits
+        mounts = [_bind(self.root, "/workspace", read_only=False)]
+        mounts += [_bind(folder, path, read_only=True) for path, folder in sorted(self._read_only.items())]
+        ulimits = {"nofile": limits.open_files, "fsize": limits.file_size, "core": 0}
+        return {
+            "Image": self.image,
+            "User": f"{uid}:{gid}",
+            "Hostname": "sandbox",
+            "WorkingDir": "/workspace",
+            "OpenStdin": True,
+            # The Engine closes standard input when this connection ends, however it ends.
+            "StdinOnce": True,
+            "AttachStdin": True,
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "NetworkDisabled": True,
+            "Labels": {OWNER_LABEL: owner_label(), NAME_LABEL: self.name},
+            "HostConfig": {
+                "AutoRemove": True,
+                "CapDrop": ["ALL"],
+                "SecurityOpt": ["no-new-privileges"],
+                "ReadonlyRootfs": True,
+                "NetworkMode": "none",
+                "IpcMode": "private",
+                "ShmSize": limits.tmp // 4,
+                "Tmpfs": {
+                    "/tmp": f"rw,exec,nosuid,nodev,size={limits.tmp},mode=1777",  # noqa: S108
+                    "/run": f"rw,noexec,nosuid,nodev,size=64k,mode=0755,uid={uid},gid={gid}",
+                },
+                "Mounts": mounts,
+                "Memory": limits.memory,
+                "MemorySwap": limits.memory,
+                "NanoCpus": int(limits.cpus * 1e9),
+                "PidsLimit": limits.pids,
+                "Ulimits": [{"Name": key, "Soft": value, "Hard": value} for key, value in ulimits.items()],
+                # The default driver would write every frame to the disk.
+                "LogConfig": {"Type": "none", "Config": {}},
+                **({"Runtime": self._runtime} if self._runtime else {}),
+            },
+        }
+
+
+def _bind(source: Path, target: str, *, read_only: bool) -> dict[str, Any]:
+    return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": read_only}
+
+
+def _remove(client: docker.DockerClient, container: str) -> None:
+    import docker.errors
+
+    with contextlib.suppress(docker.errors.APIError):
+        client.api.remove_container(container, force=True)
+
+
+def _sweep_once(client: docker.DockerClient) -> None:
+    """Once in this process, off the path of the first command: remove what killed programs have left."""
+    if _swept.acquire(blocking=False):
+        threading.Thread(target=_sweep, args=(client,), name="sandbox-sweep", daemon=True).start()
+
+
+def _sweep(client: docker.DockerClient) -> None:
+    try:
+        if removed := remove_containers(client):
+            logger.info("removed containers of programs that are gone: %s", ", ".join(removed))
+    except SandboxError as error:
+        logger.warning("could not look for containers of programs that are gone: %s", error)
+
+
+class _AttachedTransport:
+    """The Engine's attach connection: raw bytes in, blocks of standard output and error back.
+
+    Each block has a header of 8 bytes: the output's number, three zeros, the length (Docker Engine API,
+    "Attach to a container", Stream format).
+    """
+
+    _HEADER = struct.Struct("!BxxxI")
+
+    def __init__(self, client: docker.DockerClient, container: str) -> None:
+        self._client = client
+        self._container = container
+        with explained():
+            link = client.api.attach_socket(
+                container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            )
+        # Below the file object of a plain socket; TLS, named pipes and SSH come as what they are.
+        self._link: Any = getattr(link, "_sock", link)
+        self._keep = link
+        self._plain = type(self._link) is socket.socket
+        if hasattr(self._link, "settimeout"):
+            self._link.settimeout(None)
+        self._buffer = bytearray()
+        self._errors = bytearray()
+        self._left = 0
+        self._kind = 1
+        self._closed = False
+
+    def receive(self) -> bytes:
+        while True:
+            data: bytes = self._link.recv(262_144)
+            if not data:
+                return b""
+            self._buffer += data
+            if output := self._unpack():
+                return output
+
+    def _unpack(self) -> bytes:
+        """Standard output among what has come; standard error is kept for the epitaph."""
+        output: list[bytes] = []
+        buffer, offset = self._buffer, 0
+        while offset < len(buffer):
+            if self._left == 0:
+                if len(buffer) - offset < self._HEADER.size:
+                    break
+                self._kind, self._left = self._HEADER.unpack_from(buffer, offset)
+                offset += self._HEADER.size
+                continue
+            block = bytes(buffer[offset : offset + self._left])
+            offset += len(block)
+            self._left -= len(block)
+            if self._kind == 1:
+                output.append(block)
+            else:
+                self._errors = (self._errors + block)[-4096:]
+        del buffer[:offset]
+        return b"".join(output)
+
+    def send_now(self, data: bytes) -> int:
+        if not self._plain:
+            return 0
+        try:
+            sent: int = self._link.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+        return sent
+
+    def send(self, data: bytes) -> None:
+        self._link.sendall(data)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        # Closing alone would leave the reading thread waiting, and the Engine believing in a reader.
+        with contextlib.suppress(OSError):
+            if hasattr(self._link, "shutdown"):
+                self._link.shutdown(socket.SHUT_RDWR)
+        self._wait_for_removal()
+
+    def _wait_for_removal(self) -> None:
+        import docker.errors
+        import requests
+        import urllib3
+
+        try:
+            self._client.api.wait(self._container, timeout=_STOP_SECONDS, condition="removed")
+        except docker.errors.NotFound:
+            return
+        except (docker.errors.APIError, requests.RequestException, urllib3.exceptions.HTTPError):
+            _remove(self._client, self._container)
+
+    def epitaph(self) -> str:
+        """What the Engine still knows, and the supervisor's last words."""
+        import docker.errors
+        import requests
+
+        if self._closed:
+            return "it was closed"
+        reasons: list[str] = []
+        with contextlib.suppress(docker.errors.APIError, requests.RequestException):
+            state = self._client.api.inspect_container(self._container)["State"]
+            if state.get("OOMKilled"):
+                reasons.append("it used up its memory (raise SANDBOX_MEMORY or use less)")
+            elif not state.get("Running"):
+                reasons.append(f"its first process exited with {state.get('ExitCode')}")
+        if self._errors:
+            reasons.append(self._errors.decode("utf-8", "replace").strip())
+        return "; ".join(reasons)

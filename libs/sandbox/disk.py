@@ -1,0 +1,99 @@
+"""Open, make and replace regular files without ever blocking or leaving half a file (standard library only)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+
+__all__ = ["NotRegular", "new_file", "open_regular", "write_all"]
+
+
+class NotRegular(ValueError):
+    """The path names a FIFO, a socket or a device: reading it could block for ever."""
+
+
+@contextlib.contextmanager
+def open_regular(path: str) -> Iterator[int]:
+    """A descriptor for reading a regular file.
+
+    Raises:
+        IsADirectoryError, NotRegular: it is none.
+        OSError: it cannot be opened.
+    """
+    # Without O_NONBLOCK the open itself waits where a FIFO has no writer.
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(file).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+        if not stat.S_ISREG(mode):
+            raise NotRegular("not a regular file")
+        yield file
+    finally:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def new_file(path: str, *, replace: bool) -> Iterator[int]:
+    """A descriptor for writing; at the end of the block the file appears under `path`, whole or not at all.
+
+    Missing folders are made. A link is followed, its target replaced. The mode of a replaced file stays.
+
+    Raises:
+        FileExistsError: there is one, and it may not be replaced.
+        OSError: it cannot be made.
+    """
+    target = os.path.realpath(path) if replace else os.path.abspath(path)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    mode = 0o644
+    if replace and os.path.lexists(target):
+        found = os.stat(target).st_mode
+        if stat.S_ISDIR(found):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+        if not stat.S_ISREG(found):
+            raise NotRegular("not a regular file")
+        mode = stat.S_IMODE(found)
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+    draft = f"{os.path.dirname(target)}/.{secrets.token_hex(8)}.part"
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        try:
+            yield file
+            os.fchmod(file, mode)
+        finally:
+            os.close(file)
+        if replace:
+            os.replace(draft, target)
+        else:
+            _publish(draft, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)
+        raise
+
+
+def _publish(draft: str, target: str) -> None:
+    """Give the draft its name, if that is free."""
+    try:
+        os.link(draft, target)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        # A file system without hard links, as some shared folders of virtual machines are.
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, "File exists", target) from None
+        os.rename(draft, target)
+    else:
+        os.unlink(draft)
+
+
+def write_all(file: int, data: bytes) -> None:
+    """Write every byte, however many calls it takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]

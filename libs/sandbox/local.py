@@ -1,0 +1,88 @@
+"""The same engine without a container, for tests: no isolation whatever. It refuses to serve a graph."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from libs.sandbox.base import ChannelSandbox
+from libs.sandbox.channel import Channel
+from libs.sandbox.guest import guest_tree
+from libs.sandbox.limits import SandboxLimits
+
+__all__ = ["LocalSandbox"]
+
+
+class _SocketTransport:
+    """A plain socket to a child process."""
+
+    def __init__(self, link: socket.socket, process: subprocess.Popen[bytes]) -> None:
+        self._link = link
+        self._process = process
+
+    def receive(self) -> bytes:
+        return self._link.recv(262_144)
+
+    def send_now(self, data: bytes) -> int:
+        try:
+            return self._link.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+
+    def send(self, data: bytes) -> None:
+        self._link.sendall(data)
+
+    def close(self) -> None:
+        try:
+            self._link.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # the other end was faster
+        finally:
+            self._process.wait(10)
+
+    def epitaph(self) -> str:
+        code = self._process.poll()
+        return "" if code is None else f"its process exited with {code}"
+
+
+class LocalSandbox(ChannelSandbox):
+    """Commands run as this user on this machine, in `root`. For tests of the engine alone."""
+
+    isolated = False
+    """Read by whoever builds a graph: a sandbox that does not isolate must not get a model's commands."""
+
+    def __init__(self, root: Path, *, limits: SandboxLimits = SandboxLimits(), name: str = "local") -> None:
+        super().__init__(name, limits)
+        self.root = root.resolve()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def _connect(self) -> Channel:
+        self.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="sandbox-") as folder:
+            for relative, content in guest_tree().items():
+                path = Path(folder, relative)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", folder], stdin=theirs, stdout=theirs, start_new_session=True
+                )
+            channel = Channel(_SocketTransport(ours, self.process), on_close=ours.close)
+            root = str(self.root)
+            home = str(self.root / ".home")
+            environment = {"HOME": home, "PATH": os.defpath, "LANG": "C.UTF-8"}
+            channel.configure(
+                {
+                    "cwd": root,
+                    "spill_dir": f"{root}/.output",
+                    "protected": [root],
+                    "environment": environment,
+                },
+                seconds=30,
+            )
+            return channel

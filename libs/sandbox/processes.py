@@ -1,0 +1,115 @@
+"""Find and end whole trees of processes, from inside the sandbox (standard library only).
+
+Nothing a command does takes a process out of the tree below the worker that started it: the worker is
+a child subreaper, so a child whose parent is gone (double fork, `setsid`, `nohup`) falls back to it, and
+a descendant that makes itself a subreaper is still below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from collections import defaultdict
+from typing import Final
+
+__all__ = ["become_subreaper", "children_of", "descendants", "hide_from_own_uid", "kill_tree"]
+
+_PR_SET_DUMPABLE: Final = 4
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}, {value})")
+
+
+def become_subreaper() -> None:
+    """Adopt every descendant whose parent exits, from now on. See prctl(2), PR_SET_CHILD_SUBREAPER."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def hide_from_own_uid() -> None:
+    """Close `/proc/<pid>/fd`, `mem`, `environ` and ptrace to processes of the same uid.
+
+    See prctl(2), PR_SET_DUMPABLE. A fork inherits it, an exec ends it.
+    """
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def _parents() -> dict[int, tuple[int, str]]:
+    """Parent and state letter of every process."""
+    table: dict[int, tuple[int, str]] = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            descriptor = os.open(f"/proc/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            line = os.read(descriptor, 512)
+        except OSError:
+            continue
+        finally:
+            os.close(descriptor)
+        # The second field is the command in brackets and may hold anything, brackets and spaces too.
+        state, parent = line[line.rindex(b")") + 2 :].split(b" ", 2)[:2]
+        table[int(name)] = (int(parent), state.decode())
+    return table
+
+
+def children_of(pid: int) -> list[int]:
+    """The direct children of a process, zombies included."""
+    return [child for child, (parent, _) in _parents().items() if parent == pid]
+
+
+def descendants(root: int) -> list[int]:
+    """Every process below `root`, zombies left out, `root` not included."""
+    table = _parents()
+    below: dict[int, list[int]] = defaultdict(list)
+    for pid, (parent, _) in table.items():
+        below[parent].append(pid)
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        for child in below[waiting.pop()]:
+            waiting.append(child)
+            if table[child][1] not in "ZX":
+                found.append(child)
+    return found
+
+
+def kill_tree(root: int, *, patience: float = 2.0) -> bool:
+    """End every process below `root`; `root` itself stays.
+
+    Each is stopped first, until a look finds none that is new: a stopped process cannot fork, so a fork
+    bomb ends too. Then all are killed, and watched until they are gone.
+
+    Args:
+        patience: seconds after which to give up.
+
+    Returns:
+        Whether all are gone.
+    """
+    deadline = time.monotonic() + patience
+    stopped: set[int] = set()
+    while True:
+        fresh = [pid for pid in descendants(root) if pid not in stopped]
+        if not fresh or time.monotonic() > deadline:
+            break
+        for pid in fresh:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGSTOP)
+        stopped.update(fresh)
+    while left := descendants(root):
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True

@@ -1,0 +1,140 @@
+"""The contract of a sandbox: what every implementation does, and what it raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+__all__ = ["FileFailed", "OnOutput", "RunResult", "Sandbox"]
+
+OnOutput = Callable[[bytes], None]
+"""Called with output as it comes, in a thread of the sandbox: it must be quick and may not raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a command ended."""
+
+    output: str
+    """Standard output, with standard error where the two were merged. Bytes that are no UTF-8 are replaced."""
+    stderr: str
+    """Standard error, empty where it was merged."""
+    exit_code: int
+    """As the shell gives it: 128 + n for signal n, 124 for a time-out."""
+    truncated: bool
+    """Whether the middle of an output is left out; a line in its place says how much."""
+    timed_out: bool
+    spill_path: str | None
+    """File inside the sandbox that holds the whole of a truncated output, up to 64 MB."""
+    seconds: float
+    """Wall time inside the sandbox."""
+
+
+class FileFailed(OSError):
+    """A file operation could not be done. `code` is one of the words below, `str()` the reason.
+
+    file_not_found, is_directory, not_a_directory, permission_denied, invalid_path, exists, protected,
+    too_many, too_large, past_end, not_text, not_found, ambiguous, timeout, failed.
+    """
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
+class Sandbox(Protocol):
+    """One computer that answers commands. Thread-safe; each method has an async twin with the prefix `a`.
+
+    The first call starts it. One that was found dead is replaced for the next call, its workspace kept.
+
+    Every method raises SandboxError where the sandbox itself fails: DockerUnavailable, ImageMissing,
+    SandboxDied (it ended meanwhile, the effect is unknown), SandboxBusy (its process limit is used up).
+    """
+
+    name: str
+
+    def run(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        on_output: OnOutput | None = None,
+        merge_stderr: bool = True,
+        env: Mapping[str, str] = ...,
+    ) -> RunResult:
+        """Run `bash -c command` in the workspace, standard input at end of file.
+
+        Returns when the shell exits; its background children keep running. A time-out, and cancelling the
+        awaiting task, ends everything it started within half a second.
+
+        Args:
+            timeout: seconds; None is the limit's default.
+            on_output: is given the output as it comes. Of a flood, only samples.
+            env: variables on top of the sandbox's own.
+
+        Raises:
+            ValueError: the time-out is not over 0 and at most 3,600, or the command holds a NUL.
+            SandboxError: see the class. Never for what the command does.
+        """
+        ...
+
+    async def arun(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        on_output: OnOutput | None = None,
+        merge_stderr: bool = True,
+        env: Mapping[str, str] = ...,
+    ) -> RunResult:
+        """`run`, without a thread that waits."""
+        ...
+
+    def read_file(self, path: str) -> bytes:
+        """All bytes of a file.
+
+        Raises:
+            FileNotFoundError, IsADirectoryError, PermissionError: as for a local file.
+            ValueError: the path is malformed, or names a FIFO, socket or device.
+        """
+        ...
+
+    async def aread_file(self, path: str) -> bytes:
+        """`read_file`, without a thread that waits."""
+        ...
+
+    def write_file(self, path: str, content: bytes) -> None:
+        """Make or replace a file, whole or not at all; missing folders are made. Raises as `read_file`."""
+        ...
+
+    async def awrite_file(self, path: str, content: bytes) -> None:
+        """`write_file`, without a thread that waits."""
+        ...
+
+    def file(self, do: str, *, content: bytes | None = None, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        """One file operation of the sandbox (libs/sandbox/files.py): its answer, and content it returns.
+
+        Raises:
+            FileFailed: it could not be done.
+        """
+        ...
+
+    async def afile(self, do: str, *, content: bytes | None = None, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        """`file`, without a thread that waits."""
+        ...
+
+    def reset(self) -> None:
+        """End everything that runs; the next call starts a fresh sandbox on the same workspace."""
+        ...
+
+    def close(self) -> None:
+        """End the sandbox. A later call starts it anew."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,144 @@
+"""Find files by name and lines by text, inside the sandbox (standard library only)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from libs.sandbox.disk import NotRegular, open_regular
+from libs.sandbox.patterns import compile_pattern
+
+__all__ = ["glob", "grep"]
+
+_MOST_FILES: Final = 10_000
+"""Files that `glob` returns."""
+_SECONDS: Final = 5.0
+"""Seconds that one search looks around before it returns what it has."""
+_NOT_SEARCHED: Final = frozenset({".git", ".output"})
+"""Folders that `grep` leaves out below its root: packed objects, and spilled output of commands."""
+_ENDLESS: Final = frozenset({"/proc", "/sys", "/dev"})
+_MOST_LINE: Final = 4_000
+"""Characters of a matching line that are returned."""
+_MOST_FOUND: Final = 8 * 1024 * 1024
+"""Bytes of matching lines that are returned."""
+_BLOCK: Final = 1024 * 1024
+
+
+class _Walk:
+    """Every file below a folder; links to folders are not followed."""
+
+    def __init__(self, root: str, *, skip: frozenset[str] = frozenset()) -> None:
+        self.root = root
+        self._skip = skip
+        self._deadline = time.monotonic() + _SECONDS
+        self.late = False
+        """Whether the time was up before everything was seen."""
+        self.unreadable = 0
+        """Folders that could not be read."""
+
+    def out_of_time(self) -> bool:
+        self.late = self.late or time.monotonic() > self._deadline
+        return self.late
+
+    def __iter__(self) -> Iterator[str]:
+        """Paths relative to the root, in the order of the tree."""
+        waiting = [""]
+        while waiting and not self.out_of_time():
+            below = waiting.pop()
+            folders: list[str] = []
+            try:
+                with os.scandir(os.path.join(self.root, below)) as entries:
+                    listing = sorted(entries, key=lambda entry: entry.name)
+            except OSError:
+                self.unreadable += 1
+                continue
+            for entry in listing:
+                relative = f"{below}/{entry.name}" if below else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in self._skip and entry.path not in _ENDLESS:
+                        folders.append(relative)
+                    continue
+                with contextlib.suppress(OSError):
+                    if entry.is_file():
+                        yield relative
+            waiting += reversed(folders)
+
+
+def glob(path: str, pattern: str) -> dict[str, Any]:
+    """Files below `path` whose name or relative path matches.
+
+    Raises:
+        OSError: `path` is no folder that can be read.
+        PatternError: the pattern cannot be used.
+    """
+    matches = compile_pattern(pattern).match
+    os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    walk = _Walk(path)
+    found: list[str] = []
+    for relative in walk:
+        if matches(relative):
+            if len(found) == _MOST_FILES:
+                return {"paths": sorted(found), "cut": "budget"}
+            found.append(os.path.join(path, relative))
+    cut = "unreadable" if walk.unreadable else "budget" if walk.late else None
+    return {"paths": sorted(found), "cut": cut}
+
+
+def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[str, Any]:
+    """Lines that hold `text`, taken literally. Several lines of text are alternatives, as for grep(1).
+
+    Args:
+        path: a file, or a folder to search.
+        pattern: a file name pattern, relative to `path`.
+        most: lines to return.
+
+    Raises:
+        OSError: `path` cannot be read.
+        PatternError: the pattern cannot be used.
+    """
+    needles = [needle for needle in text.encode("utf-8", "surrogateescape").split(b"\n") if needle]
+    matches = compile_pattern(pattern).match if pattern else None
+    walk = _Walk(path, skip=_NOT_SEARCHED)
+    files: Iterator[str] = iter(walk)
+    if not os.path.isdir(path):
+        with open_regular(path):
+            files = iter([""])
+    found: list[dict[str, Any]] = []
+    size = 0
+    for relative in files:
+        if matches and relative and not matches(relative):
+            continue
+        shown = os.path.join(path, relative) if relative else path
+        with contextlib.suppress(OSError, NotRegular):
+            for number, line in _lines_with(shown, needles, walk):
+                if len(found) == most or size > _MOST_FOUND:
+                    return {"matches": found, "cut": True}
+                decoded = line.decode("utf-8", "replace")
+                size += len(decoded)
+                found.append({"path": shown, "line": number, "text": decoded[:_MOST_LINE]})
+    return {"matches": found, "cut": walk.late}
+
+
+def _lines_with(path: str, needles: list[bytes], walk: _Walk) -> Iterator[tuple[int, bytes]]:
+    """Number and content of each matching line; nothing of a binary file."""
+    with open_regular(path) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        number = 1
+        rest = b""
+        while not walk.out_of_time():
+            block = file.read(_BLOCK)
+            if b"\0" in block:
+                return
+            data = rest + block
+            # Whole lines only; the last one may go on in the next block, but not without end.
+            cut = len(data) if not block or len(data) > 16 * _BLOCK else data.rfind(b"\n") + 1
+            lines, rest = data[:cut], data[cut:]
+            if any(needle in lines for needle in needles):
+                for index, line in enumerate(lines.split(b"\n")):
+                    if any(needle in line for needle in needles):
+                        yield number + index, line.rstrip(b"\r")
+            number += lines.count(b"\n")
+            if not block:
+                return

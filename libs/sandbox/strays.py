@@ -1,0 +1,86 @@
+"""Which containers belong to a program that is gone, so that only those are swept."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from libs.sandbox.engine import explained
+
+if TYPE_CHECKING:
+    import docker
+
+__all__ = ["NAME_LABEL", "OWNER_LABEL", "THREAD_LABEL", "is_stray", "owner_label", "remove_containers"]
+
+OWNER_LABEL = "code-agent.owner"
+NAME_LABEL = "code-agent.name"
+THREAD_LABEL = "code-agent.thread"
+
+
+@cache
+def _here() -> dict[str, str]:
+    """This boot of this machine, and the namespace that its process ids count in."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:  # not Linux
+        boot, namespace = f"{psutil.boot_time():.0f}", ""
+    return {"boot": boot, "namespace": namespace}
+
+
+def owner_label() -> str:
+    """Who owns a container made now: this process, told apart from a later one with the same id."""
+    pid = os.getpid()
+    return json.dumps({"pid": pid, "start": psutil.Process(pid).create_time(), **_here()}, sort_keys=True)
+
+
+def is_stray(label: str) -> bool:
+    """Whether the owner that a label names is certainly gone.
+
+    An owner on another machine, in another process namespace or before the last boot cannot be looked up
+    from here: its containers are left alone.
+    """
+    try:
+        owner = json.loads(label)
+        pid, start = int(owner["pid"]), float(owner["start"])
+        if {name: owner[name] for name in ("boot", "namespace")} != _here():
+            return False
+    except (ValueError, KeyError, TypeError):
+        return False
+    try:
+        return abs(psutil.Process(pid).create_time() - start) > 1.0
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:
+        return False
+
+
+def remove_containers(client: docker.DockerClient, *, everything: bool = False) -> list[str]:
+    """Remove containers of owners that are gone; with `everything`, those of live ones too.
+
+    Returns:
+        The names of those removed.
+
+    Raises:
+        DockerUnavailable: the Engine does not answer.
+    """
+    import docker.errors
+
+    removed: list[str] = []
+    with explained():
+        found: list[dict[str, Any]] = client.api.containers(all=True, filters={"label": OWNER_LABEL})
+        for item in found:
+            if everything or is_stray(item["Labels"][OWNER_LABEL]):
+                try:
+                    client.api.remove_container(item["Id"], force=True)
+                except (docker.errors.NotFound, docker.errors.APIError) as error:
+                    # Gone by itself meanwhile, or about to: "removal is already in progress".
+                    if getattr(error, "status_code", None) not in (404, 409):
+                        raise
+                removed.append(item["Names"][0].lstrip("/"))
+    return removed

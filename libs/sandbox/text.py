@@ -1,0 +1,141 @@
+"""Read a page of a text file and replace text in one, inside the sandbox (standard library only).
+
+Both follow what deepagents' `BaseSandbox` promises of `read` and `edit`, line endings included.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import os
+from typing import IO, Any, Final
+
+from libs.sandbox.disk import new_file, open_regular, write_all
+
+__all__ = ["edit", "read_page"]
+
+_MOST_PAGE: Final = 500 * 1024
+"""Bytes of one page, and of a binary file shown as base64."""
+_MOST_COUNTED: Final = 16 * 1024 * 1024
+"""Bytes of a file up to which its lines are counted beyond the page."""
+_MOST_EDITED: Final = 64 * 1024 * 1024
+"""Bytes of a file that is edited."""
+_PEEK: Final = 8192
+
+
+def read_page(path: str, offset: int, limit: int, text: bool) -> dict[str, Any]:
+    """Lines `offset` to `offset + limit` of a file, or all of a binary one in base64.
+
+    Args:
+        offset: lines to skip.
+        limit: lines to return at most.
+        text: whether the name is that of a text file. Such a file is binary only by its content.
+    """
+    with open_regular(path) as descriptor:
+        size = os.fstat(descriptor).st_size
+        head = os.pread(descriptor, _PEEK, 0)
+        if not head:
+            return {"empty": True}
+        if not text or not _is_text(head):
+            if size > _MOST_PAGE:
+                return {"error": "too_large", "detail": f"a binary file of {size} bytes: at most {_MOST_PAGE} are shown"}
+            with open(descriptor, "rb", closefd=False) as raw:
+                return {"base64": base64.b64encode(raw.read(_MOST_PAGE)).decode()}
+        if limit <= 0:
+            return {"none_asked": True}
+        with open(descriptor, encoding="utf-8", errors="replace", newline=None, closefd=False) as file:
+            return _page(file, offset, limit, size)
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        # Incremental: the last character may be cut.
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _page(file: IO[str], offset: int, limit: int, size: int) -> dict[str, Any]:
+    seen = 0
+    while seen < offset:
+        line = file.readline(_MOST_PAGE)
+        if not line:
+            return {"error": "past_end", "detail": f"line offset {offset} exceeds file length ({seen} lines)"}
+        seen += line.endswith("\n")
+        if not line.endswith("\n") and len(line) < _MOST_PAGE:
+            seen += 1
+    lines: list[str] = []
+    room = _MOST_PAGE
+    cut = False
+    while len(lines) < limit:
+        line = file.readline(room + 1)
+        if not line:
+            break
+        used = len(line.encode("utf-8"))
+        if used > room:
+            # The cut line is not counted, so that the next page begins with it, unless it is the only one.
+            cut = True
+            lines.append(line[:room])
+            break
+        room -= used
+        lines.append(line.removesuffix("\n"))
+    if not lines:
+        return {"error": "past_end", "detail": f"line offset {offset} exceeds file length ({seen} lines)"}
+    shown = max(1, len(lines) - cut)
+    end = offset + shown
+    total = end
+    if cut or file.read(1):
+        total = _count_lines(file) if size <= _MOST_COUNTED else -1
+    return {
+        "content": "\n".join(lines),
+        "start": offset + 1,
+        "end": end,
+        "total": total if total >= 0 else None,
+        "next": end if total < 0 or end < total else None,
+        "cut": cut,
+    }
+
+
+def _count_lines(file: IO[str]) -> int:
+    file.seek(0)
+    count = 0
+    last = "\n"
+    while block := file.read(1 << 20):
+        count += block.count("\n")
+        last = block
+    return count + (not last.endswith("\n"))
+
+
+def edit(path: str, old: str, new: str, replace_all: bool) -> dict[str, Any]:
+    """Replace `old` by `new`, once or everywhere.
+
+    The page a model has read shows plain line ends. So where `old` as it is does not occur, it is tried
+    with the line ends of the other kind, and `new` gets the same.
+    """
+    with open_regular(path) as descriptor:
+        if os.fstat(descriptor).st_size > _MOST_EDITED:
+            return {"error": "too_large", "detail": f"only files up to {_MOST_EDITED} bytes are edited"}
+        with open(descriptor, "rb", closefd=False) as raw:
+            content = raw.read()
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"error": "not_text"}
+    count = 0
+    for ending in (None, "\r\n", "\n"):
+        wanted, given = (_with_endings(text, ending).encode("utf-8") for text in (old, new))
+        count = content.count(wanted)
+        if count:
+            break
+    if count == 0:
+        return {"error": "not_found"}
+    if count > 1 and not replace_all:
+        return {"error": "ambiguous", "detail": str(count)}
+    with new_file(path, replace=True) as file:
+        write_all(file, content.replace(wanted, given))
+    return {"count": count}
+
+
+def _with_endings(text: str, ending: str | None) -> str:
+    return text if ending is None else text.replace("\r\n", "\n").replace("\n", ending)

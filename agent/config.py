@@ -1,0 +1,251 @@
+"""What this installation is: its settings, and the model and the computer that are made from them.
+
+Nothing else reads the environment or `.env`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from dotenv import dotenv_values
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import InterruptOnConfig
+    from langchain_core.language_models import BaseChatModel
+
+    from libs.backends.workspace import WorkspaceBackend
+
+__all__ = [
+    "INTERRUPT_ON",
+    "ROOT",
+    "Settings",
+    "SettingsError",
+    "build_backend",
+    "build_model",
+    "load_settings",
+]
+
+ROOT = Path(__file__).absolute().parent.parent
+"""The checkout: `skills/` is in it."""
+
+INTERRUPT_ON: Mapping[str, InterruptOnConfig] = {
+    "execute": {"allowed_decisions": ["approve", "reject"]},
+    "edit_file": {"allowed_decisions": ["approve", "reject"]},
+    "delete": {"allowed_decisions": ["approve", "reject"]},
+}
+"""The tools a person must approve, in every graph and subagent, and the answers that are offered."""
+
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+class SettingsError(Exception):
+    """A setting has a value it cannot have: one line each with its name, the value and what is allowed."""
+
+
+def _size(low: str, high: str) -> BeforeValidator:
+    """Read a size such as `512m` or `2g` (units of 1024, `b` optional) into bytes, from `low` to `high`."""
+
+    def in_bytes(text: str) -> int:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", text.strip().lower())
+        if not match:
+            raise ValueError("must be a number with k, m, g or t, such as 512m or 2g")
+        return int(float(match[1]) * _UNITS[match[2]])
+
+    def read(value: object) -> int:
+        size = value if isinstance(value, int) else in_bytes(str(value))
+        if not in_bytes(low) <= size <= in_bytes(high):
+            raise ValueError(f"must lie between {low} and {high}")
+        return size
+
+    return BeforeValidator(read)
+
+
+def _comma_list(value: object) -> object:
+    return [item for part in value.split(",") if (item := part.strip())] if isinstance(value, str) else value
+
+
+class Settings(BaseSettings):
+    """Every variable this application reads, from the environment or else from `.env`; empty means unset."""
+
+    model_config = SettingsConfigDict(
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        use_attribute_docstrings=True,
+        env_file_encoding="utf-8",
+    )
+
+    workspace_dir: Path = Path("workspace")
+    """Folder that is the agent's disk, mounted at /workspace. Made if it is missing."""
+    skills_dirs: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_comma_list)] = ()
+    """More folders of skills, comma-separated, each mounted read-only at /skills.d/<folder name>."""
+    skills_prompt_chars: int = Field(16_000, ge=500, le=1_000_000)
+    """Characters that the list of skills may take in the prompt; descriptions are shortened to fit."""
+
+    model: str | None = None
+    """Chat model: `provider:model` (as in `anthropic:claude-sonnet-4-5`), `local`, or `scripted:<file>`. \
+Unset: OpenAI if one of the variables below is set, else `local`."""
+    openai_api_key: SecretStr | None = None
+    """Key for OpenAI. Other providers have their own variable, such as ANTHROPIC_API_KEY."""
+    openai_base_url: str | None = None
+    """OpenAI-compatible server, such as http://localhost:11434/v1 for Ollama. Needs no key."""
+    openai_model: str = "gpt-5-mini"
+    """Model to ask of OpenAI, or of the server at OPENAI_BASE_URL."""
+
+    approvals: Literal["ask", "auto"] = "ask"
+    """`ask`: a person approves each command, edit and deletion. `auto`: nobody is asked."""
+    run_max_calls: int = Field(60, ge=1, le=100_000)
+    """Model calls one run may make."""
+    run_max_seconds: float = Field(1800, ge=1, le=604_800)
+    """Seconds one run may take."""
+    run_max_tokens: int = Field(2_000_000, ge=1, le=1_000_000_000_000)
+    """Tokens one run may use, input and output together."""
+
+    sandbox_memory: Annotated[int, _size("64m", "1024t")] = Field("2g", validate_default=True)
+    """Memory of the sandbox, /tmp included, at least 64m; swap is off."""
+    sandbox_cpus: float = Field(2, ge=0.01, le=1024)
+    """Processors the sandbox may keep busy."""
+    sandbox_pids: int = Field(256, ge=32, le=4_000_000)
+    """Processes and threads in the sandbox at once."""
+    sandbox_tmp: Annotated[int, _size("1m", "512t")] = Field("256m", validate_default=True)
+    """Size of /tmp in the sandbox, at least 1m and at most half of SANDBOX_MEMORY."""
+    sandbox_timeout: float = Field(120, ge=0.001, le=MAX_TIMEOUT)
+    """Seconds a command may take unless the call says otherwise."""
+    sandbox_output_chars: int = Field(50_000, ge=1_000, le=10_000_000)
+    """Characters of a command's output that are returned; what is over goes to a file."""
+    sandbox_runtime: str | None = None
+    """Container runtime, such as `runsc`. Unset: Docker's default."""
+    sandbox_image: str = "code-execution-agent"
+    """Image of the sandbox."""
+    sandbox_env_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_list)] = ()
+    """Names of host variables, comma-separated, that commands may see; `*` matches any characters."""
+    sandbox_env_inherit: Literal["none", "all"] = "none"
+    """`all` shows commands every host variable, keys and tokens included. Unsafe."""
+
+    setup_engine: bool = Field("1", validate_default=True)
+    """Whether set-up may install Docker Engine where none answers (Debian, as root)."""
+
+    _dotenv: Path | None = PrivateAttr(None)
+
+    @field_validator("model")
+    @classmethod
+    def _known_form(cls, value: str | None) -> str | None:
+        if value not in {None, "local"} and not re.fullmatch(r"[^:\s]+:\S.*", str(value)):
+            raise ValueError("must be provider:model, local or scripted:<file>")
+        return value
+
+    @field_validator("openai_base_url")
+    @classmethod
+    def _url(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"https?://[^/]", value):
+            raise ValueError("must begin with http:// or https://")
+        return value
+
+    @field_validator("skills_dirs")
+    @classmethod
+    def _folders(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
+        for path in value:
+            if not path.is_dir():
+                raise ValueError(f"{path} is not a folder")
+        if len({path.absolute().name for path in value}) < len(value):
+            raise ValueError("two folders have the same name, and so the same place in /skills.d")
+        return value
+
+    @model_validator(mode="after")
+    def _tmp_fits(self) -> Settings:
+        if self.sandbox_tmp > self.sandbox_memory // 2:
+            raise ValueError(
+                f"SANDBOX_TMP={self.sandbox_tmp >> 20}m: must be at most half of SANDBOX_MEMORY, "
+                f"which is {self.sandbox_memory >> 20}m"
+            )
+        return self
+
+    @property
+    def limits(self) -> SandboxLimits:
+        """Limits of one sandbox."""
+        return SandboxLimits(
+            memory=self.sandbox_memory,
+            cpus=self.sandbox_cpus,
+            pids=self.sandbox_pids,
+            tmp=self.sandbox_tmp,
+            timeout=self.sandbox_timeout,
+            output_chars=self.sandbox_output_chars,
+        )
+
+    @property
+    def uses_openai(self) -> bool:
+        """Whether the OpenAI variables choose the model, rather than MODEL or the local default."""
+        chosen = {"openai_api_key", "openai_base_url", "openai_model"} & self.model_fields_set
+        return self.model is None and bool(chosen)
+
+    def secret(self, variable: str) -> SecretStr | None:
+        """The value of a provider's key variable, from the environment or else from `.env`."""
+        value = os.environ.get(variable) or (self._dotenv and dotenv_values(self._dotenv).get(variable))
+        return SecretStr(value) if value else None
+
+
+def load_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Settings:
+    """Read the settings; `overrides` win over the environment, which wins over `env_file`.
+
+    Raises:
+        SettingsError: one or more settings cannot have the value they have.
+    """
+    try:
+        settings = Settings(_env_file=env_file, **overrides)  # type: ignore[call-arg]
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explain(details) for details in error.errors())) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{env_file}: cannot be read: {error}") from error
+    settings._dotenv = env_file
+    return settings
+
+
+def _explain(error: ErrorDetails) -> str:
+    message = error["msg"].removeprefix("Value error, ")
+    if not error["loc"]:
+        return message
+    value = str(error["input"])
+    shown = value if len(value) <= 80 else f"{value[:80]}…"
+    return f"{str(error['loc'][0]).upper()}={shown}: {message[0].lower()}{message[1:]}"
+
+
+def build_model(settings: Settings) -> BaseChatModel:
+    """Make the chat model the settings ask for; see `agent.models.build_model`."""
+    from agent.models import build_model as build
+
+    return build(settings)
+
+
+def build_backend(settings: Settings) -> WorkspaceBackend:
+    """Make the agent's computer. Needs no Docker: the container starts at the first command."""
+    from libs.backends.docker import DockerExecutionBackend
+    from libs.backends.workspace import WorkspaceBackend
+
+    extra = [path.absolute() for path in settings.skills_dirs]
+    sandbox = DockerExecutionBackend(
+        settings.workspace_dir.absolute(),
+        skills_dir=ROOT / "skills",
+        extra_skills=extra,
+        limits=settings.limits,
+        env_allow=("*",) if settings.sandbox_env_inherit == "all" else settings.sandbox_env_allow,
+        image=settings.sandbox_image,
+        runtime=settings.sandbox_runtime,
+    )
+    return WorkspaceBackend(sandbox, read_only=("/skills", *(f"/skills.d/{path.name}" for path in extra)))

@@ -1,0 +1,92 @@
+"""The chat model that the settings ask for."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
+
+from agent.config import Settings
+from libs.models.deferred import DeferredChatModel, ModelUnavailable
+from libs.models.scripted import ScriptedChatModel
+
+__all__ = ["build_model"]
+
+_KEYS = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "google_genai": "GOOGLE_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "mistralai": "MISTRAL_API_KEY",
+    "nvidia": "NVIDIA_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "perplexity": "PPLX_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "upstage": "UPSTAGE_API_KEY",
+    "xai": "XAI_API_KEY",
+}
+"""Providers of `init_chat_model` whose only credential is one key, and the variable that holds it."""
+
+CHOICES = (
+    "Set MODEL=provider:model and the provider's key, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of "
+    "your own (Ollama, vLLM, llama.cpp), in the environment or in .env; MODEL=scripted:<file> plays a script."
+)
+"""How a model is chosen, for error messages."""
+
+
+def build_model(settings: Settings) -> BaseChatModel:
+    """Make the model: MODEL, else OpenAI's variables, else `local`.
+
+    Needs neither key nor network: all but a script is built at the first call, which raises
+    `ModelUnavailable` where something is missing.
+
+    Raises:
+        ScriptError: `MODEL=scripted:<file>` names a file that is no script.
+    """
+    spec = settings.model or (f"openai:{settings.openai_model}" if settings.uses_openai else "local")
+    provider, _, name = spec.partition(":")
+    if provider == "scripted":
+        return ScriptedChatModel.from_file(Path(name))
+    return DeferredChatModel(label=spec, build=functools.cache(lambda: _build(settings, provider, name)))
+
+
+def _build(settings: Settings, provider: str, name: str) -> BaseChatModel:
+    if provider == "local":
+        raise ModelUnavailable(f"No model is configured, and there is no local model yet. {CHOICES}")
+    if provider == "openai":
+        return _openai(settings, name)
+
+    from langchain.chat_models import init_chat_model
+
+    variable = _KEYS.get(provider)
+    key = settings.secret(variable) if variable else None
+    if variable and key is None:
+        raise _missing(variable, f"{provider}:{name}")
+    options: dict[str, Any] = {"api_key": key} if key else {}
+    try:
+        model: BaseChatModel = init_chat_model(name, model_provider=provider, **options)
+    except (ImportError, ValueError) as error:  # its package is not installed, or it is no provider
+        raise ModelUnavailable(f"MODEL={provider}:{name} cannot be used: {error}") from error
+    return model
+
+
+def _openai(settings: Settings, name: str) -> BaseChatModel:
+    from langchain_openai import ChatOpenAI
+
+    key = settings.openai_api_key
+    if key is None:
+        if settings.openai_base_url is None:
+            raise _missing("OPENAI_API_KEY", f"openai:{name}")
+        # The client insists on a key; a server that needs none ignores it.
+        key = SecretStr("none")
+    # Servers other than OpenAI's report the tokens of a stream only when asked; budgets count them.
+    return ChatOpenAI(model=name, api_key=key, base_url=settings.openai_base_url, stream_usage=True)
+
+
+def _missing(variable: str, spec: str) -> ModelUnavailable:
+    return ModelUnavailable(f"{variable} is not set, and {spec} needs it. {CHOICES}")

@@ -1,0 +1,81 @@
+"""Writes `.env.example` and `docs/configuration.md` from `Settings`: `python -m agent.settings_docs`."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args, get_origin
+
+from annotated_types import Ge, Le
+from pydantic.fields import FieldInfo
+
+from agent.config import ROOT, Settings
+
+__all__ = ["configuration_md", "env_example"]
+
+_INTRO = """\
+# Configuration
+
+Every setting is an environment variable, or a line `NAME=value` in a file `.env` in the working directory;
+the environment wins. Empty means unset. `.env.example` lists them all. A value that cannot be is named when
+the program starts, with what is allowed.
+
+| variable | default | what it does |
+|---|---|---|
+"""
+
+_OUTRO = """
+Sizes are numbers with `k`, `m`, `g` or `t`, in units of 1024 bytes.
+
+## Which model
+
+The first of these that applies:
+
+1. `MODEL=provider:model`: any provider of LangChain's `init_chat_model` whose package is installed, with that
+   provider's own key variable (`ANTHROPIC_API_KEY`, `GOOGLE_API_KEY`, …), which may be in `.env` too.
+   `MODEL=scripted:<file>` plays a script; `MODEL=local` is the model that needs no key.
+2. `OPENAI_BASE_URL`: an OpenAI-compatible server; no key is needed.
+3. `OPENAI_API_KEY`: OpenAI.
+4. none of them: `local`.
+
+`OPENAI_MODEL` names the model in cases 2 and 3. A missing key is named when the model is first called;
+nothing is needed to start.
+"""
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    if value is None or value == ():
+        return ""
+    return str(value)
+
+
+def _about(field: FieldInfo) -> str:
+    text = str(field.description)
+    low = next((bound.ge for bound in field.metadata if isinstance(bound, Ge)), None)
+    high = next((bound.le for bound in field.metadata if isinstance(bound, Le)), None)
+    if low is not None and high is not None:
+        return f"{text} From {low:,} to {high:,}."
+    if get_origin(field.annotation) is Literal:
+        return f"{text} Allowed: {', '.join(f'`{choice}`' for choice in get_args(field.annotation))}."
+    return text
+
+
+def configuration_md() -> str:
+    """The text of `docs/configuration.md`."""
+    rows = []
+    for name, field in Settings.model_fields.items():
+        default = f"`{_default(field)}`" if _default(field) else "unset"
+        rows.append(f"| `{name.upper()}` | {default} | {_about(field)} |\n")
+    return _INTRO + "".join(rows) + _OUTRO
+
+
+def env_example() -> str:
+    """The text of `.env.example`: every variable, commented out, with its default."""
+    lines = ["# Copy to .env and uncomment what you change. docs/configuration.md says more.\n"]
+    for name, field in Settings.model_fields.items():
+        lines.append(f"\n# {_about(field)}\n# {name.upper()}={_default(field)}\n")
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    (ROOT / ".env.example").write_text(env_example(), encoding="utf-8")
+    (ROOT / "docs" / "configuration.md").write_text(configuration_md(), encoding="utf-8")

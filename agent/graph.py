@@ -1,0 +1,77 @@
+"""The deep agent: files, a shell and skills in one sandbox, a plan, and subagents that share all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepagents import SubAgent, create_deep_agent
+from langchain.agents.middleware import AgentMiddleware, TodoListMiddleware
+from langchain_core.language_models import BaseChatModel
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Checkpointer
+
+from agent import prompt
+from agent.config import ROOT, Settings, build_backend, build_model, load_settings
+from agent.file_tools import FilesystemMiddleware
+from libs.backends.workspace import WorkspaceBackend
+from libs.middleware.skills import SkillsMiddleware
+
+__all__ = ["build_graph", "graph"]
+
+
+def build_graph(
+    model: BaseChatModel | str | None = None,
+    *,
+    checkpointer: Checkpointer = None,
+    settings: Settings | None = None,
+    backend: WorkspaceBackend | None = None,
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Build the deep agent. Needs neither Docker nor a key: both are asked for at their first use.
+
+    Args:
+        model: a chat model, or what MODEL may hold; without it, what the settings say.
+        checkpointer: keeps threads and pending approvals. LangGraph's server brings its own.
+        settings: without it, those of the environment and `.env`.
+        backend: the computer to work on, for a caller that starts and stops it; without it, a new one.
+
+    Raises:
+        SettingsError: a setting has a value it cannot have.
+        ScriptError: `scripted:<file>` names a file that is no script.
+    """
+    settings = settings or load_settings()
+    if not isinstance(model, BaseChatModel):
+        model = build_model(settings.model_copy(update={"model": model}) if model else settings)
+    backend = backend or build_backend(settings)
+    shared = _shared_middleware(settings, backend)
+    # Subagents do not inherit middleware: this one gets the same, and so the same gate and the same limits.
+    subagent: SubAgent = {
+        "name": "general-purpose",
+        "description": prompt.SUBAGENT_DESCRIPTION,
+        "system_prompt": prompt.subagent_prompt(settings),
+        "middleware": shared,
+    }
+    plan: AgentMiddleware[Any, Any, Any] = TodoListMiddleware(
+        system_prompt=prompt.TODO_PROMPT, tool_description=prompt.TODO_TOOL
+    )
+    return create_deep_agent(
+        model,
+        system_prompt=prompt.system_prompt(settings),
+        middleware=[*shared, plan],
+        subagents=[subagent],
+        backend=backend,
+        checkpointer=checkpointer,
+        name="deep_agent",
+    )
+
+
+def _shared_middleware(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddleware[Any, Any, Any]]:
+    """What the agent and its subagents have in common."""
+    folders = {"/skills": ROOT / "skills"}
+    folders |= {f"/skills.d/{path.absolute().name}": path for path in settings.skills_dirs}
+    return [
+        FilesystemMiddleware(backend=backend, custom_tool_descriptions=prompt.TOOLS),
+        SkillsMiddleware(folders, prompt_chars=settings.skills_prompt_chars),
+    ]
+
+
+graph = build_graph()

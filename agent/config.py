@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -27,10 +27,10 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 
 if TYPE_CHECKING:
-    from langchain.agents.middleware import InterruptOnConfig
     from langchain_core.language_models import BaseChatModel
 
     from libs.backends.workspace import WorkspaceBackend
+    from libs.middleware.approvals import DecisionType
 
 __all__ = [
     "INTERRUPT_ON",
@@ -45,10 +45,10 @@ __all__ = [
 ROOT = Path(__file__).absolute().parent.parent
 """The checkout: `skills/` is in it."""
 
-INTERRUPT_ON: Mapping[str, InterruptOnConfig] = {
-    "execute": {"allowed_decisions": ["approve", "reject"]},
-    "edit_file": {"allowed_decisions": ["approve", "reject"]},
-    "delete": {"allowed_decisions": ["approve", "reject"]},
+INTERRUPT_ON: Mapping[str, Sequence[DecisionType]] = {
+    "execute": ("approve", "reject"),
+    "edit_file": ("approve", "reject"),
+    "delete": ("approve", "reject"),
 }
 """The tools a person must approve, in every graph and subagent, and the answers that are offered."""
 
@@ -114,7 +114,7 @@ Unset: OpenAI if one of the variables below is set, else `local`."""
     run_max_calls: int = Field(60, ge=1, le=100_000)
     """Model calls one run may make."""
     run_max_seconds: float = Field(1800, ge=1, le=604_800)
-    """Seconds one run may take."""
+    """Seconds a model or a tool may be at work in one run; waiting for approval does not count."""
     run_max_tokens: int = Field(2_000_000, ge=1, le=1_000_000_000_000)
     """Tokens one run may use, input and output together."""
 

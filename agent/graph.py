@@ -11,10 +11,15 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
 from agent import prompt
-from agent.config import ROOT, Settings, build_backend, build_model, load_settings
+from agent.config import INTERRUPT_ON, ROOT, Settings, build_backend, build_model, load_settings
 from agent.file_tools import FilesystemMiddleware
 from libs.backends.workspace import WorkspaceBackend
+from libs.middleware.answers import answer_by_id
+from libs.middleware.approval_middleware import ApprovalMiddleware
+from libs.middleware.budget import Budget
+from libs.middleware.budget_middleware import BudgetMiddleware
 from libs.middleware.skills import SkillsMiddleware
+from libs.middleware.subagents import bound_subagents
 
 __all__ = ["build_graph", "graph"]
 
@@ -42,36 +47,43 @@ def build_graph(
     if not isinstance(model, BaseChatModel):
         model = build_model(settings.model_copy(update={"model": model}) if model else settings)
     backend = backend or build_backend(settings)
-    shared = _shared_middleware(settings, backend)
-    # Subagents do not inherit middleware: this one gets the same, and so the same gate and the same limits.
     subagent: SubAgent = {
         "name": "general-purpose",
         "description": prompt.SUBAGENT_DESCRIPTION,
         "system_prompt": prompt.subagent_prompt(settings),
-        "middleware": shared,
     }
     plan: AgentMiddleware[Any, Any, Any] = TodoListMiddleware(
         system_prompt=prompt.TODO_PROMPT, tool_description=prompt.TODO_TOOL
     )
-    return create_deep_agent(
+    tools, gates = _tools(settings, backend), _gates(settings)
+    agent = create_deep_agent(
         model,
         system_prompt=prompt.system_prompt(settings),
-        middleware=[*shared, plan],
-        subagents=[subagent],
+        middleware=[*tools, plan, *gates],
+        subagents=bound_subagents([*tools, *gates], [subagent]),
         backend=backend,
         checkpointer=checkpointer,
         name="deep_agent",
     )
+    return answer_by_id(agent)
 
 
-def _shared_middleware(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddleware[Any, Any, Any]]:
-    """What the agent and its subagents have in common."""
+def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddleware[Any, Any, Any]]:
     folders = {"/skills": ROOT / "skills"}
     folders |= {f"/skills.d/{path.absolute().name}": path for path in settings.skills_dirs}
     return [
         FilesystemMiddleware(backend=backend, custom_tool_descriptions=prompt.TOOLS),
         SkillsMiddleware(folders, prompt_chars=settings.skills_prompt_chars),
     ]
+
+
+def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
+    budget = Budget(
+        calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
+    )
+    # The budget comes behind the approvals: nobody is asked about a call that can no longer run.
+    approvals = [ApprovalMiddleware(INTERRUPT_ON)] if settings.approvals == "ask" else []
+    return [*approvals, BudgetMiddleware(budget)]
 
 
 graph = build_graph()

@@ -69,7 +69,10 @@ def host_certificates() -> dict[str, bytes]:
     begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
     certificates: dict[str, bytes] = {}
     for part in bundle.read_text("utf-8", "replace").split(begin)[1:]:
-        der = ssl.PEM_cert_to_DER_cert(begin + part.split(end)[0] + end)
+        try:
+            der = ssl.PEM_cert_to_DER_cert(begin + part.split(end)[0] + end)
+        except ValueError:  # not base64: no client on this host can use it either
+            continue
         # The form that the image's own bundle has, so that doubles can be told.
         certificates[hashlib.sha256(der).hexdigest()[:16] + ".crt"] = ssl.DER_cert_to_PEM_cert(der).encode()
     return certificates

@@ -1,0 +1,68 @@
+# Every target does all the set-up it needs, on a machine that has nothing but make.
+# SETUP_ENGINE=0 leaves the Docker Engine alone; TASK="…" names the task of `make run`.
+
+BIN := .venv/bin
+TASK ?= Summarise /workspace/data/sales.csv: rows, gaps and odd values, revenue by region and by month. Save a plot of monthly revenue to /workspace/results/.
+DEMO := scripted:agent/demo.yaml
+export TASK
+
+.PHONY: setup run demo dev test lint bench lock clean
+
+setup: .venv/.ready
+	@$(BIN)/code-agent setup
+
+# The stamp makes this a matter of milliseconds while lock file and pyproject.toml stay as they are.
+.venv/.ready: requirements.lock pyproject.toml
+	@python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    echo "installing python3 and python3-venv"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	      ca-certificates python3 python3-venv > /dev/null; \
+	  else \
+	    echo "Python 3.11 or newer with venv is needed: sudo apt-get install python3 python3-venv" >&2; exit 1; \
+	  fi; }
+	@echo "installing the Python packages into .venv"
+	@python3 -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# At a terminal a person approves each step. Without one nobody can, and this target approves by itself:
+# a choice for the sample, which `code-agent run` never makes.
+run: setup
+	@set --; \
+	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
+	if $(BIN)/python -c 'from agent.config import load_settings as s; x = s(); raise SystemExit(bool(x.model or x.uses_openai))'; then \
+	  echo "No model is configured (see README.md): this is the demo, with a scripted model."; set -- "$$@" --model $(DEMO); fi; \
+	$(BIN)/code-agent run "$$@" "$$TASK"
+
+demo: setup
+	@set --; \
+	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
+	$(BIN)/code-agent run "$$@" --model $(DEMO) "$$TASK"
+
+# --no-reload: a script that the agent writes must not restart the server that runs it.
+dev: setup
+	LANGGRAPH_NO_VERSION_CHECK=true $(BIN)/langgraph dev --no-reload --n-jobs-per-worker 10
+
+lint: .venv/.ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup lint
+	$(BIN)/python -m pytest
+
+bench: setup
+	$(BIN)/python -m tests.bench
+
+# Pins every package for the newest versions that pyproject.toml allows. Takes minutes: every wheel is hashed.
+lock: .venv/.ready
+	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --allow-unsafe --generate-hashes --strip-extras --extra dev \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+
+# The workspace, the image and the threads stay.
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis tests/artifacts
+	find agent libs tests skills -name __pycache__ -prune -exec rm -rf {} +

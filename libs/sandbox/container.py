@@ -94,10 +94,11 @@ class DockerSandbox(ChannelSandbox):
         try:
             with explained():
                 client.api.start(container)
-            channel = Channel(transport)
+            channel = Channel(transport, on_close=transport.release)
             channel.configure(self._guest_config(), seconds=_START_SECONDS)
         except (SandboxError, TimeoutError) as error:
             transport.close()
+            transport.release()
             _remove(client, container)
             if isinstance(error, SandboxDied | TimeoutError):
                 raise DockerUnavailable(
@@ -115,6 +116,9 @@ class DockerSandbox(ChannelSandbox):
             channel, self._channel = self._channel, None
             if channel:
                 channel.close()
+            if self._client:
+                self._client.close()
+                self._client = None
         self.container_name = None
 
     def _guest_config(self) -> dict[str, Any]:
@@ -215,12 +219,11 @@ class _AttachedTransport:
         self._client = client
         self._container = container
         with explained():
-            link = client.api.attach_socket(
+            self._file = client.api.attach_socket(
                 container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
         # Below the file object of a plain socket; TLS, named pipes and SSH come as what they are.
-        self._link: Any = getattr(link, "_sock", link)
-        self._keep = link
+        self._link: Any = getattr(self._file, "_sock", self._file)
         self._plain = type(self._link) is socket.socket
         if hasattr(self._link, "settimeout"):
             self._link.settimeout(None)
@@ -281,6 +284,12 @@ class _AttachedTransport:
             if hasattr(self._link, "shutdown"):
                 self._link.shutdown(socket.SHUT_RDWR)
         self._wait_for_removal()
+
+    def release(self) -> None:
+        """Close the descriptors, once nobody reads from them any more."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+            self._link.close()
 
     def _wait_for_removal(self) -> None:
         import docker.errors

@@ -1,0 +1,266 @@
+"""What deepagents sees of a sandbox: commands and files, errors as results the model can act on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextvars import ContextVar
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from deepagents.backends.protocol import (
+    DeleteResult,
+    EditResult,
+    ExecuteResponse,
+    FileDownloadResponse,
+    FileUploadResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.backends.sandbox import BaseSandbox
+
+from libs.backends.docker import answers
+from libs.backends.docker.answers import Answer
+from libs.backends.docker.image import image_state
+from libs.backends.docker.live import live_output
+from libs.sandbox import FileFailed, ImageMissing, SandboxError, SandboxLimits
+from libs.sandbox.container import DockerSandbox
+
+if TYPE_CHECKING:
+    import docker
+
+__all__ = ["TOOL_CALL_ID", "DockerExecutionBackend"]
+
+TOOL_CALL_ID: ContextVar[str | None] = ContextVar("tool_call_id", default=None)
+"""The tool call that what runs now belongs to; set by the application around each one."""
+
+WORKSPACE = "/workspace"
+
+
+class DockerExecutionBackend(BaseSandbox):
+    """A computer for agents: `execute` and the file tools work in one hardened container.
+
+    Building it needs no Docker: the container starts with the first call. Nothing here raises for what a
+    command or a file does, nor for a sandbox that fails; it becomes a result that says what to do. Usable
+    as a context manager, which ends the container.
+    """
+
+    def __init__(
+        self,
+        root_dir: Path,
+        *,
+        skills_dir: Path | None = None,
+        extra_skills: Sequence[Path] = (),
+        limits: SandboxLimits = SandboxLimits(),
+        env_allow: Sequence[str] = (),
+        image: str = "code-execution-agent",
+        name: str = "code-execution-agent",
+        runtime: str | None = None,
+    ) -> None:
+        """Describe the computer.
+
+        Args:
+            root_dir: the workspace on the host, at `/workspace` inside; made where missing.
+            skills_dir: mounted read-only at `/skills`.
+            extra_skills: each mounted read-only at `/skills.d/<folder name>`.
+            limits: what the sandbox may use.
+            env_allow: patterns (`LANG`, `TZ`, `MY_*`) of variables of this process that exist inside too.
+                PATH, HOME and the user's name are always the container's own. `*` passes all: unsafe.
+            image: what to start.
+            name: containers are called `<name>-<8 hex digits>`.
+            runtime: an OCI runtime of the Engine, such as `runsc`.
+
+        Raises:
+            ValueError: two extra skill folders have the same name, or a skill folder is not there.
+        """
+        read_only = {"/skills": skills_dir} if skills_dir else {}
+        for folder in extra_skills:
+            if read_only.setdefault(f"/skills.d/{folder.name}", folder) != folder:
+                raise ValueError(f"two skill folders are called {folder.name!r}: rename one of them")
+        for folder in read_only.values():
+            if not folder.is_dir():
+                raise ValueError(f"the skill folder {folder} is not there: make it, or leave it out")
+        self.name = name
+        self._image = image
+        # The one reading of the environment outside Settings: which names pass is decided there.
+        environment = {
+            key: value
+            for key, value in os.environ.items()
+            if any(fnmatchcase(key, pattern) for pattern in env_allow)
+        }
+        self.sandbox = DockerSandbox(
+            root_dir,
+            image=image,
+            name=name,
+            limits=limits,
+            read_only=read_only,
+            environment=environment,
+            runtime=runtime,
+            check_image=self._check_image,
+        )
+
+    @property
+    def id(self) -> str:
+        return f"docker-exec-{self.name}"
+
+    def _check_image(self, client: docker.DockerClient) -> None:
+        state = image_state(client, self._image)
+        if state != "ready":
+            what = "is not there" if state == "missing" else "was built from other sources than these"
+            raise ImageMissing(
+                f"The sandbox image {self._image!r} {what}.", hint="Build it with `code-agent setup`."
+            )
+
+    # -- commands
+
+    def execute(self, command: str, *, timeout: float | None = None) -> ExecuteResponse:
+        """Run a command in `/workspace`; see `libs.sandbox.protocol.Sandbox.run`.
+
+        Returns:
+            Exit code 124 after a time-out; 125 where the sandbox failed, with what mends it as output.
+
+        Raises:
+            ValueError: the time-out is not over 0 and at most 3,600 seconds.
+        """
+        with live_output(TOOL_CALL_ID.get()) as show:
+            try:
+                return answers.execute(self.sandbox.run(command, timeout=timeout, on_output=show))
+            except SandboxError as error:
+                return answers.execute_failed(error)
+
+    async def aexecute(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - kept inside the sandbox, not by the loop
+    ) -> ExecuteResponse:
+        """`execute`, without a thread that waits. Cancelling ends the command."""
+        with live_output(TOOL_CALL_ID.get()) as show:
+            try:
+                return answers.execute(await self.sandbox.arun(command, timeout=timeout, on_output=show))
+            except SandboxError as error:
+                return answers.execute_failed(error)
+
+    # -- files
+
+    def _file(self, do: str, *, content: bytes | None = None, **arguments: Any) -> Answer:
+        try:
+            return self.sandbox.file(do, content=content, **arguments)
+        except (FileFailed, SandboxError) as error:
+            return error
+
+    async def _afile(self, do: str, *, content: bytes | None = None, **arguments: Any) -> Answer:
+        try:
+            return await self.sandbox.afile(do, content=content, **arguments)
+        except (FileFailed, SandboxError) as error:
+            return error
+
+    def ls(self, path: str) -> LsResult:
+        return answers.ls(path, self._file("ls", path=path or WORKSPACE))
+
+    async def als(self, path: str) -> LsResult:
+        return answers.ls(path, await self._afile("ls", path=path or WORKSPACE))
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        return answers.read(file_path, self._file("page", **answers.page_request(file_path, offset, limit)))
+
+    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        request = answers.page_request(file_path, offset, limit)
+        return answers.read(file_path, await self._afile("page", **request))
+
+    def write(self, file_path: str, content: str) -> WriteResult:
+        """Make a new file. One that is there is refused: changing it is what `edit` is for."""
+        data = content.encode("utf-8", "replace")
+        return answers.write(file_path, self._file("write", path=file_path, replace=False, content=data))
+
+    async def awrite(self, file_path: str, content: str) -> WriteResult:
+        data = content.encode("utf-8", "replace")
+        answer = await self._afile("write", path=file_path, replace=False, content=data)
+        return answers.write(file_path, answer)
+
+    def edit(
+        self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
+    ) -> EditResult:
+        request = answers.edit_request(file_path, old_string, new_string, replace_all)
+        return answers.edit(file_path, old_string, self._file("edit", **request))
+
+    async def aedit(
+        self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
+    ) -> EditResult:
+        request = answers.edit_request(file_path, old_string, new_string, replace_all)
+        return answers.edit(file_path, old_string, await self._afile("edit", **request))
+
+    def delete(self, file_path: str) -> DeleteResult:
+        """Delete a file or a folder with all it holds, but never the workspace or its folders themselves."""
+        return answers.delete(file_path, self._file("delete", path=file_path))
+
+    async def adelete(self, file_path: str) -> DeleteResult:
+        return answers.delete(file_path, await self._afile("delete", path=file_path))
+
+    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+        return answers.glob(path, self._file("glob", path=path or WORKSPACE, pattern=pattern))
+
+    async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
+        return answers.glob(path, await self._afile("glob", path=path or WORKSPACE, pattern=pattern))
+
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        request = {"path": path or WORKSPACE, "text": pattern, "pattern": glob, "most": max_count}
+        return answers.grep(path, self._file("grep", **request))
+
+    async def agrep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        request = {"path": path or WORKSPACE, "text": pattern, "pattern": glob, "most": max_count}
+        return answers.grep(path, await self._afile("grep", **request))
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        """Make or replace files; see `libs.sandbox.protocol.Sandbox.write_file`."""
+        done = []
+        for path, content in files:
+            answer = answers.absolute(path) or self._file("write", path=path, replace=True, content=content)
+            done.append(answers.upload(path, answer))
+        return done
+
+    async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        done = []
+        for path, content in files:
+            refused = answers.absolute(path)
+            answer = refused or await self._afile("write", path=path, replace=True, content=content)
+            done.append(answers.upload(path, answer))
+        return done
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return [
+            answers.download(path, answers.absolute(path) or self._file("read", path=path)) for path in paths
+        ]
+
+    async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return [
+            answers.download(path, answers.absolute(path) or await self._afile("read", path=path))
+            for path in paths
+        ]
+
+    # -- life
+
+    def reset(self) -> None:
+        """End everything that runs; the next call starts a fresh container on the same workspace."""
+        self.sandbox.reset()
+
+    def close(self) -> None:
+        """End the container. A later call starts a new one."""
+        self.sandbox.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -62,13 +62,13 @@ class ChannelSandbox(ABC):
         self,
         command: str,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109 - kept by the supervisor, not by the loop
+        timeout: float | None = None,
         on_output: OnOutput | None = None,
         merge_stderr: bool = True,
         env: Mapping[str, str] = {},
     ) -> RunResult:
         request = self._run_request(command, timeout, merge_stderr, env)
-        channel = self._live() or await asyncio.to_thread(self._start)
+        channel = await self._astart()
         call = channel.request(request, on_output=on_output)
         return self._run_result(call, await self._await(channel, call, request), request)
 
@@ -94,7 +94,7 @@ class ChannelSandbox(ABC):
         error, ended_by = message.get("error"), message.get("ended_by")
         if error == "busy":
             raise SandboxBusy(
-                f"The sandbox cannot start the command: its limit of {self.limits.pids} processes is used up.",
+                f"The sandbox cannot start the command: its {self.limits.pids} processes are used up.",
                 hint="End what runs in the background (`pkill`, `kill`), wait for other commands, "
                 "or raise SANDBOX_PIDS.",
             )
@@ -142,7 +142,9 @@ class ChannelSandbox(ABC):
 
     # -- files
 
-    def file(self, do: str, *, content: bytes | None = None, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+    def file(
+        self, do: str, *, content: bytes | None = None, **arguments: Any
+    ) -> tuple[dict[str, Any], bytes]:
         request = self._file_request(do, content, arguments)
         channel = self._live() or self._start()
         call = channel.request(request, content=content or b"")
@@ -152,7 +154,7 @@ class ChannelSandbox(ABC):
         self, do: str, *, content: bytes | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
         request = self._file_request(do, content, arguments)
-        channel = self._live() or await asyncio.to_thread(self._start)
+        channel = await self._astart()
         call = channel.request(request, content=content or b"")
         return self._file_result(call, await self._await(channel, call, request), request)
 
@@ -232,6 +234,10 @@ class ChannelSandbox(ABC):
             if channel is None:
                 channel = self._channel = self._connect()
             return channel
+
+    async def _astart(self) -> Channel:
+        channel = self._live()
+        return channel if channel else await asyncio.to_thread(self._start)
 
     # -- waiting
 

@@ -92,7 +92,9 @@ class Channel:
         self._begin(call, config)
         call.future.result(seconds)
 
-    def request(self, request: dict[str, Any], *, content: bytes = b"", on_output: OnOutput | None = None) -> Call:
+    def request(
+        self, request: dict[str, Any], *, content: bytes = b"", on_output: OnOutput | None = None
+    ) -> Call:
         """Send a request; its result comes in the call's future.
 
         Args:

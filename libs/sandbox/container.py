@@ -8,7 +8,7 @@ import secrets
 import socket
 import struct
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ __all__ = ["DockerSandbox"]
 logger = logging.getLogger(__name__)
 
 _START_SECONDS = 60.0
-_STOP_SECONDS = 5.0
+_STOP_SECONDS = 5
 _HOME = "/tmp/home"  # noqa: S108 - inside the container, where it is the sandbox's own
 _OWN_VARIABLES = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR"})
 """Variables that the sandbox sets itself, whatever is passed in."""
@@ -89,7 +89,8 @@ class DockerSandbox(ChannelSandbox):
         self._check_image(client)
         name = f"{self.name}-{secrets.token_hex(4)}"
         with explained():
-            container = client.api.create_container_from_config(self._config(client, uid, gid), name)["Id"]
+            created = client.api.create_container_from_config(self._config(uid, gid), name)  # type: ignore[no-untyped-call]
+            container: str = created["Id"]
         transport = _AttachedTransport(client, container)
         try:
             with explained():
@@ -137,7 +138,7 @@ class DockerSandbox(ChannelSandbox):
             },
         }
 
-    def _config(self, client: docker.DockerClient, uid: int, gid: int) -> dict[str, Any]:
+    def _config(self, uid: int, gid: int) -> dict[str, Any]:
         """The container as the Engine's API takes it. tests/integration/test_posture.py reads it back."""
         limits = self.limits
         mounts = [_bind(self.root, "/workspace", read_only=False)]

@@ -1,4 +1,4 @@
-"""Open, make and replace regular files without ever blocking or leaving half a file (standard library only)."""
+"""Open, make and replace regular files, never blocking, never leaving half a file (standard library only)."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class FileWorker:
         return {"size": size}
 
     def _write(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
-        """Make a file of the `size` bytes that come as input; with `replace`, in the place of one that is there."""
+        """Make a file of the `size` bytes that come as input; `replace`: one there may be replaced."""
         path, size, replace = request["path"], request["size"], request["replace"]
         _, name = os.path.split(path)
         if not name or name in (".", ".."):

@@ -24,7 +24,18 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-__all__ = ["CHUNK", "HEADER", "MAX_PAYLOAD", "WINDOW", "Decoder", "Fd", "Frame", "Kind", "ProtocolError", "encode"]
+__all__ = [
+    "CHUNK",
+    "HEADER",
+    "MAX_PAYLOAD",
+    "WINDOW",
+    "Decoder",
+    "Fd",
+    "Frame",
+    "Kind",
+    "ProtocolError",
+    "encode",
+]
 
 HEADER: Final = struct.Struct("!IIBB")
 MAX_PAYLOAD: Final = 32 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""What one sandbox may use. Every number has a unit; every limit is enforced by the kernel or the supervisor."""
+"""What one sandbox may use. Every number has a unit; kernel and supervisor enforce them all."""
 
 from __future__ import annotations
 

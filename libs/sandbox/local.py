@@ -70,7 +70,10 @@ class LocalSandbox(ChannelSandbox):
             ours, theirs = socket.socketpair()
             with theirs:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", folder], stdin=theirs, stdout=theirs, start_new_session=True
+                    [sys.executable, "-I", "-S", folder],
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    start_new_session=True,
                 )
             channel = Channel(_SocketTransport(ours, self.process), on_close=ours.close)
             root = str(self.root)

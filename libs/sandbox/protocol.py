@@ -18,7 +18,7 @@ class RunResult:
     """How a command ended."""
 
     output: str
-    """Standard output, with standard error where the two were merged. Bytes that are no UTF-8 are replaced."""
+    """Standard output, with standard error where the two were merged. What is no UTF-8 is replaced."""
     stderr: str
     """Standard error, empty where it was merged."""
     exit_code: int
@@ -113,7 +113,9 @@ class Sandbox(Protocol):
         """`write_file`, without a thread that waits."""
         ...
 
-    def file(self, do: str, *, content: bytes | None = None, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+    def file(
+        self, do: str, *, content: bytes | None = None, **arguments: Any
+    ) -> tuple[dict[str, Any], bytes]:
         """One file operation of the sandbox (libs/sandbox/files.py): its answer, and content it returns.
 
         Raises:
@@ -121,7 +123,9 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def afile(self, do: str, *, content: bytes | None = None, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+    async def afile(
+        self, do: str, *, content: bytes | None = None, **arguments: Any
+    ) -> tuple[dict[str, Any], bytes]:
         """`file`, without a thread that waits."""
         ...
 

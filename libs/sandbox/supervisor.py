@@ -1,4 +1,4 @@
-"""The container's first process: takes requests from standard input, has workers do them (standard library only).
+"""The container's first process: has workers do what standard input asks for (standard library only).
 
 It is PID 1 and so cannot be signalled from inside: the kernel drops every signal that it has no handler
 for, hence it has none. It cannot be read or traced either (`hide_from_own_uid`). End of file on standard
@@ -205,12 +205,12 @@ class Supervisor:
         except (BrokenPipeError, ConnectionResetError):
             pass  # the supervisor is gone
         except Exception:  # noqa: BLE001 - a fork must not return into the supervisor's own loop
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            sys.excepthook(*sys.exc_info())
             sys.stderr.flush()
         os._exit(0)
 
     def _watch(self, worker: _Worker) -> None:
-        """Register what is awaited on its link. While the host does not read, workers are not read and wait too."""
+        """Register what is awaited on its link. While the host reads nothing, workers are not read either."""
         wanted = select.POLLOUT if worker.unsent else 0
         if not self._blocked:
             wanted |= select.POLLIN
@@ -279,7 +279,7 @@ class Supervisor:
 
     def _finish(self, worker: _Worker, message: dict[str, Any]) -> None:
         job, worker.job = worker.job, None
-        assert job is not None  # noqa: S101 - the caller has looked
+        assert job is not None
         del self._streams[job.stream]
         if job.ended_by:
             message["ended_by"] = job.ended_by
@@ -379,8 +379,9 @@ def _own_user() -> None:
     The image's /etc/passwd and /etc/group are links to /run, the only place that can be written at start.
     """
     uid, gid = os.getuid(), os.getgid()
-    for name, line in (("passwd", f"agent:x:{uid}:{gid}::/tmp/home:/bin/bash\n"), ("group", f"agent:x:{gid}:\n")):
-        taken = {"agent", str(uid if name == "passwd" else gid)}
+    lines = {"passwd": f"agent:x:{uid}:{gid}::/tmp/home:/bin/bash\n", "group": f"agent:x:{gid}:\n"}
+    for name, line in lines.items():
+        taken = {"agent", line.split(":")[2].strip()}
         with open(f"/etc/{name}.image") as image, open(f"/run/{name}", "w") as file:
             for entry in image:
                 fields = entry.split(":")

@@ -38,7 +38,8 @@ def read_page(path: str, offset: int, limit: int, text: bool) -> dict[str, Any]:
             return {"empty": True}
         if not text or not _is_text(head):
             if size > _MOST_PAGE:
-                return {"error": "too_large", "detail": f"Binary file exceeds maximum preview size of {_MOST_PAGE} bytes"}
+                detail = f"Binary file exceeds maximum preview size of {_MOST_PAGE} bytes"
+                return {"error": "too_large", "detail": detail}
             with open(descriptor, "rb", closefd=False) as raw:
                 return {"base64": base64.b64encode(raw.read(_MOST_PAGE)).decode()}
         if limit <= 0:

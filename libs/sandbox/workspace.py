@@ -55,7 +55,7 @@ def _hand_over(root: Path, uid: int) -> None:
 
 
 def _default_acl(uid: int) -> bytes:
-    """`user::rwx user:<uid>:rwx group::r-x mask::rwx other::r-x`, as Linux keeps it (acl(5), posix_acl_xattr.h)."""
+    """`u::rwx u:<uid>:rwx g::r-x m::rwx o::r-x` as Linux keeps it: posix_acl_xattr.h, acl(5)."""
     nobody = 0xFFFFFFFF
     entries = [(0x01, 7, nobody), (0x02, 7, uid), (0x04, 5, nobody), (0x10, 7, nobody), (0x20, 5, nobody)]
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)

@@ -104,7 +104,9 @@ def write(path: str, answer: Answer) -> WriteResult:
     if isinstance(answer, tuple):
         return WriteResult(path=path)
     if isinstance(answer, FileFailed) and answer.code == "exists":
-        return WriteResult(error=f"Error: '{path}' already exists. Change it with edit_file, or choose another name.")
+        return WriteResult(
+            error=f"Error: '{path}' already exists. Change it with edit_file, or choose another name."
+        )
     return WriteResult(error=f"Error: Failed to write file '{path}': {_told(answer)}")
 
 
@@ -149,12 +151,17 @@ def glob(path: str | None, answer: Answer) -> GlobResult:
     return GlobResult(matches=matches, truncated=bool(found["cut"]), truncation_reason=found["cut"])
 
 
+def grep_request(path: str, text: str, pattern: str | None, most: int | None) -> dict[str, Any]:
+    return {"path": path, "text": text, "pattern": pattern, "most": most}
+
+
 def grep(path: str | None, answer: Answer) -> GrepResult:
     if not isinstance(answer, tuple):
         return GrepResult(error=f"Path '{path or '/workspace'}': {_reason(answer)}")
     found, _ = answer
     matches = [
-        GrepMatch(path=_shown(item["path"]), line=item["line"], text=item["text"]) for item in found["matches"]
+        GrepMatch(path=_shown(item["path"]), line=item["line"], text=item["text"])
+        for item in found["matches"]
     ]
     return GrepResult(matches=matches, truncated=found["cut"])
 

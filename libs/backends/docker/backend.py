@@ -137,7 +137,7 @@ class DockerExecutionBackend(BaseSandbox):
         self,
         command: str,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109 - kept inside the sandbox, not by the loop
+        timeout: float | None = None,
     ) -> ExecuteResponse:
         """`execute`, without a thread that waits. Cancelling ends the command."""
         with live_output(TOOL_CALL_ID.get()) as show:
@@ -183,9 +183,7 @@ class DockerExecutionBackend(BaseSandbox):
         answer = await self._afile("write", path=file_path, replace=False, content=data)
         return answers.write(file_path, answer)
 
-    def edit(
-        self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
-    ) -> EditResult:
+    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         request = answers.edit_request(file_path, old_string, new_string, replace_all)
         return answers.edit(file_path, old_string, self._file("edit", **request))
 
@@ -211,13 +209,13 @@ class DockerExecutionBackend(BaseSandbox):
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        request = {"path": path or WORKSPACE, "text": pattern, "pattern": glob, "most": max_count}
+        request = answers.grep_request(path or WORKSPACE, pattern, glob, max_count)
         return answers.grep(path, self._file("grep", **request))
 
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        request = {"path": path or WORKSPACE, "text": pattern, "pattern": glob, "most": max_count}
+        request = answers.grep_request(path or WORKSPACE, pattern, glob, max_count)
         return answers.grep(path, await self._afile("grep", **request))
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:

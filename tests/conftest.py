@@ -1,0 +1,25 @@
+"""Sandboxes for the tests: the real container, and the same engine as a plain process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from libs.backends.docker import DockerExecutionBackend
+
+ROOT = Path(__file__).parents[1]
+IMAGE = "code-execution-agent"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("workspace")
+
+
+@pytest.fixture(scope="module")
+def backend(workspace: Path) -> Iterator[DockerExecutionBackend]:
+    """A container on an empty workspace, with the project's skills; shared by the tests of a module."""
+    with DockerExecutionBackend(workspace, skills_dir=ROOT / "skills", name="test") as backend:
+        yield backend

@@ -25,9 +25,9 @@ class WorkspaceBackend(CompositeBackend):
     """Sends every path to `sandbox`, those below `read_only` through a wrapper that refuses changes.
 
     Paths are normalised before they are routed: with prefix matching alone `//skills/x` and
-    `/workspace/../skills/x` would miss their route. Relative paths start at `home`. `ls` without more,
-    `glob` and `grep` without a path look in `home`: nothing is listed twice, and `/usr` and `/proc` are
-    left alone. A `glob` pattern that begins with `home` or another folder named here, such as
+    `/workspace/../skills/x` would miss their route. Relative paths start at `home`. `glob`
+    and `grep` without a path, or with `/`, look in `home`: nothing is found twice, and `/usr` and `/proc`
+    are left alone. A `glob` pattern that begins with `home` or another folder named here, such as
     `/data/*.csv`, is searched from that folder.
 
     What deepagents offloads (large results, summarised history) is written below `artifacts_root`.
@@ -56,10 +56,15 @@ class WorkspaceBackend(CompositeBackend):
     def _get_backend_and_key(self, key: str) -> tuple[BackendProtocol, str]:
         return super()._get_backend_and_key(self._normal(key))
 
-    def _below_anchor(self, pattern: str) -> tuple[str, str]:
-        """Split an absolute `glob` pattern into the folder it names and the pattern below it."""
-        if not any(pattern.startswith(f"{anchor}/") for anchor in self._anchors):
-            return self._home, pattern
+    def _folder(self, path: str | None) -> str:
+        """Where a search begins: all of `/` would mean the system's own files, which nobody looks for."""
+        folder = self._normal(path or self._home)
+        return self._home if folder == "/" else folder
+
+    def _start(self, pattern: str, path: str | None) -> tuple[str, str]:
+        """The folder where a `glob` begins, and the pattern below it."""
+        if path is not None or not any(pattern.startswith(f"{anchor}/") for anchor in self._anchors):
+            return self._folder(path), pattern
         parts = pattern.split("/")
         literal = next((i for i, part in enumerate(parts) if _WILDCARDS & set(part)), len(parts) - 1)
         return "/".join(parts[:literal]), "/" + "/".join(parts[literal:])
@@ -74,27 +79,19 @@ class WorkspaceBackend(CompositeBackend):
         return await self.default.als("/") if path == "/" else await super().als(path)
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
-        folder, pattern = self._below_anchor(pattern) if path is None else (self._normal(path), pattern)
-        return self.default.glob(pattern, "/") if folder == "/" else super().glob(pattern, folder)
+        folder, below = self._start(pattern, path)
+        return super().glob(below, folder)
 
     async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
-        folder, pattern = self._below_anchor(pattern) if path is None else (self._normal(path), pattern)
-        return (
-            await self.default.aglob(pattern, "/") if folder == "/" else await super().aglob(pattern, folder)
-        )
+        folder, below = self._start(pattern, path)
+        return await super().aglob(below, folder)
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        folder = self._normal(path or self._home)
-        if folder == "/":
-            return self._grep_backend(self.default, pattern, folder, glob, max_count)
-        return super().grep(pattern, folder, glob, max_count=max_count)
+        return super().grep(pattern, self._folder(path), glob, max_count=max_count)
 
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        folder = self._normal(path or self._home)
-        if folder == "/":
-            return await self._agrep_backend(self.default, pattern, folder, glob, max_count)
-        return await super().agrep(pattern, folder, glob, max_count=max_count)
+        return await super().agrep(pattern, self._folder(path), glob, max_count=max_count)

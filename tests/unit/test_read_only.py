@@ -148,10 +148,11 @@ async def test_nothing_is_listed_twice(backend: WorkspaceBackend) -> None:
 
 async def test_searching_without_a_path_stays_in_the_workspace(backend: WorkspaceBackend) -> None:
     inside = ["/workspace/data/sales.csv", "/workspace/note.md"]
-    assert sorted(paths(backend.grep("needle"))) == inside
-    assert sorted(paths(await backend.agrep("needle"))) == inside
-    assert sorted(paths(backend.glob("*.*"))) == inside
-    assert sorted(paths(await backend.aglob("*.*"))) == inside
+    for path in (None, "/", "//", "."):
+        assert sorted(paths(backend.grep("needle", path))) == inside
+        assert sorted(paths(await backend.agrep("needle", path))) == inside
+        assert sorted(paths(backend.glob("*.*", path))) == inside
+        assert sorted(paths(await backend.aglob("*.*", path))) == inside
 
 
 @pytest.mark.parametrize(

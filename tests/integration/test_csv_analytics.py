@@ -241,6 +241,25 @@ def test_requests_that_cannot_be_met(
     assert message in refusal(backend, script, f"{put('name,v' + chr(10) + 'x,1' + chr(10))} {options}")
 
 
+@pytest.mark.parametrize(
+    ("content", "options", "drawn"),
+    [
+        ("x,y\n10,1\n2,3\n,5\n", "--kind line --x x --y y", 2),
+        ("x,y\nb,1\na,3\n,5\n", "--kind bar --x x --y y --limit 2", 2),
+        ("x,y\n01/02/2024,1\n31/03/2024,3\n", "--kind bar --freq month --x x --y y", 2),
+        ("x,y\n$1_{$,1\n$^,2\n", "--kind bar --x x --title '$\\frac{'", 2),
+        ("x,y\n1,1\n2,odd\n3,\n", "--kind scatter --x x --y y", 1),
+        ("x,y\n1,1\n2,2\n", "--kind scatter --x x --y x", 2),
+    ],
+)
+def test_plots_of_odd_columns(
+    backend: Backend, put: Callable[[str | bytes], str], content: str, options: str, drawn: int
+) -> None:
+    result = run(backend, "plot", put(content), f"{options} --out /tmp/plots/odd.png")
+    assert result["drawn"] == drawn
+    assert backend.execute("file --brief /tmp/plots/odd.png").output.startswith("PNG image data")
+
+
 def test_a_million_rows_in_bounded_memory(backend: Backend) -> None:
     backend.execute(
         "python -c \"print('id,g,v')\n"

@@ -11,11 +11,13 @@ from command import CommandError, Parser, positive, run
 from table import AGGREGATES, FREQUENCIES, Groups, Sample, Table, buckets
 
 matplotlib.use("Agg")
+matplotlib.rcParams["text.parse_math"] = False  # a "$" in a name is a dollar, not a formula
 import matplotlib.pyplot as plt
 
 HIST_VALUES = 1_000_000
 SCATTER_POINTS = 20_000
 LINE_POINTS = 10_000
+MISSING = "(missing)"
 
 
 def aggregated(table: Table, args: Any) -> pd.Series:
@@ -28,7 +30,7 @@ def aggregated(table: Table, args: Any) -> pd.Series:
     for chunk in table.chunks([args.x, *([args.y] if args.y else [])]):
         values = table.numbers(chunk, args.y) if args.y else pd.Series(1.0, index=chunk.index)
         groups.add([chunk[args.x]], values)
-    return groups.frame()[agg].rename(index=lambda key: "(missing)" if pd.isna(key) else str(key))
+    return groups.frame()[agg].rename(index=lambda key: MISSING if pd.isna(key) else str(key))
 
 
 def points(table: Table, columns: list[str], size: int) -> Sample:
@@ -55,20 +57,30 @@ def draw(axes: Any, table: Table, args: Any) -> dict[str, Any]:
         axes.set_ylabel(args.y)
         return {"points": sample.seen, "drawn": len(frame)}
     series = aggregated(table, args)
-    total = len(series)
+    axes.set_ylabel(f"{args.agg} of {args.y}" if args.y else "rows")
     if args.kind == "bar":
+        total = len(series)
         if not args.freq:
             series = series.sort_values(ascending=False, kind="stable")
         series = series.head(args.limit)
         axes.bar(series.index, series.to_numpy())
     else:
+        series = series.drop(MISSING, errors="ignore")  # it has no place on the axis
+        total = len(series)
         if total > LINE_POINTS:
             raise CommandError(f"{total:,} points make no line; use --freq for dates, or scatter")
+        numbers = pd.to_numeric(pd.Series(series.index), errors="coerce")
+        if not args.freq and numbers.notna().all():
+            series = series.set_axis(pd.Index(numbers)).sort_index()
         axes.plot(series.index, series.to_numpy(), marker="o" if total <= 60 else None)
-    step = max(1, len(series) // 24)  # more labels than this overlap
-    axes.set_xticks(range(0, len(series), step), series.index[::step], rotation=45, ha="right")
-    axes.set_ylabel(f"{args.agg} of {args.y}" if args.y else "rows")
+    if series.index.dtype == object:
+        _label(axes, series.index)
     return {"points": total, "drawn": len(series)}
+
+
+def _label(axes: Any, labels: pd.Index) -> None:
+    step = max(1, len(labels) // 24)  # more labels than this overlap
+    axes.set_xticks(range(0, len(labels), step), labels[::step], rotation=45, ha="right")
 
 
 def main() -> dict[str, Any]:
@@ -77,7 +89,9 @@ def main() -> dict[str, Any]:
     parser.add_argument("--x", required=True, help="column: dates or groups; numbers for hist and scatter")
     parser.add_argument("--y", help="column of numbers (line, bar: default counts rows; scatter: required)")
     parser.add_argument("--agg", choices=AGGREGATES, default="sum", help="line, bar: default sum")
-    parser.add_argument("--freq", choices=list(FREQUENCIES), help="line, bar: bucket x as dates")
+    parser.add_argument(
+        "--freq", choices=list(FREQUENCIES), help="line, bar: x is a date; one point a bucket"
+    )
     parser.add_argument("--limit", type=positive, default=20, help="bar: number of bars (default 20)")
     parser.add_argument("--bins", type=positive, default=30, help="hist: number of bins (default 30)")
     parser.add_argument("--title", help="default: made from the columns")
@@ -92,7 +106,7 @@ def main() -> dict[str, Any]:
     figure, axes = plt.subplots(figsize=(10, 6))
     drawn = draw(axes, table, args)
     axes.set_xlabel(args.x)
-    axes.set_title(args.title or " by ".join(name for name in (args.y, args.x) if name), parse_math=False)
+    axes.set_title(args.title or " by ".join(name for name in (args.y, args.x) if name))
     figure.tight_layout()
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, format="png", dpi=120)

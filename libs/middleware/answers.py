@@ -22,13 +22,14 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     Studio and chat pages send a bare `Command(resume=answer)`. LangGraph keeps such an answer until the
     outermost graph's next checkpoint, where a later question of a subagent can find it: approving one
     command would approve the next. Naming the interrupt that is pending when the answer arrives ties the
-    two together; an answer that comes when nothing is pending is let go.
+    two together. An answer that comes when nothing is pending is let go, and so is one that a server
+    repeats with a killed run when that run has meanwhile asked something else.
     """
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """As `CompiledStateGraph.stream`."""
         if _is_bare_answer(input):
-            input = _addressed(input, self.get_state(config or {}).interrupts)
+            input = _addressed(input, self.get_state(config or {}).interrupts, config)
         return super().stream(input, config, **options)
 
     async def astream(
@@ -36,7 +37,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> AsyncIterator[Any]:
         """As `CompiledStateGraph.astream`."""
         if _is_bare_answer(input):
-            input = _addressed(input, (await self.aget_state(config or {})).interrupts)
+            input = _addressed(input, (await self.aget_state(config or {})).interrupts, config)
         async for part in super().astream(input, config, **options):
             yield part
 
@@ -55,8 +56,21 @@ def _is_bare_answer(given: object) -> bool:
     return not (isinstance(answer, dict) and all(_INTERRUPT_ID.fullmatch(str(key)) for key in answer))
 
 
-def _addressed(command: Command[Any], pending: tuple[Interrupt, ...]) -> Command[Any]:
+def _addressed(
+    command: Command[Any], pending: tuple[Interrupt, ...], config: RunnableConfig | None
+) -> Command[Any]:
     # Several pending: LangGraph refuses the answer, saves nothing and says that an id is needed.
     if len(pending) > 1:
         return command
-    return replace(command, resume={interrupt.id: command.resume for interrupt in pending})
+    run_id = (config or {}).get("configurable", {}).get("run_id")
+    return replace(
+        command,
+        resume={
+            interrupt.id: command.resume for interrupt in pending if not _asked_in(interrupt.value, run_id)
+        },
+    )
+
+
+def _asked_in(question: object, run_id: object) -> bool:
+    """Whether the question was asked by this run, so after the answer that the run was started with."""
+    return run_id is not None and isinstance(question, dict) and question.get("asked_in") == str(run_id)

@@ -12,7 +12,8 @@ and the answer is `{"decisions": [...]}`, one decision for each request, in orde
     {"type": "edit", "edited_action": {"name": ..., "args": {...}}}
 
 A decision may carry the `digest` of the request it answers; it is then refused for any other. Whatever is
-wrong with an answer, the same question is asked again with its reason under `"error"`.
+wrong with an answer, the same question is asked again with its reason under `"error"`. Where runs have
+ids (on a server), `"asked_in"` is that of the run that asked.
 """
 
 from __future__ import annotations
@@ -201,6 +202,10 @@ def ask(requests: Sequence[Request], allowed: Mapping[str, Sequence[DecisionType
             for request in requests
         ],
     }
+    # A server runs a killed run again, with the answer it was given; `answer_by_id` must tell a question
+    # that this very run has asked from the one that the answer was for.
+    if run_id := get_config()["configurable"].get("run_id"):
+        question["asked_in"] = str(run_id)
     while True:
         _drop_unaddressed_answer()
         answer = interrupt(question)

@@ -224,6 +224,25 @@ def test_an_answer_never_decides_a_later_question(tmp_path: Path, addressed: boo
         assert ran(tmp_path) == ["one"], "without an address an answer is not taken inside a subagent"
 
 
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_killed_run_that_is_repeated_does_not_answer_its_own_question(tmp_path: Path, nested: bool) -> None:
+    """A server starts a killed run again with the input it had: here, the approval of the first command."""
+    turns = [[run("one")], [run("two")], "ok"]
+    model = scripted({"sub": turns, "go": [[task("sub")], "done"] if nested else turns})
+    graph = agent(tmp_path, model, checkpointer=InMemorySaver())
+
+    def served(given: Any, run_id: str) -> dict[str, Any]:
+        result: dict[str, Any] = graph.invoke(given, {"configurable": {"thread_id": "1", "run_id": run_id}})
+        return result
+
+    served(say("go"), "run-1")
+    for _ in range(2):
+        assert len(questions(served(decide(APPROVE), "run-2"))) == 1
+        assert ran(tmp_path) == ["one"]
+    served(decide(APPROVE), "run-3")
+    assert ran(tmp_path) == ["one", "two"]
+
+
 def test_an_answer_to_nothing_is_let_go(tmp_path: Path) -> None:
     graph = agent(tmp_path, scripted({"go": ["hello", [run("one")], "done"]}), checkpointer=InMemorySaver())
     graph.invoke(say("go"), thread())
@@ -278,10 +297,13 @@ class Meddler(AgentMiddleware[Any, Any, Any]):
             call["id"] = "other"
         elif self.change == "name":
             call["name"] = "read_file"
+        elif self.change == "tool":
+            other = next(tool for tool in request.runtime.tools if tool.name == "write_file")
+            request = request.override(tool=other)
         return handler(request.override(tool_call=call))
 
 
-@pytest.mark.parametrize("change", ["args", "id", "name"])
+@pytest.mark.parametrize("change", ["args", "id", "name", "tool"])
 def test_a_call_changed_after_approval_does_not_run(tmp_path: Path, change: str) -> None:
     graph = agent(
         tmp_path,

@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import matplotlib.pyplot as plt
 import pandas as pd
 from command import CommandError, Parser, positive, run
 from table import AGGREGATES, FREQUENCIES, Groups, Sample, Table, buckets
-
-matplotlib.use("Agg")
-matplotlib.rcParams["text.parse_math"] = False  # a "$" in a name is a dollar, not a formula
-import matplotlib.pyplot as plt
 
 HIST_VALUES = 1_000_000
 SCATTER_POINTS = 20_000
@@ -103,6 +100,8 @@ def main() -> dict[str, Any]:
     table.require([args.x, *([args.y] if args.y else [])])
     stem = "".join(char if char.isalnum() else "-" for char in f"{Path(args.file).stem}-{args.kind}-{args.x}")
     out = Path(args.out or f"/results/{stem}.png")
+    matplotlib.use("Agg")
+    matplotlib.rcParams["text.parse_math"] = False  # a "$" in a name is a dollar, not a formula
     figure, axes = plt.subplots(figsize=(10, 6))
     drawn = draw(axes, table, args)
     axes.set_xlabel(args.x)

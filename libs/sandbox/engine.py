@@ -8,6 +8,7 @@ module needs no Docker.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,6 +45,8 @@ def connect(*, timeout: float = 60.0) -> docker.DockerClient:
 
     with explained():
         address, tls = _endpoint()
+        if address.startswith("unix://"):
+            _knock(address.removeprefix("unix://"), timeout)
         return docker.DockerClient(address, version="auto", timeout=timeout, tls=tls)  # type: ignore[arg-type]
 
 
@@ -55,6 +58,16 @@ def endpoint() -> str:
     """
     with explained():
         return _endpoint()[0]
+
+
+def _knock(path: str, timeout: float) -> None:
+    """See that the socket opens. The SDK would hide the reason in three others, and leak its own socket."""
+    try:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(timeout)
+            probe.connect(path)
+    except OSError as error:
+        raise explain(error) from error
 
 
 def _endpoint() -> tuple[str, TLSConfig | bool]:
@@ -114,12 +127,14 @@ def explain(error: Exception) -> SandboxError:
     `ImageMissing` for a missing image or a failed build; `DockerUnavailable` for everything else.
     """
     import docker.errors
-    import requests
+    from requests.exceptions import RequestException, Timeout
 
     if isinstance(error, SandboxError):
         return error
     text = str(getattr(error, "explanation", None) or error)
-    cause = _os_error(error)
+    causes = list(_chain(error))
+    # requests' own errors are an OSError each, and say nothing of the operating system's.
+    cause = next((c for c in causes if isinstance(c, OSError) and not isinstance(c, RequestException)), None)
     if isinstance(cause, PermissionError):
         return DockerUnavailable(
             "The Docker socket may not be opened by this user.",
@@ -143,7 +158,7 @@ def explain(error: Exception) -> SandboxError:
             f"The sandbox image could not be built: {text}",
             hint="Mend what the last lines of the build name, then run `code-agent setup` again.",
         )
-    if isinstance(error, requests.exceptions.Timeout):
+    if any(isinstance(c, Timeout) for c in causes) or isinstance(cause, TimeoutError):
         return DockerUnavailable(
             "The Docker Engine took too long to answer.",
             hint="See whether it is busy with `docker info`; restart it if that hangs too.",
@@ -153,15 +168,10 @@ def explain(error: Exception) -> SandboxError:
     )
 
 
-def _os_error(error: BaseException | None) -> OSError | None:
-    """The error of the operating system at the bottom of a chain; requests' own errors are no such thing."""
-    import requests
-
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
-        if isinstance(error, OSError) and not isinstance(error, requests.exceptions.RequestException):
-            return error
+        yield error
         error = error.__cause__ or error.__context__
-    return None
 
 
 def _start_hint() -> str:

@@ -30,7 +30,9 @@ __all__ = ["main"]
 
 _READ: Final = 256 * 1024
 _SPARE: Final = {"run": 2, "file": 1}
-"""Idle workers of each kind that are kept."""
+"""Idle workers of each kind that are kept for good."""
+_SURPLUS_SECONDS: Final = 10.0
+"""Seconds that more than those are kept: whoever ran many commands at once may do so again."""
 _MOST_WORKERS: Final = 64
 """Workers at once, busy ones and those with background children included. Further requests wait."""
 _GRACE: Final = 0.2
@@ -80,6 +82,7 @@ class Supervisor:
         self._waiting: deque[_Job] = deque()
         self._config: dict[str, Any] = {}
         self._next_tick = 0.0
+        self._retire_at: float | None = None
 
     # -- life
 
@@ -100,10 +103,12 @@ class Supervisor:
 
     def _patience(self) -> float | None:
         """Milliseconds until something must be looked at."""
-        if not self._streams:
-            return None
-        deadlines = [worker.job.deadline for worker in self._streams.values() if worker.job]
-        return max(0.0, min(self._next_tick, *deadlines) - time.monotonic()) * 1000 + 1
+        times = [worker.job.deadline for worker in self._streams.values() if worker.job]
+        if times:
+            times.append(self._next_tick)
+        if self._retire_at is not None:
+            times.append(self._retire_at)
+        return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
 
     def _configure(self, frame: Frame) -> None:
         self._config = json.loads(frame.payload)
@@ -281,6 +286,7 @@ class Supervisor:
         job, worker.job = worker.job, None
         assert job is not None
         del self._streams[job.stream]
+        self._reap()
         if job.ended_by:
             message["ended_by"] = job.ended_by
         self._send(encode(job.stream, Kind.END, json.dumps(message).encode()))
@@ -290,7 +296,7 @@ class Supervisor:
             worker.resting = True
 
     def _rest(self, worker: _Worker) -> None:
-        """The worker can take another request: give it one, keep it as a spare, or let it go."""
+        """The worker can take another request."""
         worker.resting = False
         idle = self._idle[worker.kind]
         idle.append(worker)
@@ -298,9 +304,8 @@ class Supervisor:
             if self._idle[job.kind]:
                 self._waiting.remove(job)
                 self._dispatch(job)
-        if len(idle) > _SPARE[worker.kind] and worker in idle:
-            idle.remove(worker)
-            worker.link.shutdown(socket.SHUT_WR)
+        if len(idle) > _SPARE[worker.kind] and self._retire_at is None:
+            self._retire_at = time.monotonic() + _SURPLUS_SECONDS
 
     def _bury(self, worker: _Worker) -> None:
         """The worker's link has ended: answer for it, and end what it has left behind."""
@@ -323,9 +328,9 @@ class Supervisor:
         if worker.job:
             self._finish(worker, {"error": "lost", "exit_code": 137})
             worker.resting = False
-        for kind, count in _SPARE.items():
-            if len(self._idle[kind]) < count and kind == worker.kind and (fresh := self._fork(kind)):
-                self._rest(fresh)
+        if len(self._idle[worker.kind]) < _SPARE[worker.kind] and (fresh := self._fork(worker.kind)):
+            self._rest(fresh)
+        self._reap()
 
     # -- time
 
@@ -342,6 +347,11 @@ class Supervisor:
         if self._streams and now >= self._next_tick:
             self._next_tick = now + _TICK
             self._reap()
+        if self._retire_at is not None and now >= self._retire_at:
+            self._retire_at = None
+            for kind, idle in self._idle.items():
+                while len(idle) > _SPARE[kind]:
+                    idle.popleft().link.shutdown(socket.SHUT_WR)
 
     def _end_early(self, worker: _Worker, job: _Job, reason: str) -> None:
         job.ended_by = reason

@@ -28,7 +28,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """As `CompiledStateGraph.stream`."""
-        if _is_bare_answer(input):
+        if _is_empty(input):
+            input = None
+        elif _is_bare_answer(input):
             input = _addressed(input, self.get_state(config or {}).interrupts, config)
         return super().stream(input, config, **options)
 
@@ -36,7 +38,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """As `CompiledStateGraph.astream`."""
-        if _is_bare_answer(input):
+        if _is_empty(input):
+            input = None
+        elif _is_bare_answer(input):
             input = _addressed(input, (await self.aget_state(config or {})).interrupts, config)
         async for part in super().astream(input, config, **options):
             yield part
@@ -46,6 +50,11 @@ def answer_by_id(graph: CompiledStateGraph[Any, Any, Any, Any]) -> AddressedGrap
     """Return `graph` with its resumes addressed. Needed wherever subagents can ask."""
     attributes = {name: value for name, value in vars(graph).items() if name != "__orig_class__"}
     return AddressedGraph(**attributes)
+
+
+def _is_empty(given: object) -> bool:
+    """Whether this is `Command(resume=None)`, which LangGraph stumbles over; None asks again."""
+    return isinstance(given, Command) and given == Command()
 
 
 def _is_bare_answer(given: object) -> bool:

@@ -14,15 +14,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from libs.middleware.approvals import (
-    DecisionType,
-    Edit,
-    Reject,
-    Request,
-    ask,
-    digest,
-    require_checkpointer,
-)
+from libs.middleware.approvals import ask, require_checkpointer
+from libs.middleware.decisions import DecisionType, Edit, Reject, Request, digest
 
 __all__ = ["ApprovalMiddleware"]
 

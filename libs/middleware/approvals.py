@@ -5,32 +5,31 @@ The question is LangChain's batched interrupt, the shape that Studio and the pub
     {"action_requests": [{"name", "args", "description", "digest"}],
      "review_configs": [{"action_name", "allowed_decisions"}]}
 
-and the answer is `{"decisions": [...]}`, one decision for each request, in order:
-
-    {"type": "approve", "scope": "call"}
-    {"type": "reject", "message": "why"}
-    {"type": "edit", "edited_action": {"name": ..., "args": {...}}}
-
-A decision may carry the `digest` of the request it answers; it is then refused for any other. Whatever is
-wrong with an answer, the same question is asked again with its reason under `"error"`. Where runs have
-ids (on a server), `"asked_in"` is that of the run that asked.
+`libs.middleware.decisions` says what answers it. Whatever is wrong with an answer, the same question is
+asked again with the reason under `"error"`. Where runs have ids (on a server), `"asked_in"` is that of the
+run that asked.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from langgraph._internal._constants import CONFIG_KEY_SCRATCHPAD, NS_SEP
 from langgraph.config import get_config
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.types import interrupt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from libs.middleware.visible import visible
+from libs.middleware.decisions import (
+    Approve,
+    Decision,
+    DecisionType,
+    Edit,
+    Reject,
+    Request,
+    WrongAnswer,
+    read_answer,
+)
 
 __all__ = [
     "Approve",
@@ -38,21 +37,11 @@ __all__ = [
     "Decision",
     "DecisionType",
     "Edit",
-    "EditedAction",
     "Reject",
     "Request",
-    "WrongAnswer",
     "ask",
-    "digest",
-    "read_answer",
     "require_checkpointer",
 ]
-
-DecisionType = Literal["approve", "edit", "reject"]
-
-_MAX_REASON_CHARS = 500
-# What an approval may cover. Wider scopes outlive the call, so they need a place that keeps them.
-_OFFERED_SCOPES = ("call",)
 
 
 class CheckpointerRequired(RuntimeError):
@@ -65,99 +54,6 @@ class CheckpointerRequired(RuntimeError):
             "build_graph(checkpointer=InMemorySaver()), serve it with `langgraph dev` and run it in a "
             "thread, or choose APPROVALS=auto to run every command without asking."
         )
-
-
-class WrongAnswer(ValueError):
-    """An answer that does not decide the question. `str(error)` says why, in at most 500 characters."""
-
-
-class _Decision(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    digest: str | None = None
-    """Digest of the request that this decision is about, checked when given."""
-
-
-class Approve(_Decision):
-    """Run the call as shown."""
-
-    type: Literal["approve"]
-    scope: Literal["call", "command", "tool"] = "call"
-
-
-class Reject(_Decision):
-    """Do not run the call; the model reads `message`."""
-
-    type: Literal["reject"]
-    message: str | None = None
-
-
-class EditedAction(BaseModel):
-    """The call a person wants run instead: the same tool, other arguments."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    name: str
-    args: dict[str, Any]
-
-
-class Edit(_Decision):
-    """Run the call with other arguments."""
-
-    type: Literal["edit"]
-    edited_action: EditedAction
-
-
-Decision = Approve | Reject | Edit
-
-
-class _Answer(BaseModel):
-    # Keys beside `decisions` decide nothing; some pages send their own along.
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    decisions: list[Annotated[Decision, Field(discriminator="type")]]
-
-
-@dataclass(frozen=True)
-class Request:
-    """One call that waits for a decision."""
-
-    name: str
-    args: Mapping[str, Any]
-    call_id: str
-    """Tells this call from every other one of the turn: the tool call id, or message id and block number."""
-    args_schema: type[BaseModel] | None = None
-    """What edited arguments must satisfy. Without one they may only change values, never keys or types."""
-
-    @property
-    def digest(self) -> str:
-        """`digest` of this call."""
-        return digest(self.name, self.args, self.call_id)
-
-    @property
-    def description(self) -> str:
-        """The whole call as text, every argument in full, unseen characters made visible.
-
-        Each argument says how many lines it has, so none can pass for the next one.
-        """
-        parts = [visible(self.name)]
-        for key, value in self.args.items():
-            text = visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-            lines = text.count("\n") + 1
-            parts.append(
-                f"{visible(key)}: {text}" if lines == 1 else f"{visible(key)} ({lines} lines):\n{text}"
-            )
-        return "\n\n".join(parts)
-
-
-def digest(name: str, args: Mapping[str, Any], call_id: str) -> str:
-    """Return the SHA-256, as 64 hex digits, over the canonical JSON of one call.
-
-    Raises:
-        TypeError: an argument is not JSON.
-    """
-    call = {"name": name, "args": args, "id": call_id}
-    return hashlib.sha256(json.dumps(call, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def require_checkpointer() -> None:
@@ -213,78 +109,6 @@ def ask(requests: Sequence[Request], allowed: Mapping[str, Sequence[DecisionType
             return read_answer(answer, requests, allowed)
         except WrongAnswer as wrong:
             question = {**question, "error": str(wrong)}
-
-
-def read_answer(
-    answer: object, requests: Sequence[Request], allowed: Mapping[str, Sequence[DecisionType]]
-) -> list[Decision]:
-    """Return the decisions in `answer`, one for each request.
-
-    Raises:
-        WrongAnswer: it has another shape, another count, a decision that is not offered, or an edit that
-            does not fit its call.
-    """
-    try:
-        decisions: list[Decision] = list(_Answer.model_validate(answer).decisions)
-    except ValidationError as error:
-        raise WrongAnswer(_reason(error)) from None
-    if len(decisions) != len(requests):
-        raise WrongAnswer(
-            f"{len(decisions)} decisions for {len(requests)} calls: send one for each, in order."
-        )
-    for index, (decision, request) in enumerate(zip(decisions, requests, strict=True)):
-        if problem := _problem(decision, request, allowed[request.name]):
-            raise WrongAnswer(f"decisions[{index}]: {problem}"[:_MAX_REASON_CHARS])
-    return decisions
-
-
-def _problem(decision: Decision, request: Request, offered: Sequence[DecisionType]) -> str | None:
-    if decision.type not in offered:
-        return f"{decision.type!r} is not offered for {request.name}; send one of: {', '.join(offered)}."
-    if decision.digest is not None and decision.digest != request.digest:
-        return "its digest is that of another call."
-    match decision:
-        case Approve(scope=scope) if scope not in _OFFERED_SCOPES:
-            return f"scope {scope!r} is not offered; send one of: {', '.join(_OFFERED_SCOPES)}."
-        case Edit(edited_action=action):
-            return _edit_problem(action, request)
-        case _:
-            return None
-
-
-def _edit_problem(action: EditedAction, request: Request) -> str | None:
-    if action.name != request.name:
-        return f"an edit may change arguments only, not {request.name} into {visible(action.name)}."
-    try:
-        json.dumps(action.args, sort_keys=True)
-    except (TypeError, ValueError) as error:
-        return f"edited_action.args must be JSON: {error}."
-    known = request.args_schema.model_fields if request.args_schema else request.args
-    if unknown := sorted(action.args.keys() - known.keys()):
-        return f"{request.name} has no argument {', '.join(map(visible, unknown))}."
-    if request.args_schema is not None:
-        try:
-            request.args_schema.model_validate(action.args)
-        except ValidationError as error:
-            return f"edited_action.args.{_reason(error)}"
-        return None
-    for key, value in request.args.items():
-        if type(action.args.get(key)) is not type(value):
-            return f"edited_action.args.{visible(key)} must be of type {type(value).__name__}."
-    return None
-
-
-def _reason(error: ValidationError) -> str:
-    """What is wrong first, and where: `decisions[0].scope: Input should be ...`."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    # A discriminated union names the branch it took (`approve`) after the index; the sender never wrote that.
-    path = [
-        part
-        for position, part in enumerate(first["loc"])
-        if position == 0 or not isinstance(first["loc"][position - 1], int)
-    ]
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in path)
-    return f"{where.lstrip('.') or 'the answer'}: {first['msg']}"[:_MAX_REASON_CHARS]
 
 
 def _drop_unaddressed_answer() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from libs.middleware.approvals import Approve, Edit, Reject, Request, WrongAnswer, digest, read_answer
+from libs.middleware.decisions import Approve, Edit, Reject, Request, WrongAnswer, digest, read_answer
 from libs.middleware.visible import visible
 
 CALL = Request("execute", {"command": "echo hi"}, "call_1")

@@ -36,6 +36,7 @@ __all__ = [
     "CheckpointerRequired",
     "Decision",
     "DecisionType",
+    "DecisionType",
     "Edit",
     "Reject",
     "Request",

@@ -36,7 +36,6 @@ __all__ = [
     "CheckpointerRequired",
     "Decision",
     "DecisionType",
-    "DecisionType",
     "Edit",
     "Reject",
     "Request",

@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     """Folder that is the agent's disk, mounted at /workspace. Made if it is missing."""
     skills_dirs: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_comma_list)] = ()
     """More folders of skills, comma-separated, each mounted read-only at /skills.d/<folder name>."""
-    skills_prompt_chars: int = Field(16_000, ge=500, le=1_000_000)
+    skills_prompt_chars: int = Field(16_000, ge=2_000, le=1_000_000)
     """Characters that the list of skills may take in the prompt; descriptions are shortened to fit."""
 
     model: str | None = None

@@ -11,6 +11,7 @@ from langchain.agents.middleware.types import ModelRequest
 from langchain.tools.tool_node import ToolCallRequest
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
+
 from libs.backends.docker.backend import TOOL_CALL_ID
 
 __all__ = ["FilesystemMiddleware"]

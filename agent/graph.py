@@ -13,6 +13,7 @@ from langgraph.types import Checkpointer
 from agent import prompt
 from agent.config import INTERRUPT_ON, ROOT, Settings, build_backend, build_model, load_settings
 from agent.file_tools import FilesystemMiddleware
+from agent.models import RealModel
 from libs.backends.workspace import WorkspaceBackend
 from libs.middleware.answers import answer_by_id
 from libs.middleware.approval_middleware import ApprovalMiddleware
@@ -74,6 +75,7 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
     return [
         FilesystemMiddleware(backend=backend, custom_tool_descriptions=prompt.TOOLS),
         SkillsMiddleware(folders, prompt_chars=settings.skills_prompt_chars),
+        RealModel(),
     ]
 
 

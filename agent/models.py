@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
@@ -13,7 +16,7 @@ from agent.config import Settings
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
 from libs.models.scripted import ScriptedChatModel
 
-__all__ = ["build_model"]
+__all__ = ["RealModel", "build_model"]
 
 _KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -53,6 +56,32 @@ def build_model(settings: Settings) -> BaseChatModel:
     if provider == "scripted":
         return ScriptedChatModel.from_file(Path(name))
     return DeferredChatModel(label=spec, build=functools.cache(lambda: _build(settings, provider, name)))
+
+
+class RealModel(AgentMiddleware[Any, Any, Any]):
+    """Puts the real model in the place of a deferred one, for middleware that asks which provider it is.
+
+    Without it, prompt caching would not know Anthropic's models.
+    """
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        return handler(_with_real_model(request))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        # Building one imports its package and reads certificates: not on the event loop.
+        return await handler(await asyncio.to_thread(_with_real_model, request))
+
+
+def _with_real_model(request: ModelRequest[Any]) -> ModelRequest[Any]:
+    if isinstance(request.model, DeferredChatModel):
+        return request.override(model=request.model.build())
+    return request
 
 
 def _build(settings: Settings, provider: str, name: str) -> BaseChatModel:

@@ -24,12 +24,14 @@ from deepagents.backends.protocol import (
     execute_accepts_timeout,
 )
 from deepagents.backends.sandbox import BaseSandbox
+from deepagents.middleware._utils import is_anthropic_chat_model
 from deepagents.middleware.filesystem import FilesystemMiddleware, supports_execution
 from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, TodoListMiddleware
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest
 from langchain.chat_models import init_chat_model
+from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -38,6 +40,7 @@ from packaging.requirements import Requirement
 from pydantic import SecretStr
 
 from agent.config import ROOT
+from agent.models import RealModel
 from libs.backends.read_only import ReadOnlyBackend
 from libs.backends.workspace import WorkspaceBackend
 from libs.models.deferred import DeferredChatModel
@@ -252,6 +255,18 @@ async def test_a_deferred_model_streams_through_a_graph() -> None:
     stream = agent.astream({"messages": [HumanMessage("hi")]}, stream_mode="messages")
     pieces = [message.text async for message, _ in stream]
     assert len([piece for piece in pieces if piece]) > 1
+
+
+async def test_prompt_caching_sees_the_real_model_behind_a_deferred_one() -> None:
+    real = ChatAnthropic(model_name="claude-x", api_key=SecretStr("k"), timeout=None, stop=None)
+    request = ModelRequest(model=DeferredChatModel(label="x", build=lambda: real), messages=[])
+    assert not is_anthropic_chat_model(request.model)
+
+    async def handler(request: ModelRequest[Any]) -> Any:
+        return is_anthropic_chat_model(request.model)
+
+    assert await RealModel().awrap_model_call(request, handler)
+    assert RealModel().wrap_model_call(request, lambda given: given.model is real)  # type: ignore[arg-type, return-value]
 
 
 def test_providers_that_cannot_be_used_raise_these() -> None:

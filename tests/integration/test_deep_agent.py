@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatResult
 
 from agent.config import ROOT, build_backend, load_settings
 from agent.graph import build_graph
@@ -160,9 +162,28 @@ async def test_a_command_knows_its_tool_call(
     assert TOOL_CALL_ID.get() is None
 
 
-async def test_history_that_is_summarised_is_kept(backend: WorkspaceBackend, workspace: Path) -> None:
-    """Twice, as the second time it is appended to."""
-    path = f"{backend.artifacts_root}/conversation_history/thread.md"
-    assert (await backend.awrite(path, "first\n")).error is None
-    assert (await backend.aedit(path, "first\n", "first\nsecond\n")).error is None
-    assert (workspace / ".output/conversation_history/thread.md").read_text() == "first\nsecond\n"
+class SmallWindow(ScriptedChatModel):
+    """A model that takes 40,000 characters."""
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        if sum(len(message.text) for message in messages) > 40_000:
+            raise ContextOverflowError("too long")
+        return super()._generate(messages, *args, **kwargs)
+
+
+async def test_history_that_no_longer_fits_is_kept(backend: WorkspaceBackend, workspace: Path) -> None:
+    steps = [calls(("execute", {"command": f"echo step {number}; seq 2000"})) for number in range(9)]
+    model = SmallWindow(
+        conversations=(
+            Conversation(when="<role>", replies=(Reply(text="what was done before"),)),
+            Conversation(when="many steps", replies=(*steps, Reply(text="done"))),
+            Conversation(replies=(Reply(text="after the summary"),) * 9),
+        )
+    )
+    result = await run(backend, model, "many steps")
+    assert result["status"] == "completed"
+    assert result["messages"][-1].text == "after the summary"
+    [history] = (workspace / ".output" / "conversation_history").glob("*.md")
+    text = history.read_text()
+    assert "many steps" in text
+    assert "echo step 0" in text

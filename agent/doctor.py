@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,10 @@ def doctor(*, workspace: Path, image: str) -> list[Check]:
 
 def _engine_checks(image: str) -> list[Check]:
     try:
-        client = connect(timeout=10)
-        with explained():
+        with closing(connect(timeout=10)) as client, explained():
             info: dict[str, Any] = client.info()
+            state = image_state(client, image)
         engine = Check("Docker Engine", True, f"{info['ServerVersion']} at {endpoint()}")
-        state = image_state(client, image)
     except SandboxError as error:
         return [Check("Docker Engine", False, str(error), error.hint)]
     missing = {"missing": "is not built", "stale": "was built from other sources than these"}.get(state)

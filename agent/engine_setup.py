@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,15 +66,10 @@ def build_image(name: str, report: Report, *, base: str | None = None, install: 
         DockerUnavailable: no Engine answers, or its disk is full.
         ImageMissing: the image could not be built.
     """
-    client = connect()
-    if (
-        install
-        and image_state(client, name) != "ready"
-        and _root_on_debian()
-        and not shutil.which("debootstrap")
-    ):
-        _install(["debootstrap"], report)
-    return ensure_image(client, name, progress=report, base=base)
+    with closing(connect()) as client:
+        if install and _root_on_debian() and image_state(client, name) != "ready":
+            _install([] if shutil.which("debootstrap") else ["debootstrap"], report)
+        return ensure_image(client, name, progress=report, base=base)
 
 
 def _silence() -> DockerUnavailable | None:

@@ -16,8 +16,11 @@ from pydantic import Field
 __all__ = ["DeferredChatModel", "ModelUnavailable"]
 
 
-class ModelUnavailable(Exception):
-    """The configured model cannot be used; the message names what is missing and how to mend it."""
+class ModelUnavailable(RuntimeError):
+    """The configured model cannot be used; the message names what is missing and how to mend it.
+
+    A RuntimeError, because LangGraph's server tells clients the messages of those and hides most others.
+    """
 
 
 class DeferredChatModel(BaseChatModel):

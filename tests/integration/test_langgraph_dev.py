@@ -19,6 +19,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 from agent.config import ROOT, Settings
+from libs.models.deferred import ModelUnavailable
 
 pytestmark = pytest.mark.docker
 
@@ -278,6 +279,21 @@ async def test_a_run_streams_the_reply_in_pieces(server: Server) -> None:
     assert "".join(spoken) == "That is done without a question."
 
 
+async def test_what_is_wrong_with_the_model_reaches_the_client(server: Server) -> None:
+    """The server hides the messages of most exceptions, but not of this kind."""
+    assert issubclass(ModelUnavailable, RuntimeError)
+    thread = await server.client.threads.create()
+    given = {"messages": [{"role": "user", "content": "a task the script does not know"}]}
+    with pytest.raises(Exception, match="no conversation fits the task 'a task the script does not know'"):
+        await server.client.runs.wait(thread["thread_id"], "deep_agent", input=given)
+
+
+async def test_a_run_without_a_thread_is_refused_not_ungated(server: Server) -> None:
+    given = {"messages": [{"role": "user", "content": "one command"}]}
+    with pytest.raises(Exception, match="CheckpointerRequired: Approvals are on"):
+        await server.client.runs.wait(None, "deep_agent", input=given)
+
+
 async def test_assistants_and_schemas_for_studio(server: Server) -> None:
     [assistant] = await server.client.assistants.search()
     assert assistant["graph_id"] == "deep_agent"
@@ -308,6 +324,4 @@ async def test_studio_may_call_from_its_origin(server: Server, method: str, path
 
 def test_nothing_blocked_the_event_loop(running: Server) -> None:
     """Last on purpose: the guard reports what the tests before have done."""
-    log = running.log()
-    assert "BlockingError" not in log
-    assert "Traceback" not in log, log
+    assert "BlockingError" not in running.log()

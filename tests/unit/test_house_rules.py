@@ -57,15 +57,9 @@ def test_code_blocks_know_no_tools() -> None:
     assert [path for path, text in _sources("libs/code_blocks").items() if words.search(text)] == []
 
 
-def test_files_hold_one_idea() -> None:
-    sources = _sources("agent", "libs")
-    assert [path for path in sources if Path(path).stem in {"utils", "helpers", "common", "misc"}] == []
-    assert {path: n for path, text in sources.items() if (n := text.count("\n")) > 330} == {}
-
-
-def test_nothing_catches_everything() -> None:
-    catch_all = re.compile(r"except\s*(BaseException|Exception)?\s*(as \w+)?:")
-    assert [path for path, text in _sources("agent", "libs").items() if catch_all.search(text)] == []
+def test_no_file_is_a_drawer_for_everything() -> None:
+    drawers = {"utils", "util", "helpers", "common", "misc", "manager"}
+    assert [path for path in _sources("agent", "libs") if Path(path).stem in drawers] == []
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ setup: .venv/.ready
 	  fi; }
 	@echo "installing the Python packages into .venv"
 	@python3 -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 # At a terminal a person approves each step. Without one nobody can, and this target approves by itself:

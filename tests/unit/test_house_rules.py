@@ -23,7 +23,8 @@ TOP_LEVEL = {
 READS_ENVIRONMENT = {
     "agent/config.py": "the one place for settings",
     "libs/sandbox/engine.py": "DOCKER_CONTEXT belongs to Docker",
-    "libs/sandbox/supervisor.py": "runs in the container, and passes its own on",
+    "libs/sandbox/runner.py": "runs in the container, and passes its own on",
+    "libs/sandbox/supervisor.py": "runs in the container, whose environment it is given",
     "libs/backends/docker/backend.py": "passes on what SANDBOX_ENV_ALLOW names",
 }
 

@@ -1,0 +1,243 @@
+"""The `code-agent` command. Everything heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib.metadata import version as package_version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from agent.config import Settings
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="code-agent",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="An agent that works in a hardened Docker container of its own: it reads skills, runs code after "
+    "your approval, and leaves what it makes in the workspace.",
+)
+skills_app = typer.Typer(no_args_is_help=True, help="The skills that the agent can use.")
+sandbox_app = typer.Typer(no_args_is_help=True, help="The containers that the agent works in.")
+app.add_typer(skills_app, name="skills")
+app.add_typer(sandbox_app, name="sandbox")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"code-agent {package_version('code-execution-agent')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _version_: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Nothing of its own: see the commands."""
+
+
+@app.command()
+def run(
+    task: Annotated[
+        str | None,
+        typer.Argument(help="What is to be done. Without it, --thread goes on with what is pending."),
+    ] = None,
+    approve: Annotated[
+        Literal["ask", "auto"] | None,
+        typer.Option(
+            help="ask: you approve each command, edit and deletion. auto: nobody is asked; with --thread and "
+            "no task, approves what is pending. Default: APPROVALS, else ask."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="provider:model, local, or scripted:FILE. Default: what the settings say."),
+    ] = None,
+    thread: Annotated[
+        str | None, typer.Option(help="Go on in this thread, or begin one of this name.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line; never asks, the last line is the result.")
+    ] = False,
+) -> None:
+    """Carry out a task on the workspace, showing each step.
+
+    Where approval is needed and there is no terminal to ask at, prints what waits and ends with status 3:
+    nothing of it was run. Threads are kept in .code-agent/.
+
+    Exit status: 0 completed, 1 error, 2 bad usage or settings, 3 approval pending, 4 a budget used up,
+    130 stopped by Ctrl-C.
+    """
+    from agent.run_command import run_command
+
+    try:
+        status = run_command(task, approve=approve, model=model, thread=thread, as_json=as_json)
+    except BrokenPipeError:  # whoever read our output has gone; Python's own flush at exit must not fail too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    raise typer.Exit(status)
+
+
+@app.command()
+def setup() -> None:
+    """Make this machine ready: a Docker Engine (Debian, as root, unless SETUP_ENGINE=0) and the image."""
+    from agent.engine_setup import build_image, ensure_engine
+    from libs.sandbox.errors import SandboxError
+
+    settings = _settings()
+
+    def report(line: str) -> None:
+        typer.echo(f"  {line}")
+
+    try:
+        ensure_engine(report, install=settings.setup_engine)
+        image = build_image(settings.sandbox_image, report, install=settings.setup_engine)
+    except SandboxError as error:
+        _end(f"{error}\n{error.hint}")
+    done = f"built in {image.seconds:.0f} s" if image.built else "current"
+    typer.echo(f"Ready: Docker Engine answers, image {image.name} is {done}.")
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Look at all that is needed, and say what mends what is missing. Exit status 1 if anything is."""
+    from agent.readiness import check_all
+
+    checks = check_all()
+    fine = all(check.ok for check in checks)
+    if as_json:
+        rows = [{"name": c.name, "ok": c.ok, "detail": c.detail, "hint": c.hint} for c in checks]
+        typer.echo(json.dumps({"ok": fine, "checks": rows}))
+    else:
+        _table(
+            ("", "what", "found"),
+            [
+                ("ok" if c.ok else "MISSING", c.name, "\n".join(filter(None, (c.detail, c.hint))))
+                for c in checks
+            ],
+        )
+    raise typer.Exit(0 if fine else 1)
+
+
+@skills_app.command("list")
+def skills_list(as_json: AsJson = False) -> None:
+    """List the skills as the agent is told of them."""
+    from agent.readiness import skill_folders
+    from libs.middleware.skill_files import SkillFolders
+
+    skills = SkillFolders(skill_folders(_settings())).scan()
+    if as_json:
+        keys = ("name", "description", "path", "problem")
+        typer.echo(json.dumps([{key: getattr(skill, key) for key in keys} for skill in skills]))
+    else:
+        _table(
+            ("skill", "what it is for", "path"),
+            [(s.name, f"UNUSABLE: {s.problem}" if s.problem else s.description, s.path) for s in skills],
+        )
+
+
+@skills_app.command("validate")
+def skills_validate(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="A skill, or a folder of skills. Default: all that are set.")
+    ] = None,
+) -> None:
+    """Check skills against every rule of the format. Exit status 1 if one is broken."""
+    from agent.readiness import skill_folders
+    from libs.middleware.skill_files import validate_skills
+
+    chosen = folders or list(skill_folders(_settings()).values())
+    problems = [problem for folder in chosen for problem in validate_skills(folder)]
+    for problem in problems:
+        typer.echo(str(problem))
+    if problems:
+        raise typer.Exit(1)
+    typer.echo(f"Valid: {', '.join(str(folder) for folder in chosen)}")
+
+
+@sandbox_app.command("ls")
+def sandbox_ls(as_json: AsJson = False) -> None:
+    """List the containers, and whether the program that owns each is alive or gone."""
+    rows = [
+        {"name": c.name, "state": c.state, "owner": "alive" if c.alive else "gone"} for c in _containers()
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows))
+    elif rows:
+        _table(("container", "state", "owner"), [tuple(row.values()) for row in rows])
+    else:
+        typer.echo("No sandbox is running.")
+
+
+@sandbox_app.command("reset")
+def sandbox_reset(
+    names: Annotated[list[str] | None, typer.Argument(help="Only these containers.")] = None,
+) -> None:
+    """Remove all containers, those of running programs included; workspaces are kept."""
+    from agent.sandboxes import remove
+    from libs.sandbox.errors import SandboxError
+
+    found = _containers()
+    if unknown := sorted(set(names or ()) - {container.name for container in found}):
+        _end(f"No such sandbox: {', '.join(unknown)}. See `code-agent sandbox ls`.", status=2)
+    chosen = [container for container in found if not names or container.name in names]
+    for container in chosen:
+        typer.echo(f"removing {container.name} (its owner is {'alive' if container.alive else 'gone'})")
+    try:
+        remove([container.name for container in chosen])
+    except SandboxError as error:
+        _end(f"{error}\n{error.hint}")
+    typer.echo(f"Removed: {len(chosen)}.")
+
+
+def _containers() -> list[Any]:
+    from agent.sandboxes import containers
+    from libs.sandbox.errors import SandboxError
+
+    try:
+        return list(containers())
+    except SandboxError as error:
+        _end(f"{error}\n{error.hint}")
+
+
+def _settings() -> Settings:
+    from agent.config import SettingsError, load_settings
+
+    try:
+        return load_settings()
+    except SettingsError as error:
+        _end(str(error), status=2)
+
+
+def _end(message: str, *, status: int = 1) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(status)
+
+
+def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """A table at a terminal; tab-separated lines, one a row, in a pipe."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False, emoji=False)
+    if not console.is_terminal:
+        for row in rows:
+            typer.echo("\t".join(cell.replace("\n", " ") for cell in row))
+        return
+    table = Table(*columns, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(cell, "bold red" if cell == "MISSING" else "") for cell in row))
+    console.print(table)

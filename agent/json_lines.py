@@ -1,0 +1,65 @@
+"""A run as lines of JSON, one object each, for other programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from agent.events import (
+    Approval,
+    CommandEnded,
+    CommandStarted,
+    Event,
+    FileMade,
+    Message,
+    Output,
+    Result,
+)
+from agent.produced import is_plot
+
+__all__ = ["JsonLines", "write_result"]
+
+
+class JsonLines:
+    """Writes `message`, `command`, `output`, `file` and `approval` lines, and a `result` line at the end.
+
+    The lines are ASCII: bytes of a command that are no UTF-8 cannot break a reader. The last `output` line of
+    a command carries its `exit_code` and `seconds`.
+    """
+
+    def __init__(self, thread_id: str) -> None:
+        self._thread_id = thread_id
+
+    def show(self, event: Event) -> None:
+        """Write the line for an event, where it has one."""
+        match event:
+            case Message(text=text, tool_calls=calls, subagent=subagent):
+                _write("message", text=text, tool_calls=list(calls), subagent=subagent)
+            case CommandStarted(call_id=call_id, command=command, subagent=subagent):
+                _write("command", id=call_id, language="bash", code=command, subagent=subagent)
+            case Output(call_id=call_id, text=text):
+                _write("output", id=call_id, text=text)
+            case CommandEnded(call_id=call_id, execution=done):
+                _write("output", id=call_id, text="", exit_code=done.exit_code, seconds=done.seconds)
+            case FileMade(path=path):
+                _write("file", path=path, plot=is_plot(path))
+            case Approval(interrupt_id=interrupt_id, question=question):
+                _write("approval", thread_id=self._thread_id, interrupt_id=interrupt_id, **question)
+            case _:
+                pass
+
+    def finish(self, result: Result) -> None:
+        """Write the last line."""
+        write_result(result)
+
+
+def write_result(result: Result) -> None:
+    """Write a `result` line; for a run that could not begin, the only one."""
+    _write("result", **asdict(result))
+
+
+def _write(kind: str, **fields: Any) -> None:
+    sys.stdout.write(json.dumps({"type": kind, **fields}, default=str) + "\n")
+    sys.stdout.flush()

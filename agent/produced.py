@@ -1,0 +1,59 @@
+"""Which files a run has made or changed in the workspace, seen from the host."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from libs.sandbox.workspace import FOLDERS
+
+__all__ = ["Listing", "is_plot", "listing", "made_since"]
+
+Listing = dict[str, tuple[int, int, int]]
+"""Path below the workspace -> modification time in ns, size in bytes, inode."""
+
+_MOST = 20_000
+_PLOTS = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
+
+
+def listing(workspace: Path) -> Listing:
+    """The regular files in data/, scripts/ and results/; blocks on the disk.
+
+    Links are neither followed nor listed, so nothing outside is looked at. After 20,000 entries the rest is
+    left out: a command may make any number of files.
+    """
+    found: Listing = {}
+    left = _MOST
+    folders = [name for name in FOLDERS if not (workspace / name).is_symlink()]
+    while folders:
+        folder = folders.pop()
+        try:
+            entries = os.scandir(workspace / folder)
+        except OSError:  # removed meanwhile, or closed to this user
+            continue
+        with entries:
+            for entry in entries:
+                left -= 1
+                if left < 0:
+                    return found
+                path = f"{folder}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif entry.is_file(follow_symlinks=False):
+                    try:
+                        state = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue
+                    found[path] = (state.st_mtime_ns, state.st_size, state.st_ino)
+    return found
+
+
+def made_since(before: Listing, after: Listing) -> list[str]:
+    """The paths that are new or changed, sorted, but for the files that keep empty folders in git."""
+    changed = (path for path, state in after.items() if before.get(path) != state)
+    return sorted(path for path in changed if not path.endswith("/.gitkeep"))
+
+
+def is_plot(path: str) -> bool:
+    """Whether the name is that of an image."""
+    return path.lower().endswith(_PLOTS)

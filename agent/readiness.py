@@ -1,0 +1,60 @@
+"""Everything `code-agent run` needs: the machine, the settings, a model, sound skills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent.config import ROOT, Settings, SettingsError, load_settings
+from agent.doctor import Check, doctor
+from libs.middleware.skill_files import SkillFolders, validate_skills
+
+__all__ = ["check_all", "skill_folders"]
+
+
+def skill_folders(settings: Settings) -> dict[str, Path]:
+    """Path inside the sandbox -> folder on the host, of every folder of skills."""
+    return {"/skills": ROOT / "skills"} | {
+        f"/skills.d/{path.absolute().name}": path for path in settings.skills_dirs
+    }
+
+
+def check_all() -> list[Check]:
+    """Look at everything; changes nothing and raises nothing for what it finds."""
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        hint = "Change it in the environment or in .env; docs/configuration.md lists what is allowed."
+        # The rest is looked at as it would be without any setting: it may be at fault too.
+        settings = Settings.model_construct()
+        checks = [Check("settings", False, str(error), hint)]
+    else:
+        checks = [Check("settings", True, "valid")]
+    checks += [_model_check(settings), *_skill_checks(settings)]
+    return [*checks, *doctor(workspace=settings.workspace_dir, image=settings.sandbox_image)]
+
+
+def _model_check(settings: Settings) -> Check:
+    from agent.models import build_model
+    from libs.models.deferred import DeferredChatModel, ModelUnavailable
+    from libs.models.scripted import ScriptError
+
+    try:
+        model = build_model(settings)
+        if isinstance(model, DeferredChatModel):
+            model.build()
+            return Check("model", True, f"{model.label} is configured (it was not called)")
+        return Check("model", True, f"{settings.model}: a script that is played, not a model")
+    except (ModelUnavailable, ScriptError) as error:
+        reason, _, hint = str(error).partition(". ")
+        return Check("model", False, reason, hint)
+
+
+def _skill_checks(settings: Settings) -> Iterator[Check]:
+    folders = skill_folders(settings)
+    problems = [problem for folder in folders.values() for problem in validate_skills(folder)]
+    if problems:
+        yield Check("skills", False, "; ".join(map(str, problems)), "code-agent skills validate")
+    else:
+        count = len(SkillFolders(folders).scan())
+        yield Check("skills", True, f"{count} valid")

@@ -1,0 +1,221 @@
+"""`code-agent run`: puts settings, model, computer, thread and view together, and carries out one run."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+import httpx
+from langchain_core.language_models import BaseChatModel
+from langgraph.errors import GraphRecursionError
+from rich.console import Console
+
+from agent.ask import LeftPending, ask_person
+from agent.config import Settings, SettingsError, build_backend, build_model, load_settings
+from agent.events import Approval, Event, Result
+from agent.json_lines import JsonLines, write_result
+from agent.run import Run
+from agent.show import HumanView
+from agent.stop import STOPPED, run_stoppable
+from libs.models.deferred import DeferredChatModel, ModelUnavailable
+from libs.models.scripted import ScriptedChatModel, ScriptError, ScriptExhausted
+from libs.persistence.sqlite import CheckpointerUnavailable, open_checkpointer
+
+if TYPE_CHECKING:
+    from libs.backends.docker import DockerExecutionBackend
+
+__all__ = ["THREADS", "run_command"]
+
+THREADS = Path(".code-agent/threads.sqlite")
+"""Where threads are kept, in the working directory."""
+
+_EXIT = {"completed": 0, "error": 1, "interrupted": 3, "max_steps": 4}
+_BAD_USAGE = 2
+# The classes that the errors of a provider's package derive from, where that package is loaded at all.
+_PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "groq": "GroqError"}
+
+
+class BadUsage(Exception):
+    """What was asked for cannot be done; the message says why."""
+
+
+class View(Protocol):
+    """Where a run is shown."""
+
+    def show(self, event: Event) -> None: ...
+
+    def finish(self, result: Result) -> None: ...
+
+
+def run_command(
+    task: str | None,
+    *,
+    approve: Literal["ask", "auto"] | None,
+    model: str | None,
+    thread: str | None,
+    as_json: bool,
+) -> int:
+    """Carry out a task, or go on with a thread, and return the exit status of the program.
+
+    0 completed, 1 error, 2 bad usage or settings, 3 interrupted (approval pending), 4 a budget or limit,
+    130 stopped by Ctrl-C.
+    """
+    for stream in (sys.stdin, sys.stdout):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    given: dict[str, Any] = {"model": model, "approvals": approve}
+    try:
+        if task is not None and not task.strip():
+            raise BadUsage("The task is empty: say what is to be done.")
+        if task is None and thread is None:
+            raise BadUsage('Give a task, as in `code-agent run "Summarise /data/sales.csv"`, or --thread ID.')
+        settings = load_settings(**{name: value for name, value in given.items() if value is not None})
+        chat_model = build_model(settings)
+        options = ("--model", model) if model else ()
+        return run_stoppable(_run(settings, chat_model, task, thread, options=options, as_json=as_json))
+    except (BadUsage, SettingsError, ScriptError, ModelUnavailable) as error:
+        return _fail(str(error), thread, _BAD_USAGE, as_json=as_json)
+    except CheckpointerUnavailable as error:
+        return _fail(f"{error} {error.hint}", thread, _EXIT["error"], as_json=as_json)
+
+
+def _fail(text: str, thread: str | None, status: int, *, as_json: bool) -> int:
+    """Say why no run came about."""
+    if as_json:
+        write_result(Result(thread, "error", text))
+    else:
+        Console(stderr=True).print(text, style="bold red", markup=False, highlight=False, soft_wrap=True)
+    return status
+
+
+async def _run(
+    settings: Settings,
+    model: BaseChatModel,
+    task: str | None,
+    thread: str | None,
+    *,
+    options: Sequence[str],
+    as_json: bool,
+) -> int:
+    # Importing it reads the settings as the server would have them: a bad one is the caller's to report.
+    from agent.graph import build_graph
+
+    if isinstance(model, DeferredChatModel):
+        await asyncio.to_thread(model.build)  # what is missing is said before a thread begins
+    thread_id = thread or secrets.token_hex(4)
+    backend = build_backend(settings)
+    sandbox = cast("DockerExecutionBackend", backend.default)
+    async with open_checkpointer(THREADS) as checkpointer:
+        try:
+
+            def run_with(approvals: str) -> Run:
+                chosen = settings.model_copy(update={"approvals": approvals})
+                graph = build_graph(model, checkpointer=checkpointer, settings=chosen, backend=backend)
+                return Run(graph, thread_id, settings.workspace_dir)
+
+            # Only a graph with the gate in it knows of the questions that wait at the gate.
+            run = run_with("ask")
+            state = await run.state()
+            if task is None:
+                _check_pending(thread_id, exists=bool(state.values), pending=bool(state.next))
+            if settings.approvals == "auto" and (task is not None or not state.interrupts):
+                run = run_with("auto")
+            view = JsonLines(thread_id) if as_json else _human_view(settings, model, thread_id, options)
+            return await _carry_out(run, view, task, settings.approvals)
+        finally:
+            await asyncio.to_thread(sandbox.close)
+
+
+def _check_pending(thread_id: str, *, exists: bool, pending: bool) -> None:
+    if not exists:
+        raise BadUsage(f"There is no thread {thread_id!r} in {THREADS.absolute()}.")
+    if not pending:
+        raise BadUsage(f"Nothing is pending in thread {thread_id!r}: give it a task.")
+
+
+def _human_view(
+    settings: Settings, model: BaseChatModel, thread_id: str, options: Sequence[str]
+) -> HumanView:
+    scripted = isinstance(model, ScriptedChatModel)
+    label = str(getattr(model, "label", None) or f"scripted:{getattr(model, 'source', '')}")
+    return HumanView(
+        Console(highlight=False, emoji=False),
+        thread_id=thread_id,
+        model=label,
+        scripted=scripted,
+        approvals=settings.approvals,
+        options=options,
+    )
+
+
+async def _carry_out(run: Run, view: View, task: str | None, approvals: str) -> int:
+    """Run until the end, asking where there is somebody to ask."""
+    status: int | None = None
+    try:
+        result, status = await _until_end(run, view, task, approvals)
+    except asyncio.CancelledError:
+        await run.settle()
+        result, status = run.ended("error", "Stopped by Ctrl-C."), STOPPED
+    except (ModelUnavailable, ScriptExhausted, GraphRecursionError, sqlite3.Error, httpx.HTTPError) as error:
+        result = run.ended("error", str(error))
+    except _provider_errors() as error:
+        result = run.ended("error", f"The model could not be reached or refused: {error}")
+    except BaseException as error:
+        view.finish(run.ended("error", f"{type(error).__name__}: {error}"))
+        raise
+    view.finish(result)
+    return _exit_status(result.status) if status is None else status
+
+
+async def _until_end(run: Run, view: View, task: str | None, approvals: str) -> tuple[Result, int | None]:
+    waiting = [] if task is not None else await run.approvals()
+    if not waiting:
+        await _show(view, run.begin(task) if task is not None else run.go_on())
+        waiting = await run.approvals()
+    while waiting:
+        decisions: dict[str, list[dict[str, Any]]] = {}
+        try:
+            for approval in waiting:
+                decisions[approval.interrupt_id] = _decide(approval, view, approvals)
+        except LeftPending as left:
+            return await run.result(), STOPPED if left.by_ctrl_c else None
+        await _show(view, run.answer(decisions))
+        waiting = await run.approvals()
+    return await run.result(), None
+
+
+def _decide(approval: Approval, view: View, approvals: str) -> list[dict[str, Any]]:
+    """Decisions for all calls of a question; without a terminal the question is shown and left pending.
+
+    Raises:
+        LeftPending: nobody decided.
+    """
+    if approvals == "auto":
+        view.show(approval)
+        return [
+            {"type": "approve", "digest": request["digest"]}
+            for request in approval.question["action_requests"]
+        ]
+    if not isinstance(view, HumanView) or not sys.stdin.isatty():
+        view.show(approval)
+        raise LeftPending(by_ctrl_c=False)
+    return ask_person(approval.question, lambda index: view.show_request(approval.question, index))
+
+
+async def _show(view: View, events: AsyncIterator[Event]) -> None:
+    async for event in events:
+        view.show(event)
+
+
+def _exit_status(status: str) -> int:
+    return 4 if status.startswith("budget_") else _EXIT.get(status, 1)
+
+
+def _provider_errors() -> tuple[type[Exception], ...]:
+    """What the packages of model providers raise: refused keys, unknown models, limits, no connection."""
+    loaded = [(sys.modules.get(package), name) for package, name in _PROVIDER_ERRORS.items()]
+    return tuple(getattr(package, name) for package, name in loaded if package is not None)

@@ -1,0 +1,187 @@
+"""A run as a person reads it, at a terminal or in a log."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from agent.events import (
+    Approval,
+    CommandEnded,
+    CommandStarted,
+    Event,
+    FileMade,
+    Message,
+    Output,
+    Result,
+    TextDelta,
+    ToolEnded,
+    ToolStarted,
+)
+from agent.produced import is_plot
+
+__all__ = ["HumanView", "harmless"]
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# C0 without tab and newline, DEL and C1; what reorders text; halves of characters.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_MARKS = {"completed": "✓", "in_progress": "›", "pending": " "}
+
+
+def harmless(text: str) -> str:
+    """`text` with nothing in it that can steer a terminal: newlines and tabs stay, colours are dropped.
+
+    Every other control character, and marks that reorder text, are written out, such as `‹U+001B›`.
+    """
+    text = _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROL.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text)
+
+
+class HumanView:
+    """Prints each step as it happens. Never reads markup in what a model or a command wrote.
+
+    Args:
+        console: where to.
+        thread_id: the thread of the run.
+        model: what is configured, for people.
+        scripted: whether that is a script.
+        approvals: `ask` or `auto`.
+        options: words of the command line that going on needs again.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        thread_id: str,
+        model: str,
+        scripted: bool,
+        approvals: str,
+        options: Sequence[str] = (),
+    ) -> None:
+        self._console = console
+        self._thread_id = thread_id
+        self._model = f"{model} (a script that is played, not a model)" if scripted else model
+        self._go_on = shlex.join(["code-agent", "run", "--thread", thread_id, *options])
+        self._streaming: str | None = None
+        """The message whose pieces are being printed."""
+        self._streamed: set[str] = set()
+        self._at_line_start = True
+        self._commands: dict[str, str] = {}
+        self._output_of: str | None = None
+        self._line(f"Thread {thread_id}, model {self._model}", "dim")
+        if approvals == "auto":
+            self._line("Approvals are off: every command, edit and deletion runs without asking.", "yellow")
+
+    def show(self, event: Event) -> None:
+        """Print an event."""
+        match event:
+            case TextDelta():
+                self._delta(event)
+            case Message(message_id=message_id, text=text, subagent=subagent):
+                if text.strip() and message_id not in self._streamed:
+                    self._delta(TextDelta(message_id, text, subagent))
+                self._end_line()
+            case CommandStarted(call_id=call_id, command=command, subagent=subagent):
+                self._commands[call_id] = command
+                self._line(f"{_indent(subagent)}$ {command}", "bold cyan")
+                self._output_of = call_id
+            case Output(call_id=call_id, text=text):
+                self._output(call_id, text)
+            case CommandEnded(execution=done):
+                self._output_of = None
+                code = "stopped" if done.exit_code is None else f"exit {done.exit_code}"
+                self._line(f"  {code}, {done.seconds:.1f} s", "green" if done.exit_code == 0 else "red")
+                if done.exit_code in (None, 125):  # it printed nothing itself: the reason is for people too
+                    self._line(f"  {done.output}", "red")
+            case ToolStarted(name=name, args=args, subagent=subagent):
+                self._line(f"{_indent(subagent)}• {_about_tool(name, args)}", "cyan")
+            case ToolEnded(name=name, error=error):
+                if error is not None:
+                    self._line(f"  {name}: {error}", "red")
+            case FileMade(path=path):
+                self._line(f"+ {path}{'  (plot)' if is_plot(path) else ''}", "magenta")
+            case Approval(question=question):
+                for index in range(len(question["action_requests"])):
+                    self.show_request(question, index)
+
+    def show_request(self, question: Mapping[str, Any], index: int) -> None:
+        """Print one of the calls that wait for approval, whole."""
+        requests: Sequence[Mapping[str, Any]] = question["action_requests"]
+        count = f" ({index + 1} of {len(requests)})" if len(requests) > 1 else ""
+        self._line(f"Waits for approval{count}:", "bold yellow")
+        self._line(_shifted(requests[index]["description"]), "")
+
+    def finish(self, result: Result) -> None:
+        """Print how the run ended, what came of it and how to go on."""
+        self._end_line()
+        if result.status == "error":
+            self._line(result.text, "bold red")
+        self._console.print()
+        for path in result.files:
+            self._line(f"{'Plot' if is_plot(path) else 'File'}: {path}", "magenta")
+        self._line(f"Thread {result.thread_id}: {result.status}. Model: {self._model}", "dim")
+        if result.status == "interrupted":
+            self._line("Nothing of what waits was run. Go on at a terminal, or approve it:", "yellow")
+            self._line(f"  {self._go_on}", "")
+            self._line(f"  {self._go_on} --approve auto", "")
+        else:
+            self._line(f'Go on: {self._go_on} "…"', "dim")
+
+    def _delta(self, delta: TextDelta) -> None:
+        if self._streaming != delta.message_id:
+            self._end_line()
+            self._streaming = delta.message_id
+            self._streamed.add(delta.message_id)
+            self._console.print()
+            if delta.subagent:
+                self._console.print("[subagent]", style="dim", markup=False, highlight=False)
+        self._piece(delta.text, "")
+
+    def _output(self, call_id: str, text: str) -> None:
+        if self._output_of != call_id:
+            self._line(f"output of $ {self._commands.get(call_id, '').splitlines()[0][:100]}", "dim")
+            self._output_of = call_id
+        for line in harmless(text).splitlines(keepends=True):
+            self._piece(f"  │ {line}" if self._at_line_start else line, "dim")
+
+    def _piece(self, text: str, style: str) -> None:
+        """Print text that may stop in the middle of a line."""
+        text = harmless(text)
+        self._console.print(Text(text, style), end="", soft_wrap=True)
+        self._at_line_start = text.endswith("\n")
+
+    def _line(self, text: str, style: str) -> None:
+        self._end_line()
+        self._console.print(Text(harmless(text), style), soft_wrap=True)
+
+    def _end_line(self) -> None:
+        self._streaming = None
+        if not self._at_line_start:
+            self._console.print()
+            self._at_line_start = True
+
+
+def _indent(subagent: bool) -> str:
+    return "[subagent] " if subagent else ""
+
+
+def _shifted(text: str) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+
+
+def _about_tool(name: str, args: Mapping[str, Any]) -> str:
+    if name == "write_todos" and isinstance(args.get("todos"), list):
+        steps = (
+            f"\n    {_MARKS.get(step.get('status'), '?')} {step.get('content')}" for step in args["todos"]
+        )
+        return f"plan{''.join(steps)}"
+    shown = args.get("file_path") or args.get("path") or args.get("pattern") or args.get("description") or ""
+    return f"{name} {str(shown)[:200]}".rstrip()

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import struct
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
-from libs.sandbox.channel import Call, Channel
+from libs.sandbox.channel import Answer, Call, Channel
 from libs.sandbox.errors import SandboxBusy, SandboxDied, SandboxError
-from libs.sandbox.frames import Fd
+from libs.sandbox.frames import REQUEST, Ending, Fd, Worker
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
-from libs.sandbox.output import SPILL_LIMIT
+from libs.sandbox.messages import OutputReport, RunReport, RunRequest
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
+from libs.sandbox.workspace import FOLDERS
 
 __all__ = ["ChannelSandbox"]
+
+MAX_COMMAND = 8 * 1024 * 1024
+"""Characters of the longest command."""
 
 _FILE_SECONDS = 30.0
 """Seconds a file operation may take; content adds a second for each 10 MB."""
@@ -31,6 +36,8 @@ class ChannelSandbox(ABC):
     def __init__(self, name: str, limits: SandboxLimits) -> None:
         self.name = name
         self.limits = limits
+        self.protected = ["/workspace", "/skills", *(f"/{folder}" for folder in FOLDERS)]
+        """Paths inside that are never deleted, nor what holds them."""
         self._channel: Channel | None = None
         self._starting = threading.Lock()
 
@@ -53,10 +60,10 @@ class ChannelSandbox(ABC):
         merge_stderr: bool = True,
         env: Mapping[str, str] = {},
     ) -> RunResult:
-        request = self._run_request(command, timeout, merge_stderr, env)
+        seconds, payload = self._run_request(command, timeout, merge_stderr, env)
         channel = self._live() or self._start()
-        call = channel.request(request, on_output=on_output)
-        return self._run_result(call, self._wait(channel, call, request), request)
+        call = channel.request(payload, on_output=on_output)
+        return self._run_result(call, self._wait(channel, call, seconds), seconds)
 
     async def arun(
         self,
@@ -67,118 +74,108 @@ class ChannelSandbox(ABC):
         merge_stderr: bool = True,
         env: Mapping[str, str] = {},
     ) -> RunResult:
-        request = self._run_request(command, timeout, merge_stderr, env)
+        seconds, payload = self._run_request(command, timeout, merge_stderr, env)
         channel = await self._astart()
-        call = channel.request(request, on_output=on_output)
-        return self._run_result(call, await self._await(channel, call, request), request)
+        call = channel.request(payload, on_output=on_output)
+        return self._run_result(call, await self._await(channel, call, seconds), seconds)
 
     def _run_request(
         self, command: str, timeout: float | None, merge_stderr: bool, env: Mapping[str, str]
-    ) -> dict[str, Any]:
+    ) -> tuple[float, bytes]:
         seconds = self.limits.timeout if timeout is None else timeout
         if not 0 < seconds <= MAX_TIMEOUT:
             raise ValueError(f"timeout is {seconds}: it must be over 0 and at most {MAX_TIMEOUT:g} seconds")
-        if "\0" in command:
-            raise ValueError("a command cannot hold a NUL character")
-        return {
-            "op": "run",
-            "command": command,
-            "timeout": seconds,
-            "limit": self.limits.output_chars,
-            "merge": merge_stderr,
-            "live": True,
-            "env": dict(env),
-        }
+        if len(command) > MAX_COMMAND:
+            raise ValueError(f"the command has {len(command)} characters: at most {MAX_COMMAND} are run")
+        if "\0" in command or any("\0" in text for item in env.items() for text in item):
+            raise ValueError("a command and its variables cannot hold a NUL character")
+        if any(not name or "=" in name for name in env):
+            raise ValueError("the name of a variable must be there, and cannot hold '='")
+        try:
+            encoded = command.encode("utf-8", "surrogateescape")
+            variables = [f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in env.items()]
+        except UnicodeEncodeError as error:
+            raise ValueError(f"the command holds what is no character: {error}") from None
+        request = RunRequest(encoded, self.limits.output_chars, merge_stderr, True, variables)
+        return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
-    def _run_result(self, call: Call, message: dict[str, Any], request: dict[str, Any]) -> RunResult:
-        error, ended_by = message.get("error"), message.get("ended_by")
-        if error == "busy":
+    def _run_result(self, call: Call, answer: Answer, seconds: float) -> RunResult:
+        if answer.ending == Ending.BUSY:
             raise SandboxBusy(
-                f"The sandbox cannot start the command: its {self.limits.pids} processes are used up.",
-                hint="End what runs in the background (`pkill`, `kill`), wait for other commands, "
-                "or raise SANDBOX_PIDS.",
+                f"The sandbox cannot start the command: its {self.limits.pids} processes, or its commands "
+                "at once, are used up.",
+                hint="What earlier commands had left running in the background was ended: run it again. "
+                "If that is not enough, wait for commands that still run, or raise SANDBOX_PIDS.",
             )
-        if error not in (None, "lost"):
-            raise SandboxDied(f"The sandbox could not run the command: {error}.", hint="Try again.")
-        output = self._text(call, Fd.OUT, message.get("out"))
-        if ended_by == "timeout":
-            note = f"[timed out after {request['timeout']:g} s: everything the command started was ended]"
-        elif error == "lost":
+        try:
+            report = RunReport.decode(answer.body)
+        except struct.error:  # nobody was left to report
+            report = RunReport(137, seconds, [])
+        timed_out = answer.ending == Ending.TIMEOUT
+        output, *errors = [
+            text_of(b"".join(call.data[fd]), b"".join(call.tail[fd]), item, self.limits.output_chars)
+            for fd, item in zip((Fd.OUT, Fd.ERR), [*report.outputs, None][:2], strict=False)
+        ]
+        note = ""
+        if timed_out:
+            note = f"[timed out after {seconds:g} s: everything the command started was ended]"
+        elif answer.ending == Ending.LOST:
             note = "[the command ended the process that ran it: everything it started was ended]"
-        else:
-            note = ""
         if note:
             output += "\n" * bool(output and not output.endswith("\n")) + note
-        details = [message[name] for name in ("out", "err") if name in message]
+        spilled = [item.spill_path.decode() for item in report.outputs if item.spill_path]
         return RunResult(
             output=output,
-            stderr=self._text(call, Fd.ERR, message.get("err")),
-            exit_code=124 if ended_by == "timeout" else message["exit_code"],
-            truncated=any(detail["chars"] > self.limits.output_chars for detail in details),
-            timed_out=ended_by == "timeout",
-            spill_path=next((detail["spill"] for detail in details if detail["spill"]), None),
-            seconds=message.get("seconds", request["timeout"]),
+            stderr="".join(errors),
+            exit_code=124 if timed_out else report.exit_code,
+            truncated=any(item.chars > self.limits.output_chars for item in report.outputs),
+            timed_out=timed_out,
+            spill_path=spilled[0] if spilled else None,
+            seconds=report.seconds,
         )
-
-    def _text(self, call: Call, fd: Fd, detail: dict[str, Any] | None) -> str:
-        """An output as text, its middle cut out where it is over the limit."""
-        head, tail = b"".join(call.data[fd]), b"".join(call.tail[fd])
-        limit = self.limits.output_chars
-        if detail is None or detail["chars"] <= limit:
-            return (head + tail).decode("utf-8", "replace")
-        half = limit // 2
-        # Where more was left out inside, the tail begins anywhere, perhaps within a character.
-        first = head.decode("utf-8", "replace")
-        last = tail.decode("utf-8", "replace")
-        if len(head) + len(tail) <= 4 * limit:
-            first = last = (head + tail).decode("utf-8", "replace")
-        where = "it could not be kept: no space in the workspace"
-        if detail["spill"]:
-            where = f"the whole output is in {detail['spill']}"
-            if detail["spilled"] >= SPILL_LIMIT:
-                where = f"its first {SPILL_LIMIT // 2**20} MB are in {detail['spill']}"
-        left_out = detail["chars"] - 2 * half
-        return f"{first[:half]}\n[… {left_out:,} characters left out; {where} …]\n{last[-half:]}"
 
     # -- files
 
     def file(
         self, do: str, *, content: bytes | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
-        request = self._file_request(do, content, arguments)
+        seconds, payload = self._file_request(do, content, arguments)
         channel = self._live() or self._start()
-        call = channel.request(request, content=content or b"")
-        return self._file_result(call, self._wait(channel, call, request), request)
+        call = channel.request(payload, content=content or b"")
+        return self._file_result(call, self._wait(channel, call, seconds), seconds)
 
     async def afile(
         self, do: str, *, content: bytes | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
-        request = self._file_request(do, content, arguments)
+        seconds, payload = self._file_request(do, content, arguments)
         channel = await self._astart()
-        call = channel.request(request, content=content or b"")
-        return self._file_result(call, await self._await(channel, call, request), request)
+        call = channel.request(payload, content=content or b"")
+        return self._file_result(call, await self._await(channel, call, seconds), seconds)
 
-    def _file_request(self, do: str, content: bytes | None, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _file_request(self, do: str, content: bytes | None, arguments: dict[str, Any]) -> tuple[float, bytes]:
         if any("\0" in value for value in arguments.values() if isinstance(value, str)):
             raise FileFailed("invalid_path", "a path cannot hold a NUL character")
         if content is not None:
             arguments["size"] = len(content)
+        if do == "delete":
+            arguments["protected"] = self.protected
         seconds = _FILE_SECONDS + len(content or b"") / 10e6
-        return {"op": "file", "do": do, "arguments": arguments, "timeout": seconds}
+        request = json.dumps({"do": do, "arguments": arguments}).encode()
+        return seconds, REQUEST.pack(Worker.FILE, seconds) + request
 
-    def _file_result(
-        self, call: Call, message: dict[str, Any], request: dict[str, Any]
-    ) -> tuple[dict[str, Any], bytes]:
-        if message.get("ended_by"):
-            raise FileFailed("timeout", f"it took over {request['timeout']:g} s")
-        error = message.get("error")
-        if error == "busy":
+    def _file_result(self, call: Call, answer: Answer, seconds: float) -> tuple[dict[str, Any], bytes]:
+        if answer.ending == Ending.TIMEOUT:
+            raise FileFailed("timeout", f"it took over {seconds:g} s")
+        if answer.ending == Ending.BUSY:
             raise SandboxBusy(
                 "The sandbox cannot handle files now: its process limit is used up.",
-                hint="End what runs in the background, or raise SANDBOX_PIDS.",
+                hint="What earlier commands had left running in the background was ended: try again.",
             )
-        if error:
-            raise FileFailed("failed" if error == "lost" else error, message.get("detail", error))
+        if answer.ending != Ending.DONE:
+            raise FileFailed("failed", "what served it was ended by a command; try again")
+        message: dict[str, Any] = json.loads(answer.body)
+        if error := message.get("error"):
+            raise FileFailed(error, message.get("detail", error))
         return message, b"".join(call.data[Fd.OUT])
 
     def read_file(self, path: str) -> bytes:
@@ -241,9 +238,9 @@ class ChannelSandbox(ABC):
 
     # -- waiting
 
-    def _wait(self, channel: Channel, call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    def _wait(self, channel: Channel, call: Call, seconds: float) -> Answer:
         try:
-            return call.future.result(request["timeout"] + _PATIENCE)
+            return call.future.result(seconds + _PATIENCE)
         except TimeoutError:
             raise self._give_up(channel) from None
         except SandboxError:
@@ -252,9 +249,10 @@ class ChannelSandbox(ABC):
             channel.cancel(call)
             raise
 
-    async def _await(self, channel: Channel, call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    async def _await(self, channel: Channel, call: Call, seconds: float) -> Answer:
         try:
-            return await _bounded(call.future, request["timeout"] + _PATIENCE)
+            async with asyncio.timeout(seconds + _PATIENCE):
+                return await asyncio.wrap_future(call.future)
         except TimeoutError:
             raise self._give_up(channel) from None
         except asyncio.CancelledError:
@@ -269,10 +267,25 @@ class ChannelSandbox(ABC):
         )
 
 
-async def _bounded(future: Future[dict[str, Any]], seconds: float) -> dict[str, Any]:
-    """Await a future of another thread, with a bound that costs no task."""
-    async with asyncio.timeout(seconds):
-        return await asyncio.wrap_future(future)
+def text_of(head: bytes, tail: bytes, report: OutputReport | None, limit: int) -> str:
+    """An output as text; where it is over the limit, its middle replaced by a line that says so."""
+    if report is None or report.chars <= limit:
+        return (head + tail).decode("utf-8", "replace")
+    if report.total == len(head) + len(tail):
+        first = last = (head + tail).decode("utf-8", "replace")
+    else:
+        # More was left out inside: the tail may begin within a character, long before what is shown.
+        first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
+    half = limit // 2
+    path = report.spill_path.decode()
+    if not path:
+        where = "it could not be kept: the workspace takes no more"
+    elif report.spilled < report.total:
+        where = f"its first {report.spilled:,} bytes are in {path}"
+    else:
+        where = f"the whole output is in {path}"
+    left_out = report.chars - 2 * half
+    return f"{first[:half]}\n[… {left_out:,} characters left out; {where} …]\n{last[-half:]}"
 
 
 def _as_builtin(error: FileFailed, path: str) -> Exception:

@@ -8,18 +8,21 @@ of all an event loop, waits for a slow sandbox.
 from __future__ import annotations
 
 import itertools
-import json
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from libs.sandbox.errors import SandboxDied
-from libs.sandbox.frames import CHUNK, Decoder, Fd, Frame, Kind, ProtocolError, encode
+from libs.sandbox.frames import ANSWER, CHUNK, Decoder, Fd, Frame, Kind, ProtocolError, encode
 from libs.sandbox.protocol import OnOutput
 
-__all__ = ["Call", "Channel", "Transport"]
+__all__ = ["Answer", "Call", "Channel", "Transport"]
+
+logger = logging.getLogger(__name__)
 
 
 class Transport(Protocol):
@@ -50,13 +53,23 @@ class Transport(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request's END says."""
+
+    ending: int
+    """One of `libs.sandbox.frames.Ending`."""
+    body: bytes
+    """What the worker adds; empty where no worker could answer."""
+
+
 class Call:
     """One request under way, and what has come back so far."""
 
     def __init__(self, stream: int, content: bytes, on_output: OnOutput | None) -> None:
         self.stream = stream
-        self.future: Future[dict[str, Any]] = Future()
-        """The END message; SandboxDied where the sandbox ended first."""
+        self.future: Future[Answer] = Future()
+        """SandboxDied where the sandbox ended first."""
         self.data: dict[int, list[bytes]] = {Fd.OUT: [], Fd.ERR: []}
         """Content, in the order it came."""
         self.tail: dict[int, list[bytes]] = {Fd.OUT: [], Fd.ERR: []}
@@ -78,33 +91,38 @@ class Channel:
         self._more = threading.Condition(self._lock)
         self._writer: threading.Thread | None = None
         self.closed = False
+        self._ready = Call(0, b"", None)
+        self._calls[0] = self._ready
         self._reader = threading.Thread(target=self._read, name="sandbox-reader", daemon=True)
         self._reader.start()
 
-    def configure(self, config: dict[str, Any], *, seconds: float) -> None:
-        """Do the hand-shake: the supervisor is ready when this returns.
+    def wait_until_ready(self, seconds: float) -> None:
+        """Wait for the supervisor to say that it is there.
 
         Raises:
             SandboxDied: it ended before it was ready.
             TimeoutError: it did not answer in time.
         """
-        call = Call(0, b"", None)
-        self._begin(call, config)
-        call.future.result(seconds)
+        self._ready.future.result(seconds)
 
-    def request(
-        self, request: dict[str, Any], *, content: bytes = b"", on_output: OnOutput | None = None
-    ) -> Call:
+    def request(self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None) -> Call:
         """Send a request; its result comes in the call's future.
 
         Args:
+            payload: a REQUEST and what its worker reads.
             content: input of the request, sent as fast as it is taken.
 
         Raises:
             SandboxDied: the channel has ended.
+            ValueError: the payload is too large for a frame.
         """
         call = Call(next(self._streams), content, on_output)
-        self._begin(call, request)
+        frame = encode(call.stream, Kind.OPEN, payload)
+        with self._lock:
+            if self.closed:
+                raise self._died()
+            self._calls[call.stream] = call
+        self._send(frame)
         return call
 
     def cancel(self, call: Call) -> None:
@@ -119,14 +137,6 @@ class Channel:
             self._reader.join(5)
 
     # -- sending
-
-    def _begin(self, call: Call, request: dict[str, Any]) -> None:
-        frame = encode(call.stream, Kind.OPEN, json.dumps(request).encode())
-        with self._lock:
-            if self.closed:
-                raise self._died()
-            self._calls[call.stream] = call
-        self._send(frame)
 
     def _send(self, data: bytes) -> None:
         with self._lock:
@@ -176,37 +186,47 @@ class Channel:
             while data := self._transport.receive():
                 for frame in decoder.feed(data):
                     self._take(frame)
-        except (OSError, ProtocolError):
+        except (OSError, ProtocolError) as error:
+            logger.debug("the connection to the sandbox broke off: %s", error)
+        finally:
+            with self._lock:
+                self.closed = True
+                calls, self._calls = self._calls, {}
+                self._more.notify_all()
             self._transport.close()
-        with self._lock:
-            self.closed = True
-            calls, self._calls = self._calls, {}
-            self._more.notify_all()
-        self._on_close()
+            self._on_close()
         for call in calls.values():
             if call.future.set_running_or_notify_cancel():
                 call.future.set_exception(self._died())
 
     def _take(self, frame: Frame) -> None:
-        call = self._calls.get(frame.stream)
+        stream, kind, payload, fd = frame
+        call = self._calls.get(stream)
         if call is None:
             return
-        if frame.kind == Kind.DATA:
-            call.data[frame.fd].append(frame.payload)
-            if call.on_output:
-                call.on_output(frame.payload)
-        elif frame.kind == Kind.LIVE:
-            if call.on_output:
-                call.on_output(frame.payload)
-        elif frame.kind == Kind.TAIL:
-            call.tail[frame.fd].append(frame.payload)
-        elif frame.kind == Kind.CREDIT:
-            self._send_content(call, int.from_bytes(frame.payload, "big"))
-        elif frame.kind == Kind.END:
-            del self._calls[frame.stream]
+        if kind == Kind.DATA:
+            call.data[fd].append(payload)
+            self._show(call, payload)
+        elif kind == Kind.LIVE:
+            self._show(call, payload)
+        elif kind == Kind.TAIL:
+            call.tail[fd].append(payload)
+        elif kind == Kind.CREDIT:
+            self._send_content(call, int.from_bytes(payload, "big"))
+        elif kind == Kind.END:
+            del self._calls[stream]
+            ending, _ = ANSWER.unpack_from(payload)
             # A call that was cancelled on this side too has nobody left to tell.
             if call.future.set_running_or_notify_cancel():
-                call.future.set_result(json.loads(frame.payload))
+                call.future.set_result(Answer(ending, payload[ANSWER.size :]))
+
+    def _show(self, call: Call, data: bytes) -> None:
+        if call.on_output:
+            try:
+                call.on_output(data)
+            except Exception:  # whatever it is, the other calls of this channel must go on
+                logger.exception("showing live output failed; the command goes on without")
+                call.on_output = None
 
     def _died(self) -> SandboxDied:
         reason = self._transport.epitaph()

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
-from libs.sandbox.engine import connect, explained
+from libs.sandbox.engine import explained, shared_client
 from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, owner_label, remove_containers
-from libs.sandbox.workspace import FOLDERS, prepare_workspace
+from libs.sandbox.workspace import prepare_workspace
 
 if TYPE_CHECKING:
     import docker
@@ -75,7 +75,6 @@ class DockerSandbox(ChannelSandbox):
         self._environment = {key: value for key, value in environment.items() if key not in _OWN_VARIABLES}
         self._runtime = runtime
         self._check_image = check_image
-        self._client: docker.DockerClient | None = None
 
     def _connect(self) -> Channel:
         try:
@@ -85,7 +84,7 @@ class DockerSandbox(ChannelSandbox):
                 f"The workspace {self.root} cannot be used: {error}.",
                 hint="Make it a folder that you may write to, or set WORKSPACE_DIR to another.",
             ) from error
-        client = self._client = self._client or connect()
+        client = shared_client()
         self._check_image(client)
         name = f"{self.name}-{secrets.token_hex(4)}"
         with explained():
@@ -96,7 +95,7 @@ class DockerSandbox(ChannelSandbox):
             with explained():
                 client.api.start(container)
             channel = Channel(transport, on_close=transport.release)
-            channel.configure(self._guest_config(), seconds=_START_SECONDS)
+            channel.wait_until_ready(_START_SECONDS)
         except (SandboxError, TimeoutError) as error:
             transport.close()
             transport.release()
@@ -117,25 +116,18 @@ class DockerSandbox(ChannelSandbox):
             channel, self._channel = self._channel, None
             if channel:
                 channel.close()
-            if self._client:
-                self._client.close()
-                self._client = None
         self.container_name = None
 
-    def _guest_config(self) -> dict[str, Any]:
+    def _variables(self) -> dict[str, str]:
+        """What commands find in their environment, besides the image's own."""
         return {
-            "cwd": "/workspace",
-            "spill_dir": "/workspace/.output",
-            "protected": ["/workspace", "/skills", *(f"/{name}" for name in FOLDERS)],
-            "environment": {
-                "LANG": "C.UTF-8",
-                "MPLCONFIGDIR": f"{_HOME}/.config/matplotlib",
-                **self._environment,
-                "HOME": _HOME,
-                "USER": "agent",
-                "LOGNAME": "agent",
-                "SHELL": "/bin/bash",
-            },
+            "LANG": "C.UTF-8",
+            "MPLCONFIGDIR": f"{_HOME}/.config/matplotlib",
+            **self._environment,
+            "HOME": _HOME,
+            "USER": "agent",
+            "LOGNAME": "agent",
+            "SHELL": "/bin/bash",
         }
 
     def _config(self, uid: int, gid: int) -> dict[str, Any]:
@@ -149,6 +141,7 @@ class DockerSandbox(ChannelSandbox):
             "User": f"{uid}:{gid}",
             "Hostname": "sandbox",
             "WorkingDir": "/workspace",
+            "Env": [f"{name}={value}" for name, value in self._variables().items()],
             "OpenStdin": True,
             # The Engine closes standard input when this connection ends, however it ends.
             "StdinOnce": True,
@@ -268,7 +261,8 @@ class _AttachedTransport:
         if not self._plain:
             return 0
         try:
-            sent: int = self._link.send(data, socket.MSG_DONTWAIT)
+            # Not `send`: guards against blocking calls on an event loop know it, but not its flag.
+            sent: int = self._link.sendmsg([data], [], socket.MSG_DONTWAIT)
         except BlockingIOError:
             return 0
         return sent

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 
@@ -47,8 +46,15 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
         FileExistsError: there is one, and it may not be replaced.
         OSError: it cannot be made.
     """
-    target = os.path.realpath(path) if replace else os.path.abspath(path)
-    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if replace:
+        target = os.path.realpath(path)
+    else:
+        # The last part is not followed: a link of that name is something that exists.
+        target = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path) from None
     mode = 0o644
     if replace and os.path.lexists(target):
         found = os.stat(target).st_mode
@@ -59,7 +65,7 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
         mode = stat.S_IMODE(found)
         if not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, "Permission denied", path)
-    draft = f"{os.path.dirname(target)}/.{secrets.token_hex(8)}.part"
+    draft = f"{os.path.dirname(target)}/.{os.urandom(8).hex()}.part"
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:

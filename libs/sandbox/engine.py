@@ -7,11 +7,13 @@ module needs no Docker.
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     import docker
     from docker.tls import TLSConfig
 
-__all__ = ["DEFAULT_SOCKET", "connect", "endpoint", "explain", "explained"]
+__all__ = ["DEFAULT_SOCKET", "connect", "endpoint", "explain", "explained", "shared_client"]
 
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 
@@ -85,6 +87,22 @@ def _endpoint() -> tuple[str, TLSConfig | bool]:
     if context is not None and context.Name != "default":
         return str(context.Host), context.TLSConfig or False
     return _default_socket(), False
+
+
+def shared_client() -> docker.DockerClient:
+    """The connection that every sandbox of this process uses: made once, kept to the end of the process.
+
+    Raises:
+        DockerUnavailable: as `connect`. The next call tries again.
+    """
+    return _kept_client(os.environ.get("DOCKER_HOST"), os.environ.get("DOCKER_CONTEXT"))
+
+
+@cache
+def _kept_client(host: str | None, context: str | None) -> docker.DockerClient:  # noqa: ARG001 - the key
+    client = connect()
+    atexit.register(client.close)
+    return client
 
 
 def _default_socket() -> str:

@@ -12,13 +12,13 @@ import errno
 import json
 import os
 import shutil
-import socket
 import stat
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from libs.sandbox.disk import new_file, open_regular, write_all
-from libs.sandbox.frames import CHUNK, WINDOW, Decoder, Frame, Kind, encode
+from libs.sandbox.frames import ANSWER, CHUNK, REQUEST, WINDOW, Ending, Frame, Kind, encode
+from libs.sandbox.link import Gone, Link
 from libs.sandbox.search import glob, grep
 from libs.sandbox.text import edit, read_page
 
@@ -26,53 +26,59 @@ __all__ = ["FileWorker"]
 
 _MOST_ENTRIES: Final = 50_000
 """Entries of one folder that are listed."""
+_MOST_READ: Final = 512 * 1024 * 1024
+"""Bytes of a file that is handed to the host whole: the host holds it in memory."""
 
 
 class FileWorker:
     """Serves `file` requests of the supervisor until it goes away. See the module's operations below."""
 
-    def __init__(self, link: socket.socket, *, protected: list[str]) -> None:
+    def __init__(self, link: Link) -> None:
         self._link = link
-        self._protected = protected
-        self._decoder = Decoder()
-        self._frames: Iterator[Frame] = self._receive()
+        self._frames: Iterator[Frame] = link.frames()
         self._do: dict[str, Callable[[int, dict[str, Any]], dict[str, Any]]] = {
             "page": lambda _, request: read_page(**request),
             "edit": lambda _, request: edit(**request),
             "glob": lambda _, request: glob(**request),
             "grep": lambda _, request: grep(**request),
             "ls": lambda _, request: _ls(**request),
-            "delete": lambda _, request: self._delete(**request),
+            "delete": lambda _, request: _delete(**request),
             "read": self._read,
             "write": self._write,
         }
 
     def serve(self) -> None:
         """Do what is asked, one request after the other."""
-        for frame in self._frames:
-            if frame.kind != Kind.OPEN:
+        for stream, kind, payload, _ in self._frames:
+            if kind != Kind.OPEN:
                 continue  # input of a request that has failed already
-            request = json.loads(frame.payload)
+            request = json.loads(payload[REQUEST.size :])
             try:
-                answer = self._do[request["do"]](frame.stream, request["arguments"])
+                answer = self._do[request["do"]](stream, request["arguments"])
             except OSError as error:
                 answer = {"error": _code(error), "detail": error.strerror or str(error)}
             except ValueError as error:
                 answer = {"error": "invalid_path", "detail": str(error)}
-            answer["idle"] = True
-            self._link.sendall(encode(frame.stream, Kind.END, json.dumps(answer).encode()))
+            end = ANSWER.pack(Ending.DONE, True) + json.dumps(answer).encode()
+            self._link.send(encode(stream, Kind.END, end))
 
-    def _receive(self) -> Iterator[Frame]:
-        while data := self._link.recv(CHUNK):
-            yield from self._decoder.feed(data)
+    def _next(self) -> Frame:
+        for frame in self._frames:
+            return frame
+        raise Gone
 
     def _read(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
         """All bytes of a regular file, sent as content."""
         size = 0
         with open_regular(request["path"]) as file:
+            if os.fstat(file).st_size > _MOST_READ:
+                return {
+                    "error": "too_large",
+                    "detail": f"only files up to {_MOST_READ} bytes leave the sandbox",
+                }
             while data := os.read(file, CHUNK):
                 size += len(data)
-                self._link.sendall(encode(stream, Kind.DATA, data))
+                self._link.send(encode(stream, Kind.DATA, data))
         return {"size": size}
 
     def _write(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
@@ -87,26 +93,29 @@ class FileWorker:
             granted = received = 0
             while received < size:
                 if granted - received <= WINDOW // 2 and granted < size:
-                    self._link.sendall(encode(stream, Kind.CREDIT, WINDOW.to_bytes(4, "big")))
+                    self._link.send(encode(stream, Kind.CREDIT, WINDOW.to_bytes(4, "big")))
                     granted += WINDOW
-                frame = next(self._frames)
-                if frame.stream == stream and frame.kind == Kind.DATA:
-                    received += len(frame.payload)
-                    write_all(file, frame.payload)
+                sender, kind, payload, _ = self._next()
+                if sender == stream and kind == Kind.DATA:
+                    received += len(payload)
+                    write_all(file, payload)
         return {"size": size}
 
-    def _delete(self, path: str) -> dict[str, Any]:
-        parent, name = os.path.split(path.rstrip("/"))
-        place = os.path.normpath(os.path.join(os.path.realpath(parent or "/"), name))
-        for kept in (*self._protected, *map(os.path.realpath, self._protected)):
-            if kept == place or kept.startswith(place.rstrip("/") + "/"):
-                return {"error": "protected"}
-        mode = os.lstat(place).st_mode
-        if stat.S_ISDIR(mode):
-            shutil.rmtree(place)
-        else:
-            os.unlink(place)
-        return {}
+
+def _delete(path: str, protected: list[str]) -> dict[str, Any]:
+    """Delete a file, or a folder with all it holds, but nothing that is or holds a protected one."""
+    parent, name = os.path.split(path.rstrip("/"))
+    place = os.path.normpath(
+        os.path.join(os.path.realpath(parent or ("/" if path.startswith("/") else ".")), name)
+    )
+    for kept in (*protected, *map(os.path.realpath, protected)):
+        if kept == place or kept.startswith(place.rstrip("/") + "/"):
+            return {"error": "protected"}
+    if stat.S_ISDIR(os.lstat(place).st_mode):
+        shutil.rmtree(place)
+    else:
+        os.unlink(place)
+    return {}
 
 
 def _ls(path: str) -> dict[str, Any]:

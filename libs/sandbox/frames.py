@@ -5,39 +5,52 @@ all big-endian. A stream is one request and everything that belongs to it; many 
 
 One request, from the host's side::
 
-    OPEN    {"op": "run", "command": "…", …}      begins the stream
-    DATA*                                         input, at most as many bytes as CREDIT allows
-    CANCEL                                        ends it early
+    OPEN    REQUEST + what is asked (messages.py)   begins the stream
+    DATA*                                           input, at most as many bytes as CREDIT allows
+    CANCEL                                          ends it early
   answered by
-    CREDIT* u32                                   bytes of input that may be sent on top
-    DATA*                                         content: output as it comes, or a file's bytes
-    LIVE*                                         output to show but not to keep (the kept part is cut)
-    TAIL*                                         the end of an output that was cut in the middle
-    END     {"exit_code": 0, …}                   ends the stream; nothing follows on it
+    CREDIT* u32                                     bytes of input that may be sent on top
+    DATA*                                           content: output as it comes, or a file's bytes
+    LIVE*                                           output to show but not to keep (the kept part is cut)
+    TAIL*                                           the end of an output that was cut in the middle
+    END     ANSWER + how it ended (messages.py)     ends the stream; nothing follows on it
 
-Stream 0 carries the hand-shake: the host sends OPEN with the configuration, the supervisor answers END.
+Stream 0 belongs to the supervisor itself: its END says that it is ready.
+
+What runs inside imports as little as it can: of a sandbox's start, every module that imports `enum`,
+`typing` or `re` costs as much as the interpreter itself.
 """
 
 from __future__ import annotations
 
 import struct
-from enum import IntEnum
-from typing import Final, NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = [
+    "ANSWER",
     "CHUNK",
     "HEADER",
     "MAX_PAYLOAD",
+    "REQUEST",
     "WINDOW",
     "Decoder",
+    "Ending",
     "Fd",
     "Frame",
     "Kind",
     "ProtocolError",
+    "Worker",
     "encode",
 ]
 
 HEADER: Final = struct.Struct("!IIBB")
+REQUEST: Final = struct.Struct("!Bd")
+"""How an OPEN begins: the kind of Worker that serves it, and its time-out in seconds."""
+ANSWER: Final = struct.Struct("!BB")
+"""How an END begins: an Ending, and whether the worker that sends it is free again."""
 MAX_PAYLOAD: Final = 32 * 1024 * 1024
 """Largest payload in bytes. An OPEN carries a whole command; contents are cut into CHUNKs."""
 CHUNK: Final = 256 * 1024
@@ -46,34 +59,48 @@ WINDOW: Final = 1024 * 1024
 """Bytes of input a stream may have under way before the receiver grants more."""
 
 
-class Kind(IntEnum):
+class Kind:
     """What a frame is for."""
 
-    OPEN = 1
-    DATA = 2
-    LIVE = 3
-    TAIL = 4
-    CREDIT = 5
-    CANCEL = 6
-    END = 7
-    IDLE = 8
+    OPEN: Final = 1
+    DATA: Final = 2
+    LIVE: Final = 3
+    TAIL: Final = 4
+    CREDIT: Final = 5
+    CANCEL: Final = 6
+    END: Final = 7
+    IDLE: Final = 8
     """Between supervisor and worker only: the worker may take another request."""
 
 
-class Fd(IntEnum):
+class Fd:
     """Which output of a command a DATA, LIVE or TAIL frame continues."""
 
-    OUT = 1
-    ERR = 2
+    OUT: Final = 1
+    ERR: Final = 2
 
 
-class Frame(NamedTuple):
-    """One decoded frame."""
+class Worker:
+    """The kinds of worker a request may be for."""
 
-    stream: int
-    kind: int
-    payload: bytes
-    fd: int = Fd.OUT
+    RUN: Final = 1
+    FILE: Final = 2
+
+
+class Ending:
+    """How a request ended."""
+
+    DONE: Final = 0
+    TIMEOUT: Final = 1
+    CANCELLED: Final = 2
+    LOST: Final = 3
+    """What ran ended the worker that served it."""
+    BUSY: Final = 4
+    """No process could be started for it."""
+
+
+Frame = tuple[int, int, bytes, int]
+"""Stream, kind, payload, fd."""
 
 
 class ProtocolError(Exception):
@@ -89,10 +116,6 @@ def encode(stream: int, kind: int, payload: bytes = b"", fd: int = Fd.OUT) -> by
     if len(payload) > MAX_PAYLOAD:
         raise ValueError(f"a frame holds at most {MAX_PAYLOAD} bytes, not {len(payload)}")
     return HEADER.pack(len(payload), stream, kind, fd) + payload
-
-
-_KINDS = frozenset(Kind)
-_FDS = frozenset(Fd)
 
 
 class Decoder:
@@ -114,12 +137,12 @@ class Decoder:
         available = len(buffer)
         while available - offset >= HEADER.size:
             length, stream, kind, fd = HEADER.unpack_from(buffer, offset)
-            if kind not in _KINDS or fd not in _FDS or length > MAX_PAYLOAD:
+            if not Kind.OPEN <= kind <= Kind.IDLE or not Fd.OUT <= fd <= Fd.ERR or length > MAX_PAYLOAD:
                 raise ProtocolError(f"not a frame: length {length}, kind {kind}, fd {fd}")
             end = offset + HEADER.size + length
             if end > available:
                 break
-            frames.append(Frame(stream, kind, bytes(buffer[offset + HEADER.size : end]), fd))
+            frames.append((stream, kind, bytes(buffer[offset + HEADER.size : end]), fd))
             offset = end
         if offset:
             del buffer[:offset]

@@ -29,7 +29,7 @@ class _SocketTransport:
 
     def send_now(self, data: bytes) -> int:
         try:
-            return self._link.send(data, socket.MSG_DONTWAIT)
+            return self._link.sendmsg([data], [], socket.MSG_DONTWAIT)
         except BlockingIOError:
             return 0
 
@@ -62,30 +62,33 @@ class LocalSandbox(ChannelSandbox):
 
     def _connect(self) -> Channel:
         self.root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="sandbox-") as folder:
-            for relative, content in guest_tree().items():
-                path = Path(folder, relative)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-            ours, theirs = socket.socketpair()
-            with theirs:
-                self.process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", folder],
-                    stdin=theirs.fileno(),
-                    stdout=theirs.fileno(),
-                    start_new_session=True,
-                )
-            channel = Channel(_SocketTransport(ours, self.process), on_close=ours.close)
-            root = str(self.root)
-            home = str(self.root / ".home")
-            environment = {"HOME": home, "PATH": os.defpath, "LANG": "C.UTF-8"}
-            channel.configure(
-                {
-                    "cwd": root,
-                    "spill_dir": f"{root}/.output",
-                    "protected": [root],
-                    "environment": environment,
-                },
-                seconds=30,
+        self.protected = [str(self.root)]
+        environment = {
+            "PATH": os.defpath,
+            "HOME": str(self.root / ".home"),
+            "MPLCONFIGDIR": str(self.root / ".home"),
+            "LANG": "C.UTF-8",
+        }
+        folder = tempfile.TemporaryDirectory(prefix="sandbox-")
+        for relative, content in guest_tree().items():
+            path = Path(folder.name, relative)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", f"{folder.name}/main.py"],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                cwd=self.root,
+                env=environment,
+                start_new_session=True,
             )
-            return channel
+
+        def release() -> None:
+            ours.close()
+            folder.cleanup()
+
+        channel = Channel(_SocketTransport(ours, self.process), on_close=release)
+        channel.wait_until_ready(30)
+        return channel

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import os
-from collections import deque
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["SPILL_LIMIT", "Output"]
 
 SPILL_LIMIT: Final = 64 * 1024 * 1024
 """Bytes of one output that are kept on disk."""
-
-_CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 class Output:
@@ -28,12 +29,16 @@ class Output:
         self._path = spill_path
         self._head: list[bytes] = []
         self._head_size = 0
-        self._tail: deque[bytes] = deque()
+        self._tail: list[bytes] = []
         self._tail_size = 0
         self._file: int | None = None
         self._tried = False
-        self._chars = 0
-        self._total = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._ascii = True
+        self.chars = 0
+        """Characters added. The text has to be cut where it is over the limit."""
+        self.total = 0
+        """Bytes added."""
         self.spilled = 0
         """Bytes in the spill file."""
         self.spill_path: str | None = None
@@ -41,9 +46,10 @@ class Output:
 
     def add(self, data: bytes) -> int:
         """Add bytes; return how many of them belong to the first half."""
-        self._total += len(data)
-        # Every byte that does not continue a character begins one. Counted by deleting the others in C.
-        self._chars += len(data.translate(None, _CONTINUATION))
+        self.total += len(data)
+        # Decoding costs three times as much as looking whether there is anything to decode.
+        self._ascii = self._ascii and data.isascii()
+        self.chars += len(data) if self._ascii else len(self._decoder.decode(data))
         room = min(self._half - self._head_size, len(data))
         if room:
             self._head.append(data[:room])
@@ -51,33 +57,29 @@ class Output:
         if room < len(data):
             self._tail.append(data[room:])
             self._tail_size += len(data) - room
-        if self._total > 2 * self._half:
+        if self.total > 2 * self._half:
             if self._tried:
                 self._write(data)
             else:
                 self._spill_all()
             while self._tail_size - len(self._tail[0]) >= self._half:
-                self._tail_size -= len(self._tail.popleft())
+                self._tail_size -= len(self._tail.pop(0))
         return room
 
-    def finish(self) -> tuple[bytes, int]:
+    def finish(self) -> bytes:
         """Close the spill file.
 
         Returns:
-            What follows the first half (where the middle is missing: the last half), and the characters
-            added in all. The text has to be cut where that number is over `limit`.
+            What follows the first half; where the middle is missing, the last half.
         """
+        self.chars += len(self._decoder.decode(b"", final=True))
         tail = b"".join(self._tail)
-        if self._total > 2 * self._half:
+        if self.total > 2 * self._half:
             tail = tail[-self._half :]
-            chars = max(self._chars, self._limit + 1)
-        else:
-            # Small enough to count exactly: bytes that are no UTF-8 become one replacement character each.
-            chars = len((b"".join(self._head) + tail).decode("utf-8", "replace"))
-            if chars > self._limit:
-                self._spill_all()
+        elif self.chars > self._limit:
+            self._spill_all()
         self._close()
-        return tail, chars
+        return tail
 
     def _spill_all(self) -> None:
         self._tried = True

@@ -1,27 +1,31 @@
 """A worker that runs one command at a time, inside the sandbox (standard library only).
 
-It is forked by the supervisor and talks to it over one socket. A shell waits ready: started, its
+It is forked by the supervisor and talks to it over two pipes. A shell waits ready: started, its
 environment set, reading descriptor 9 for the command. So a command costs no process start.
 """
 
 from __future__ import annotations
 
-import contextlib
+# The module `signal` around it costs 5 ms to import.
+import _signal  # type: ignore[import-not-found]
 import errno
 import fcntl
-import json
 import os
 import select
-import signal
-import socket
 import struct
 import termios
 import time
-from typing import Any, Final
 
-from libs.sandbox.frames import Decoder, Fd, Frame, Kind, encode
+from libs.sandbox.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
+from libs.sandbox.link import Link
+from libs.sandbox.messages import OutputReport, RunReport, RunRequest
 from libs.sandbox.output import Output
-from libs.sandbox.processes import become_subreaper, kill_tree
+from libs.sandbox.processes import SIGCONT, SIGKILL, become_subreaper, kill, kill_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Final
 
 __all__ = ["Runner"]
 
@@ -42,7 +46,7 @@ _LIVE_SECONDS: Final = 0.05
 class _Stream:
     """One output descriptor of the running command."""
 
-    def __init__(self, fd: Fd, limit: int, spill_path: str) -> None:
+    def __init__(self, fd: int, limit: int, spill_path: str) -> None:
         self.fd = fd
         self.output = Output(limit, spill_path)
         self.head: list[bytes] = []
@@ -62,6 +66,11 @@ class _Stream:
             self._live_sent += len(shown)
             self.live.append(shown)
 
+    def report(self) -> OutputReport:
+        output = self.output
+        spill_path = (output.spill_path or "").encode()
+        return OutputReport(output.total, output.chars, output.spilled, spill_path)
+
     def frames(self, stream: int) -> bytes:
         """What is to be sent now."""
         sent = b""
@@ -76,33 +85,30 @@ class _Stream:
 class Runner:
     """Serves `run` requests of the supervisor until it goes away."""
 
-    def __init__(self, link: socket.socket, *, environment: dict[str, str], spill_dir: str) -> None:
+    def __init__(self, link: Link) -> None:
         self._link = link
-        self._environment = environment
-        self._spill_dir = spill_dir
-        self._decoder = Decoder()
+        self._spill_dir = f"{os.getcwd()}/.output"
         self._waiting: int | None = None
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        self._pipes = {fd: os.pipe2(os.O_CLOEXEC) for fd in Fd}
+        self._pipes = {fd: os.pipe2(os.O_CLOEXEC) for fd in (Fd.OUT, Fd.ERR)}
         for reader, _ in self._pipes.values():
             os.set_blocking(reader, False)
         self._command_reader, self._command_writer = os.pipe2(os.O_CLOEXEC)
         self._wake, wake_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         # A child that ends interrupts the poll through this pipe; the handler itself has nothing to do.
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
+        _signal.signal(_signal.SIGCHLD, lambda *_: None)
+        _signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
         become_subreaper()
 
     def serve(self) -> None:
         """Run commands until the supervisor closes the link."""
         self._prepare()
-        while data := self._link.recv(_READ):
-            for frame in self._decoder.feed(data):
-                if frame.kind == Kind.OPEN:
-                    if not self._run(frame):
-                        self._wait_for_background()
-                    self._discard()
-                    self._prepare()
+        for stream, kind, payload, _ in self._link.frames():
+            if kind == Kind.OPEN:
+                if not self._run(stream, RunRequest.decode(payload[REQUEST.size :])):
+                    self._wait_for_background()
+                self._discard()
+                self._prepare()
         self._leave()
 
     def _leave(self) -> None:
@@ -113,10 +119,12 @@ class Runner:
 
     def _prepare(self) -> None:
         """Have a shell waiting. Where none can be started now, the next command tries again."""
-        with contextlib.suppress(OSError):
-            self._waiting = self._start_shell(self._command_reader, Fd.OUT, self._environment)
+        try:
+            self._waiting = self._start_shell(self._command_reader, Fd.OUT, os.environb)
+        except OSError:
+            self._waiting = None
 
-    def _start_shell(self, command_fd: int, stderr: Fd, environment: dict[str, str]) -> int:
+    def _start_shell(self, command_fd: int, stderr: int, environment: Mapping[bytes, bytes]) -> int:
         return os.posix_spawn(
             "/bin/bash",
             ["bash", "-c", _SHELL],
@@ -129,7 +137,7 @@ class Runner:
             ],
             setsid=True,
             setsigmask=[],
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+            setsigdef=[_signal.SIGPIPE, _signal.SIGXFSZ],
         )
 
     def _take_waiting(self) -> int | None:
@@ -141,71 +149,74 @@ class Runner:
             ended, _ = os.waitpid(pid, os.WNOHANG)
         except ChildProcessError:
             return None
-        return None if ended else pid
+        if ended:
+            return None
+        kill(pid, SIGCONT)  # a command of before may have stopped it
+        return pid
 
-    def _start(self, request: dict[str, Any]) -> int:
-        command = request["command"].encode("utf-8", "surrogateescape") + b"\0"
-        plain = request["merge"] and not request["env"] and len(command) <= _PIPE_LIMIT
+    def _start(self, request: RunRequest) -> int:
+        command = request.command + b"\0"
+        plain = request.merge and not request.env and len(command) <= _PIPE_LIMIT
         waiting = self._take_waiting()
         if plain and waiting is not None:
             os.write(self._command_writer, command)
             return waiting
         if waiting is not None:
             # It holds the command pipe: a shell that is not used must not read the next command.
-            os.kill(waiting, signal.SIGKILL)
+            kill(waiting, SIGKILL)
             os.waitpid(waiting, 0)
         memory = os.memfd_create("command")
         try:
-            with open(memory, "wb", closefd=False) as file:
-                file.write(command)
+            view = memoryview(command)
+            while view:
+                view = view[os.write(memory, view) :]
             os.lseek(memory, 0, os.SEEK_SET)
-            stderr = Fd.OUT if request["merge"] else Fd.ERR
-            return self._start_shell(memory, stderr, {**self._environment, **request["env"]})
+            added = dict(item.split(b"=", 1) for item in request.env)
+            return self._start_shell(memory, Fd.OUT if request.merge else Fd.ERR, {**os.environb, **added})
         finally:
             os.close(memory)
 
     # -- one command
 
-    def _run(self, frame: Frame) -> bool:
+    def _run(self, stream: int, request: RunRequest) -> bool:
         """Serve one request; whether nothing that it started is left."""
-        request = json.loads(frame.payload)
         begun = time.monotonic()
         try:
             shell = self._start(request)
         except OSError as error:
-            return self._end(frame.stream, {"error": "busy" if error.errno == errno.EAGAIN else str(error)})
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
-        streams = {
-            fd: _Stream(fd, request["limit"], f"{self._spill_dir}/{name}{'.stderr' * (fd is Fd.ERR)}.txt")
-            for fd in (Fd.OUT, Fd.ERR)[: 1 if request["merge"] else 2]
-        }
-        status = self._watch(shell, frame.stream, streams, live=request["live"])
+            if error.errno not in (errno.EAGAIN, errno.ENOMEM):
+                raise
+            return self._end(stream, Ending.BUSY)
+        name = f"{self._spill_dir}/{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+        outputs = {Fd.OUT: _Stream(Fd.OUT, request.limit, f"{name}.txt")}
+        if not request.merge:
+            outputs[Fd.ERR] = _Stream(Fd.ERR, request.limit, f"{name}.stderr.txt")
+        exit_code = self._watch(shell, stream, outputs, live=request.live)
         # The shell is gone. What it wrote lies in the pipes; what its background children write later is
         # not part of the result, so exactly what is there now is read.
-        for fd, stream in streams.items():
+        for fd, item in outputs.items():
             reader = self._pipes[fd][0]
             left = _readable(reader)
             while left > 0 and (data := os.read(reader, min(left, _READ))):
                 left -= len(data)
-                stream.add(data, live=False)
-        message: dict[str, Any] = {"exit_code": status, "seconds": time.monotonic() - begun}
+                item.add(data, live=False)
         sent = b""
-        for fd, stream in streams.items():
-            sent += stream.frames(frame.stream)
-            tail, chars = stream.output.finish()
-            if tail:
-                sent += encode(frame.stream, Kind.TAIL, tail, fd)
-            output = stream.output
-            message[fd.name.lower()] = {"chars": chars, "spill": output.spill_path, "spilled": output.spilled}
-        return self._end(frame.stream, message, before=sent)
+        reports = []
+        for fd, item in outputs.items():
+            sent += item.frames(stream)
+            if tail := item.output.finish():
+                sent += encode(stream, Kind.TAIL, tail, fd)
+            reports.append(item.report())
+        report = RunReport(exit_code, time.monotonic() - begun, reports)
+        return self._end(stream, Ending.DONE, report.encode(), before=sent)
 
-    def _watch(self, shell: int, stream: int, streams: dict[Fd, _Stream], *, live: bool) -> int:
+    def _watch(self, shell: int, stream: int, outputs: dict[int, _Stream], *, live: bool) -> int:
         """Collect output until the shell exits; return its exit code."""
         poll = select.poll()
-        readers = {self._pipes[fd][0]: item for fd, item in streams.items()}
+        readers = {self._pipes[fd][0]: item for fd, item in outputs.items()}
         for descriptor in (*readers, self._wake):
             poll.register(descriptor, select.POLLIN)
-        poll.register(self._link, select.POLLHUP | select.POLLRDHUP)
+        poll.register(self._link.reader, 0)
         pending_since: float | None = None
         while True:
             if pending_since is None:
@@ -228,26 +239,27 @@ class Runner:
                 return exited
             if pending_since is not None and time.monotonic() - pending_since >= _GATHER:
                 pending_since = None
-                if sent := b"".join(item.frames(stream) for item in streams.values()):
-                    self._link.sendall(sent)
+                if sent := b"".join(item.frames(stream) for item in outputs.values()):
+                    self._link.send(sent)
 
     def _reap(self, shell: int) -> int | None:
         """Collect every child that has ended; the exit code of `shell` if it is among them."""
         found = None
-        with contextlib.suppress(ChildProcessError):
+        try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
-                    break
+                    return found
                 if pid == shell:
                     code = os.waitstatus_to_exitcode(status)
                     found = code if code >= 0 else 128 - code
-        return found
+        except ChildProcessError:
+            return found
 
-    def _end(self, stream: int, message: dict[str, Any], *, before: bytes = b"") -> bool:
-        message["idle"] = self._childless()
-        self._link.sendall(before + encode(stream, Kind.END, json.dumps(message).encode()))
-        return bool(message["idle"])
+    def _end(self, stream: int, ending: int, report: bytes = b"", *, before: bytes = b"") -> bool:
+        idle = self._childless()
+        self._link.send(before + encode(stream, Kind.END, ANSWER.pack(ending, idle) + report))
+        return idle
 
     # -- between commands
 
@@ -264,16 +276,16 @@ class Runner:
         poll = select.poll()
         for descriptor in (*(reader for reader, _ in self._pipes.values()), self._wake):
             poll.register(descriptor, select.POLLIN)
-        poll.register(self._link, select.POLLHUP | select.POLLRDHUP)
+        poll.register(self._link.reader, 0)
         while not self._childless():
             for descriptor, _ in poll.poll():
                 if descriptor == self._wake:
                     os.read(self._wake, 4096)
-                elif descriptor == self._link.fileno():
+                elif descriptor == self._link.reader:
                     self._leave()
                 else:
                     _read_some(descriptor)
-        self._link.sendall(encode(0, Kind.IDLE))
+        self._link.send(encode(0, Kind.IDLE))
 
     def _discard(self) -> None:
         """Empty the pipes: nothing that writes to them is left, and the next output begins clean."""

@@ -50,13 +50,13 @@ def is_stray(label: str) -> bool:
         pid, start = int(owner["pid"]), float(owner["start"])
         if {name: owner[name] for name in ("boot", "namespace")} != _here():
             return False
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, OverflowError, KeyError, TypeError):
         return False
     try:
         return abs(psutil.Process(pid).create_time() - start) > 1.0
     except psutil.NoSuchProcess:
         return True
-    except psutil.AccessDenied:
+    except (psutil.AccessDenied, ValueError):
         return False
 
 

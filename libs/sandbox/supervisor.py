@@ -10,26 +10,34 @@ deadline itself: workers may be killed, stopped or blocked by what they run.
 
 from __future__ import annotations
 
-import contextlib
-import json
+# The module `signal` around it costs 5 ms to import.
+import _signal  # type: ignore[import-not-found]
 import os
 import select
-import signal
-import socket
 import sys
 import time
-from collections import deque
-from typing import Any, Final
 
-from libs.sandbox.files import FileWorker
-from libs.sandbox.frames import Decoder, Frame, Kind, encode
-from libs.sandbox.processes import become_subreaper, children_of, hide_from_own_uid, kill_tree
+from libs.sandbox.frames import ANSWER, CHUNK, REQUEST, Decoder, Ending, Kind, Worker, encode
+from libs.sandbox.link import Gone, Link
+from libs.sandbox.processes import (
+    SIGCONT,
+    SIGKILL,
+    become_subreaper,
+    children_of,
+    hide_from_own_uid,
+    kill,
+    kill_tree,
+    refused_forks,
+)
 from libs.sandbox.runner import Runner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["main"]
 
-_READ: Final = 256 * 1024
-_SPARE: Final = {"run": 2, "file": 1}
+_SPARE: Final = {Worker.RUN: 2, Worker.FILE: 1}
 """Idle workers of each kind that are kept for good."""
 _SURPLUS_SECONDS: Final = 10.0
 """Seconds that more than those are kept: whoever ran many commands at once may do so again."""
@@ -47,25 +55,24 @@ class _Job:
     def __init__(self, stream: int, payload: bytes) -> None:
         self.stream = stream
         self.payload = payload
-        request = json.loads(payload)
-        self.kind: str = request["op"]
-        self.timeout: float = request["timeout"]
-        self.deadline = 0.0
-        self.ended_by: str | None = None
+        self.kind, timeout = REQUEST.unpack_from(payload)
+        self.deadline = time.monotonic() + timeout
+        self.ended_by: int | None = None
 
 
-class _Worker:
-    """A forked child and the socket to it."""
+class _Child:
+    """A forked worker and the pipes to it."""
 
-    def __init__(self, pid: int, kind: str, link: socket.socket) -> None:
+    def __init__(self, pid: int, kind: int, reader: int, writer: int) -> None:
         self.pid = pid
         self.kind = kind
-        self.link = link
+        self.reader = reader
+        self.writer = writer
         self.decoder = Decoder()
         self.job: _Job | None = None
-        self.resting = False
-        """Whether it still waits for background children of its last command."""
-        self.unsent: deque[bytes] = deque()
+        self.refused_before: int | None = None
+        """Where its last command has left something running: forks refused until then."""
+        self.unsent: list[bytes] = []
 
 
 class Supervisor:
@@ -74,13 +81,13 @@ class Supervisor:
     def __init__(self) -> None:
         self._poll = select.poll()
         self._decoder = Decoder()
-        self._unsent: deque[bytes] = deque()
+        self._unsent: list[bytes] = []
         self._blocked = False
-        self._workers: dict[int, _Worker] = {}
-        self._idle: dict[str, deque[_Worker]] = {"run": deque(), "file": deque()}
-        self._streams: dict[int, _Worker] = {}
-        self._waiting: deque[_Job] = deque()
-        self._config: dict[str, Any] = {}
+        self._children: dict[int, _Child] = {}
+        """By both descriptors."""
+        self._idle: dict[int, list[_Child]] = {kind: [] for kind in _SPARE}
+        self._streams: dict[int, _Child] = {}
+        self._waiting: list[_Job] = []
         self._next_tick = 0.0
         self._retire_at: float | None = None
 
@@ -90,260 +97,258 @@ class Supervisor:
         """Serve until standard input ends."""
         for descriptor in (0, 1):
             os.set_blocking(descriptor, False)
+        for kind, count in _SPARE.items():
+            for _ in range(count):
+                self._add_spare(kind)
         self._poll.register(0, select.POLLIN)
+        self._send(encode(0, Kind.END, ANSWER.pack(Ending.DONE, True)))
         while True:
-            for descriptor, event in self._poll.poll(self._patience()):
+            for descriptor, _ in self._poll.poll(self._patience()):
                 if descriptor == 0 and not self._on_host():
                     return
                 if descriptor == 1:
                     self._flush()
-                elif worker := self._workers.get(descriptor):
-                    self._on_worker(worker, event)
+                elif child := self._children.get(descriptor):
+                    self._on_child(child, descriptor)
             self._on_time()
 
     def _patience(self) -> float | None:
         """Milliseconds until something must be looked at."""
-        times = [worker.job.deadline for worker in self._streams.values() if worker.job]
+        times = [child.job.deadline for child in self._streams.values() if child.job]
         if times:
             times.append(self._next_tick)
+        times += [job.deadline for job in self._waiting]
         if self._retire_at is not None:
             times.append(self._retire_at)
         return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
-
-    def _configure(self, frame: Frame) -> None:
-        self._config = json.loads(frame.payload)
-        if os.getpid() == 1:
-            # The image's own variables come first; nothing of the host is among them.
-            self._config["environment"] = {**os.environ, **self._config["environment"]}
-        os.chdir(self._config["cwd"])
-        for kind, count in _SPARE.items():
-            for _ in range(count):
-                worker = self._fork(kind)
-                if worker:
-                    self._idle[kind].append(worker)
-        self._send(encode(0, Kind.END, json.dumps({"pid": os.getpid()}).encode()))
 
     # -- the host
 
     def _on_host(self) -> bool:
         try:
-            data = os.read(0, _READ)
+            data = os.read(0, CHUNK)
         except BlockingIOError:
             return True
         if not data:
             return False
-        for frame in self._decoder.feed(data):
-            if frame.kind == Kind.OPEN and frame.stream == 0:
-                self._configure(frame)
-            elif frame.kind == Kind.OPEN:
-                self._dispatch(_Job(frame.stream, frame.payload))
-            elif frame.kind == Kind.CANCEL:
-                self._cancel(frame.stream)
-            elif worker := self._streams.get(frame.stream):
-                self._to_worker(worker, frame)
+        for stream, kind, payload, fd in self._decoder.feed(data):
+            if kind == Kind.OPEN:
+                self._dispatch(_Job(stream, payload))
+            elif kind == Kind.CANCEL:
+                self._cancel(stream)
+            elif child := self._streams.get(stream):
+                self._to_child(child, encode(stream, kind, payload, fd))
         return True
 
     def _send(self, data: bytes) -> None:
         self._unsent.append(data)
         self._flush()
 
+    def _end(self, stream: int, ending: int) -> None:
+        self._send(encode(stream, Kind.END, ANSWER.pack(ending, False)))
+
     def _flush(self) -> None:
-        while self._unsent:
-            data = self._unsent[0]
-            try:
-                written = os.write(1, data)
-            except BlockingIOError:
-                break
-            except BrokenPipeError:
-                # The owner is gone; end of file on standard input says the same.
-                self._unsent.clear()
-                break
-            if written < len(data):
-                self._unsent[0] = data[written:]
+        try:
+            _write_some(1, self._unsent)
+        except BrokenPipeError:
+            # The owner is gone; end of file on standard input says the same.
+            self._unsent.clear()
+        blocked = bool(self._unsent)
+        if blocked != self._blocked:
+            self._blocked = blocked
+            if blocked:
+                self._poll.register(1, select.POLLOUT)
             else:
-                self._unsent.popleft()
-        if self._unsent:
-            self._poll.register(1, select.POLLOUT)
-        elif self._blocked:
-            self._poll.unregister(1)
-        if bool(self._unsent) != self._blocked:
-            self._blocked = bool(self._unsent)
-            for worker in self._workers.values():
-                self._watch(worker)
+                self._poll.unregister(1)
+            # While the host reads nothing, workers are not read either: they wait in turn.
+            for child in self._children.values():
+                self._poll.register(child.reader, 0 if blocked else select.POLLIN)
 
     # -- workers
 
-    def _fork(self, kind: str) -> _Worker | None:
-        """A new worker, or None where the process limit is reached."""
-        ours, theirs = socket.socketpair()
+    def _fork(self, kind: int) -> _Child | None:
+        """A new worker, or None where no process can be made."""
+        to_child, from_host = os.pipe()
+        from_child, to_host = os.pipe()
         try:
             pid = os.fork()
-        except BlockingIOError:
-            ours.close()
-            theirs.close()
+        except OSError:
+            for descriptor in (to_child, from_host, from_child, to_host):
+                os.close(descriptor)
             return None
         if pid == 0:
-            self._become_worker(kind, theirs)
-        theirs.close()
-        ours.setblocking(False)
-        worker = _Worker(pid, kind, ours)
-        self._workers[ours.fileno()] = worker
-        self._watch(worker)
-        return worker
+            self._become_worker(kind, to_child, to_host)
+        os.close(to_child)
+        os.close(to_host)
+        os.set_blocking(from_child, False)
+        os.set_blocking(from_host, False)
+        child = _Child(pid, kind, from_child, from_host)
+        self._children[from_child] = self._children[from_host] = child
+        self._poll.register(from_child, 0 if self._blocked else select.POLLIN)
+        return child
 
-    def _become_worker(self, kind: str, link: socket.socket) -> None:
-        """In the fork: keep the one link, and serve it to the end of the process."""
+    def _become_worker(self, kind: int, reader: int, writer: int) -> None:
+        """In the fork: keep its own two pipes, and serve them to the end of the process."""
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(null, 1)
-        keep = link.fileno()
-        os.closerange(3, keep)
-        os.closerange(keep + 1, max(null, keep, *self._workers) + 1)
+        for descriptor in range(3, max(null, reader, writer, *self._children) + 1):
+            if descriptor not in (reader, writer):
+                os.closerange(descriptor, descriptor + 1)
         # A command that forks without end leaves the supervisor and the host some time this way.
         os.nice(5)
-        config = self._config
         try:
-            if kind == "file":
-                FileWorker(link, protected=config["protected"]).serve()
+            link = Link(reader, writer)
+            if kind == Worker.FILE:
+                # Imported in this process alone, while the first command already runs.
+                from libs.sandbox.files import FileWorker
+
+                FileWorker(link).serve()
             else:
-                Runner(link, environment=config["environment"], spill_dir=config["spill_dir"]).serve()
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # the supervisor is gone
+                Runner(link).serve()
+        except (BrokenPipeError, Gone):
+            pass  # the supervisor is gone, or has given this worker up
         except Exception:  # noqa: BLE001 - a fork must not return into the supervisor's own loop
             sys.excepthook(*sys.exc_info())
             sys.stderr.flush()
         os._exit(0)
 
-    def _watch(self, worker: _Worker) -> None:
-        """Register what is awaited on its link. While the host reads nothing, workers are not read either."""
-        wanted = select.POLLOUT if worker.unsent else 0
-        if not self._blocked:
-            wanted |= select.POLLIN
-        self._poll.register(worker.link, wanted)
+    def _add_spare(self, kind: int) -> None:
+        if child := self._fork(kind):
+            self._rest(child)
 
     def _dispatch(self, job: _Job) -> None:
         idle = self._idle[job.kind]
-        if not idle and len(self._workers) >= _MOST_WORKERS:
+        if not idle and len(self._children) // 2 >= _MOST_WORKERS:
             self._waiting.append(job)
             return
-        # The one that has rested longest: its shell is surely ready.
-        worker = idle.popleft() if idle else self._fork(job.kind)
-        if worker is None:
-            self._send(encode(job.stream, Kind.END, b'{"error": "busy"}'))
+        if job.kind == Worker.RUN and self._background_took_all():
+            self._end(job.stream, Ending.BUSY)
             return
-        now = time.monotonic()
+        # The one that has rested longest: its shell is surely ready.
+        child = idle.pop(0) if idle else self._fork(job.kind)
+        if child is None:
+            self._end(job.stream, Ending.BUSY)
+            return
         if not self._streams:
-            self._next_tick = now + _TICK
-        job.deadline = now + job.timeout
-        worker.job = job
-        self._streams[job.stream] = worker
-        self._to_worker(worker, Frame(job.stream, Kind.OPEN, job.payload))
+            self._next_tick = time.monotonic() + _TICK
+        child.job = job
+        self._streams[job.stream] = child
+        self._to_child(child, encode(job.stream, Kind.OPEN, job.payload))
 
-    def _to_worker(self, worker: _Worker, frame: Frame) -> None:
-        worker.unsent.append(encode(*frame))
-        self._push(worker)
+    def _to_child(self, child: _Child, data: bytes) -> None:
+        child.unsent.append(data)
+        self._push(child)
 
-    def _push(self, worker: _Worker) -> None:
-        while worker.unsent:
-            data = worker.unsent[0]
-            try:
-                written = worker.link.send(data)
-            except BlockingIOError:
-                break
-            except (BrokenPipeError, ConnectionResetError):
-                worker.unsent.clear()
-                break
-            if written < len(data):
-                worker.unsent[0] = data[written:]
-            else:
-                worker.unsent.popleft()
-        self._watch(worker)
+    def _push(self, child: _Child) -> None:
+        try:
+            _write_some(child.writer, child.unsent)
+        except BrokenPipeError:
+            child.unsent.clear()  # its own end of file follows
+        if child.unsent:
+            self._poll.register(child.writer, select.POLLOUT)
+        else:
+            _forget(self._poll, child.writer)
 
-    def _on_worker(self, worker: _Worker, event: int) -> None:
-        if event & select.POLLOUT:
-            self._push(worker)
-        if not event & (select.POLLIN | select.POLLHUP | select.POLLERR):
+    def _on_child(self, child: _Child, descriptor: int) -> None:
+        if descriptor == child.writer:
+            self._push(child)
             return
         try:
-            data = worker.link.recv(_READ)
+            data = os.read(child.reader, CHUNK)
         except BlockingIOError:
             return
-        except ConnectionResetError:
-            data = b""
         if not data:
-            self._bury(worker)
+            self._bury(child)
             return
-        for frame in worker.decoder.feed(data):
-            if frame.kind == Kind.IDLE:
-                self._rest(worker)
-            elif worker.job and frame.stream == worker.job.stream:
-                if frame.kind == Kind.END:
-                    self._finish(worker, json.loads(frame.payload))
+        for stream, kind, payload, fd in child.decoder.feed(data):
+            if kind == Kind.IDLE:
+                self._rest(child)
+            elif child.job and stream == child.job.stream:
+                if kind == Kind.END:
+                    self._finish(child, payload)
                 else:
-                    self._send(encode(*frame))
+                    self._send(encode(stream, kind, payload, fd))
 
-    def _finish(self, worker: _Worker, message: dict[str, Any]) -> None:
-        job, worker.job = worker.job, None
+    def _finish(self, child: _Child, payload: bytes) -> None:
+        job, child.job = child.job, None
         assert job is not None
         del self._streams[job.stream]
-        self._reap()
-        if job.ended_by:
-            message["ended_by"] = job.ended_by
-        self._send(encode(job.stream, Kind.END, json.dumps(message).encode()))
-        if message.get("idle"):
-            self._rest(worker)
+        ending, idle = ANSWER.unpack_from(payload)
+        if job.ended_by is not None:
+            ending = job.ended_by
+        self._send(encode(job.stream, Kind.END, ANSWER.pack(ending, idle) + payload[ANSWER.size :]))
+        if idle:
+            self._rest(child)
         else:
-            worker.resting = True
+            child.refused_before = refused_forks()
+        self._reap()
 
-    def _rest(self, worker: _Worker) -> None:
+    def _background_took_all(self) -> bool:
+        """Whether what finished commands have left running has used up the processes; then it is ended.
+
+        Without this a fork bomb in the background would leave a sandbox in which nothing can be started.
+        """
+        resting = [child for child in set(self._children.values()) if child.refused_before is not None]
+        if not resting or refused_forks() <= min(child.refused_before or 0 for child in resting):
+            return False
+        for child in resting:
+            kill_tree(child.pid)
+        return True
+
+    def _rest(self, child: _Child) -> None:
         """The worker can take another request."""
-        worker.resting = False
-        idle = self._idle[worker.kind]
-        idle.append(worker)
-        for job in list(self._waiting):
-            if self._idle[job.kind]:
+        child.refused_before = None
+        idle = self._idle[child.kind]
+        idle.append(child)
+        for job in self._waiting:
+            if job.kind == child.kind:
                 self._waiting.remove(job)
                 self._dispatch(job)
-        if len(idle) > _SPARE[worker.kind] and self._retire_at is None:
+                return
+        if len(idle) > _SPARE[child.kind] and self._retire_at is None:
             self._retire_at = time.monotonic() + _SURPLUS_SECONDS
 
-    def _bury(self, worker: _Worker) -> None:
-        """The worker's link has ended: answer for it, and end what it has left behind."""
-        del self._workers[worker.link.fileno()]
-        self._poll.unregister(worker.link)
-        worker.link.close()
-        with contextlib.suppress(ValueError):
-            self._idle[worker.kind].remove(worker)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(worker.pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(worker.pid, 0)
+    def _bury(self, child: _Child) -> None:
+        """The worker's pipe has ended: answer for it, and end what it has left behind."""
+        for descriptor in (child.reader, child.writer):
+            _forget(self._poll, descriptor)
+            del self._children[descriptor]
+            os.close(descriptor)
+        if child in self._idle[child.kind]:
+            self._idle[child.kind].remove(child)
+        kill(child.pid, SIGKILL)
+        try:
+            os.waitpid(child.pid, 0)
+        except ChildProcessError:
+            pass
         # What it ran belongs to this process now. Nothing else here is its child.
-        known = {other.pid for other in self._workers.values()}
+        known = {other.pid for other in self._children.values()}
         for orphan in children_of(os.getpid()):
             if orphan not in known:
                 kill_tree(orphan)
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(orphan, signal.SIGKILL)
-        if worker.job:
-            self._finish(worker, {"error": "lost", "exit_code": 137})
-            worker.resting = False
-        if len(self._idle[worker.kind]) < _SPARE[worker.kind] and (fresh := self._fork(worker.kind)):
-            self._rest(fresh)
+                kill(orphan, SIGKILL)
+        if child.job:
+            self._finish(child, ANSWER.pack(Ending.LOST, False))
+        if len(self._idle[child.kind]) < _SPARE[child.kind]:
+            self._add_spare(child.kind)
         self._reap()
 
     # -- time
 
     def _on_time(self) -> None:
         now = time.monotonic()
-        for worker in [item for item in self._streams.values() if item.job and item.job.deadline <= now]:
-            job = worker.job
-            if job and job.ended_by:
-                # Everything below it is dead, and still it does not report: stopped, or stuck in a file.
-                os.kill(worker.pid, signal.SIGKILL)
-                job.deadline = now + _GRACE
+        for late in [item for item in self._waiting if item.deadline <= now]:
+            self._waiting.remove(late)
+            self._end(late.stream, Ending.BUSY)
+        for child in [item for item in self._streams.values() if item.job and item.job.deadline <= now]:
+            job = child.job
+            if job and job.ended_by is None:
+                self._end_early(child, job, Ending.TIMEOUT)
             elif job:
-                self._end_early(worker, job, "timeout")
+                # Everything below it is dead, and still it does not report: stopped, or stuck in a file.
+                kill(child.pid, SIGKILL)
+                job.deadline = now + _GRACE
         if self._streams and now >= self._next_tick:
             self._next_tick = now + _TICK
             self._reap()
@@ -351,36 +356,67 @@ class Supervisor:
             self._retire_at = None
             for kind, idle in self._idle.items():
                 while len(idle) > _SPARE[kind]:
-                    idle.popleft().link.shutdown(socket.SHUT_WR)
+                    self._dismiss(idle.pop(0))
 
-    def _end_early(self, worker: _Worker, job: _Job, reason: str) -> None:
-        job.ended_by = reason
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(worker.pid, signal.SIGCONT)
-        kill_tree(worker.pid)
-        job.deadline = time.monotonic() + (_GRACE if job.kind == "run" else 0)
+    def _end_early(self, child: _Child, job: _Job, ending: int) -> None:
+        job.ended_by = ending
+        kill(child.pid, SIGCONT)
+        if child.kind == Worker.FILE:
+            # Told so, it takes away what it has half written.
+            self._dismiss(child)
+        else:
+            kill_tree(child.pid)
+        job.deadline = time.monotonic() + _GRACE
+
+    def _dismiss(self, child: _Child) -> None:
+        """Close its input: it goes, once it has noticed."""
+        child.unsent.clear()
+        _forget(self._poll, child.writer)
+        null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(null, child.writer, inheritable=False)
+        os.close(null)
 
     def _cancel(self, stream: int) -> None:
         for job in self._waiting:
             if job.stream == stream:
                 self._waiting.remove(job)
-                self._send(encode(stream, Kind.END, b'{"error": "cancelled"}'))
+                self._end(stream, Ending.CANCELLED)
                 return
-        worker = self._streams.get(stream)
-        if worker and worker.job and not worker.job.ended_by:
-            self._end_early(worker, worker.job, "cancel")
+        child = self._streams.get(stream)
+        if child and child.job and child.job.ended_by is None:
+            self._end_early(child, child.job, Ending.CANCELLED)
 
     def _reap(self) -> None:
         """Continue workers that were stopped, and collect orphans that have ended."""
-        known = {worker.pid for worker in self._workers.values()}
-        with contextlib.suppress(ChildProcessError):
+        try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
                 if pid == 0:
                     return
-                if os.WIFSTOPPED(status) and pid in known:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGCONT)
+                if os.WIFSTOPPED(status):
+                    kill(pid, SIGCONT)
+        except ChildProcessError:
+            return
+
+
+def _write_some(descriptor: int, unsent: list[bytes]) -> None:
+    """Write what the pipe takes; what it does not stays in the list."""
+    while unsent:
+        try:
+            written = os.write(descriptor, unsent[0])
+        except BlockingIOError:
+            return
+        if written < len(unsent[0]):
+            unsent[0] = unsent[0][written:]
+        else:
+            unsent.pop(0)
+
+
+def _forget(poll: select.poll, descriptor: int) -> None:
+    try:
+        poll.unregister(descriptor)
+    except KeyError:
+        pass
 
 
 def _own_user() -> None:
@@ -389,7 +425,7 @@ def _own_user() -> None:
     The image's /etc/passwd and /etc/group are links to /run, the only place that can be written at start.
     """
     uid, gid = os.getuid(), os.getgid()
-    lines = {"passwd": f"agent:x:{uid}:{gid}::/tmp/home:/bin/bash\n", "group": f"agent:x:{gid}:\n"}
+    lines = {"passwd": f"agent:x:{uid}:{gid}::{os.environ['HOME']}:/bin/bash\n", "group": f"agent:x:{gid}:\n"}
     for name, line in lines.items():
         taken = {"agent", line.split(":")[2].strip()}
         with open(f"/etc/{name}.image") as image, open(f"/run/{name}", "w") as file:
@@ -401,12 +437,15 @@ def _own_user() -> None:
 
 
 def main() -> None:
-    """Serve standard input until it ends. Started by the image, or by LocalSandbox outside a container."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Serve standard input until it ends. Started by the image, or by LocalSandbox outside a container.
+
+    Commands get this process's environment and working folder: both are what the host has set.
+    """
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     first = os.getpid() == 1
     if first:
         _own_user()
-        os.makedirs("/tmp/home/.config/matplotlib", exist_ok=True)
+        os.makedirs(os.environ["MPLCONFIGDIR"], exist_ok=True)
     else:
         become_subreaper()
     os.umask(0o022)

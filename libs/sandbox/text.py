@@ -114,6 +114,8 @@ def edit(path: str, old: str, new: str, replace_all: bool) -> dict[str, Any]:
     The page a model has read shows plain line ends. So where `old` as it is does not occur, it is tried
     with the line ends of the other kind, and `new` gets the same.
     """
+    if not old:
+        return {"error": "empty_old"}
     with open_regular(path) as descriptor:
         if os.fstat(descriptor).st_size > _MOST_EDITED:
             return {"error": "too_large", "detail": f"only files up to {_MOST_EDITED} bytes are edited"}

@@ -114,7 +114,7 @@ def test_labels_say_what_it_was_made_of(client: docker.DockerClient) -> None:
 
 def test_supervisor_is_what_starts(client: docker.DockerClient, run: Run) -> None:
     config = client.images.get(IMAGE).attrs["Config"]
-    assert config["Entrypoint"] == ["python3", "-I", "-S", "/usr/lib/code-agent"]
+    assert config["Entrypoint"] == ["python3", "-I", "-S", "/usr/lib/code-agent/main.py"]
     assert config["User"] == "1000:1000"
     load = "import sys; sys.path.insert(0, '.'); import libs.sandbox.supervisor"
     done = run(f'cd /usr/lib/code-agent && python3 -I -S -c "{load}" && find . -name "*.py*" | sort')

@@ -1,0 +1,42 @@
+"""A worker's two pipes to the supervisor (standard library only)."""
+
+from __future__ import annotations
+
+import os
+
+from libs.sandbox.frames import CHUNK, Decoder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from libs.sandbox.frames import Frame
+
+__all__ = ["Gone", "Link"]
+
+
+class Gone(Exception):
+    """The supervisor has closed its end in the middle of a request: it is to be given up."""
+
+
+class Link:
+    """The worker's end: requests come in, frames of answers go out. Both block."""
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self.reader = reader
+        """Hangs up when the supervisor is gone, or wants this worker to go."""
+        self._writer = writer
+
+    def frames(self) -> Iterator[Frame]:
+        """Every frame the supervisor sends, until it closes its end."""
+        decoder = Decoder()
+        while data := os.read(self.reader, CHUNK):
+            yield from decoder.feed(data)
+
+    def send(self, data: bytes) -> None:
+        """Send all bytes. Raises BrokenPipeError where the supervisor is gone."""
+        written = os.write(self._writer, data)
+        if written < len(data):
+            view = memoryview(data)[written:]
+            while view:
+                view = view[os.write(self._writer, view) :]

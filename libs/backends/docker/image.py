@@ -149,5 +149,5 @@ def _build(
                 raise docker.errors.BuildError(" | ".join([*last, event["error"]]), iter(()))
             for line in _COLOUR.sub("", event.get("stream", "")).splitlines():
                 if (line := " ".join(line.split())) and not line.startswith(_CHATTER):
-                    last = [*last, line][-5:]
+                    last = [*last, line][-3:]
                     progress(line)

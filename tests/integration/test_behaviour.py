@@ -642,17 +642,17 @@ class TestStreaming:
         sandbox.run("head -c 100000000 /dev/zero | tr '\\0' x", on_output=lambda data: seen.append(len(data)))
         assert 2 * LIMIT <= sum(seen) < 20_000_000
 
-    def test_a_callback_that_fails_harms_no_command(self, sandbox: ChannelSandbox) -> None:
+    def test_a_callback_that_fails_harms_no_command(self, tmp_path: Path) -> None:
         """One that tells a finished event loop, say: the reader serves every other command too."""
 
         def broken(_: bytes) -> None:
             raise RuntimeError("nobody listens")
 
-        with ThreadPoolExecutor() as pool:
+        with make_sandbox("local", tmp_path) as sandbox, ThreadPoolExecutor() as pool:
             other = pool.submit(sandbox.run, "sleep 0.5; echo whole", timeout=5)
             assert sandbox.run("echo told; sleep 0.1; echo twice", on_output=broken, timeout=5).exit_code == 0
             assert other.result().output == "whole\n"
-        assert sandbox.run("echo on", timeout=5).output == "on\n"
+            assert sandbox.run("echo on", timeout=5).output == "on\n"
 
 
 class TestFiles:

@@ -431,7 +431,8 @@ class TestSupervisor:
             "import ctypes; libc = ctypes.CDLL(None); buffer = ctypes.create_string_buffer(16); "
             "vector = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), 16); "
             "there = (ctypes.c_void_p * 2)(0x400000, 16); "
-            "print([call(1, vector, 1, there, 1, 0) for call in (libc.process_vm_readv, libc.process_vm_writev)])"
+            "calls = (libc.process_vm_readv, libc.process_vm_writev); "
+            "print([call(1, vector, 1, there, 1, 0) for call in calls])"
         )
         assert inside(backend, f'python3 -c "{program}"') == "[-1, -1]\n"
 

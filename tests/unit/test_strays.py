@@ -1,0 +1,109 @@
+"""A container is a stray where its owner is certainly gone, and never where that cannot be known (S9)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from libs.sandbox.strays import is_stray, owner_label
+
+ROOT = Path(__file__).parents[2]
+
+
+def changed(**fields: Any) -> str:
+    return json.dumps({**json.loads(owner_label()), **fields})
+
+
+def test_what_this_process_owns_is_no_stray() -> None:
+    assert not is_stray(owner_label())
+    assert json.loads(owner_label())["pid"] == os.getpid()
+
+
+def test_another_live_process_keeps_its_own_and_a_dead_one_does_not() -> None:
+    script = (
+        "import sys; from libs.sandbox.strays import owner_label; print(owner_label(), flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        label = other.stdout.readline()
+        assert not is_stray(label)
+        other.communicate("\n")
+    assert is_stray(label)
+
+
+def test_a_killed_owner_nobody_waited_for_is_gone_too() -> None:
+    """It stays a zombie as long as its parent does not ask."""
+    script = "from libs.sandbox.strays import owner_label; print(owner_label(), flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        label = other.stdout.readline()
+        other.kill()
+        other.stdout.read()
+        assert is_stray(label)
+
+
+def test_the_same_id_in_another_life_is_another_process() -> None:
+    assert is_stray(changed(start=1.0))
+
+
+@pytest.mark.parametrize("field", ["boot", "namespace"])
+def test_what_cannot_be_looked_up_from_here_is_left_alone(field: str) -> None:
+    assert not is_stray(changed(**{field: "elsewhere", "pid": 2**22 + 1}))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "",
+        "x",
+        "null",
+        "[]",
+        "7",
+        '"text"',
+        "{}",
+        '{"pid": 1}',
+        '{"pid": "one", "start": 0}',
+        "{" * 100_000,
+        changed(pid=-1),
+        changed(pid="-1"),
+        changed(pid=None),
+        changed(pid=[]),
+        changed(pid=float("inf")),
+        changed(pid=float("nan")),
+        changed(start="soon"),
+        changed(start=None),
+        changed(start=10**400),
+    ],
+    ids=lambda label: label[:30],
+)
+def test_a_malformed_label_is_left_alone(label: str) -> None:
+    assert not is_stray(label)
+
+
+def test_an_id_that_no_process_can_have_is_decided() -> None:
+    assert is_stray(changed(pid=10**30)) in (True, False)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["pid", "start", "boot", "namespace"]),
+        st.one_of(
+            st.none(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.integers(), max_size=2)
+        ),
+    )
+)
+def test_any_label_is_decided(fields: dict[str, Any]) -> None:
+    assert is_stray(changed(**fields)) in (True, False)
+    assert is_stray(json.dumps(fields)) is False

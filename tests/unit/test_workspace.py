@@ -1,0 +1,129 @@
+"""The folder on the host: what is made, who owns it, and that no link leads out of it (S8)."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from libs.sandbox.workspace import FOLDERS, prepare_workspace
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to give files away")
+
+
+def test_missing_folders_are_made(tmp_path: Path) -> None:
+    root = tmp_path / "new" / "place"
+    prepare_workspace(root)
+    assert FOLDERS == ("data", "scripts", "results")
+    assert all((root / name).is_dir() for name in FOLDERS)
+
+
+def test_it_is_the_same_however_often(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/x").write_text("kept")
+    first = prepare_workspace(tmp_path)
+    before = [(p, p.lstat().st_mode, p.lstat().st_uid, p.lstat().st_gid) for p in sorted(tmp_path.rglob("*"))]
+    assert prepare_workspace(tmp_path) == first
+    after = [(p, p.lstat().st_mode, p.lstat().st_uid, p.lstat().st_gid) for p in sorted(tmp_path.rglob("*"))]
+    assert after == before
+    assert (tmp_path / "data/x").read_text() == "kept"
+
+
+@pytest.mark.parametrize("name", ["", "data"])
+def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "root"
+    if name:
+        root.mkdir()
+    (root / name).write_text("a file")
+    with pytest.raises(OSError, match=r"."):
+        prepare_workspace(root)
+
+
+@as_root
+class TestAsRoot:
+    def test_a_root_owned_folder_is_used_as_1000(self, tmp_path: Path) -> None:
+        assert prepare_workspace(tmp_path) == (1000, 1000)
+        assert tmp_path.stat().st_uid == 0
+        assert (tmp_path / "data").stat().st_uid == 1000
+
+    def test_another_owner_is_taken_and_nothing_is_given_away(self, tmp_path: Path) -> None:
+        os.chown(tmp_path, 1001, 1002)
+        (tmp_path / "roots").write_text("x")
+        assert prepare_workspace(tmp_path) == (1001, 1002)
+        assert (tmp_path / "roots").stat().st_uid == 0
+
+    def test_the_folders_made_for_another_owner_are_theirs(self, tmp_path: Path) -> None:
+        """Inside, that owner has to be able to write to them."""
+        os.chown(tmp_path, 1001, 1001)
+        prepare_workspace(tmp_path)
+        assert {(tmp_path / name).stat().st_uid for name in FOLDERS} == {1001}
+
+    def test_never_root_even_where_the_group_is(self, tmp_path: Path) -> None:
+        os.chown(tmp_path, 1001, 0)
+        uid, gid = prepare_workspace(tmp_path)
+        assert (uid, gid) == (1001, 1001)
+
+    def test_no_link_is_followed_out_of_it(self, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "file").write_text("x")
+        root = tmp_path / "root"
+        root.mkdir()
+        (root / "folder").symlink_to(outside)
+        (root / "file").symlink_to(outside / "file")
+        (root / "dangling").symlink_to("nowhere")
+        (root / "loop").symlink_to("loop")
+        prepare_workspace(root)
+        assert {path.stat().st_uid for path in (outside, outside / "file")} == {0}
+        assert (root / "folder").lstat().st_uid == 1000
+        assert "system.posix_acl_default" not in os.listxattr(outside)
+
+    def test_a_data_folder_that_is_a_link_is_not_followed(self, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "file").write_text("x")
+        root = tmp_path / "root"
+        root.mkdir()
+        (root / "data").symlink_to(outside)
+        prepare_workspace(root)
+        assert (outside / "file").stat().st_uid == 0
+
+    def test_files_of_others_stay_theirs(self, tmp_path: Path) -> None:
+        (tmp_path / "theirs").write_text("x")
+        os.chown(tmp_path / "theirs", 1234, 1234)
+        prepare_workspace(tmp_path)
+        assert (tmp_path / "theirs").stat().st_uid == 1234
+
+    def test_the_mode_of_a_file_stays(self, tmp_path: Path) -> None:
+        (tmp_path / "script").write_text("x")
+        (tmp_path / "script").chmod(0o750)
+        prepare_workspace(tmp_path)
+        assert stat.S_IMODE((tmp_path / "script").stat().st_mode) == 0o750
+
+    def test_odd_files_are_no_obstacle(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "fifo")
+        (tmp_path / b"bad\xff\nname".decode("utf-8", "surrogateescape")).write_text("x")
+        prepare_workspace(tmp_path)
+        assert {path.lstat().st_uid for path in tmp_path.iterdir()} == {1000}
+
+    def test_what_root_makes_later_can_be_changed_by_the_sandbox(self, tmp_path: Path) -> None:
+        prepare_workspace(tmp_path)
+        (tmp_path / "data/later").mkdir()
+        (tmp_path / "data/later/file").write_text("x")
+        child = os.fork()
+        if child == 0:
+            # From within, as through a mount: the folders above are closed to others.
+            os.chdir(tmp_path)
+            os.setgroups([])
+            os.setgid(1000)
+            os.setuid(1000)
+            try:
+                Path("data/later/file").open("a").close()
+                Path("data/later/new").touch()
+            except OSError:
+                os._exit(1)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0

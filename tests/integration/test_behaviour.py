@@ -273,7 +273,7 @@ class TestBackground:
     )
     def test_children_go_on_and_delay_nothing(self, sandbox: ChannelSandbox, form: str) -> None:
         number = mark()
-        result = sandbox.run(form.format(n=number) + " echo started", timeout=30)
+        result = sandbox.run(form.format(n=number) + "\necho started", timeout=30)
         assert result.output == "started\n"
         assert result.seconds < 5
         assert alive(sandbox, number)

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from libs.sandbox.channel import Answer, Call, Channel
 from libs.sandbox.errors import SandboxBusy, SandboxDied, SandboxError
-from libs.sandbox.frames import REQUEST, Ending, Fd, Worker
+from libs.sandbox.frames import MAX_PAYLOAD, REQUEST, Ending, Fd, Worker
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 from libs.sandbox.messages import OutputReport, RunReport, RunRequest
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
@@ -21,8 +21,8 @@ from libs.sandbox.workspace import FOLDERS
 
 __all__ = ["ChannelSandbox"]
 
-MAX_COMMAND = 8 * 1024 * 1024
-"""Characters of the longest command."""
+MAX_COMMAND = 16 * 1024 * 1024
+"""Bytes of the longest command."""
 
 _FILE_SECONDS = 30.0
 """Seconds a file operation may take; content adds a second for each 10 MB."""
@@ -85,8 +85,6 @@ class ChannelSandbox(ABC):
         seconds = self.limits.timeout if timeout is None else timeout
         if not 0 < seconds <= MAX_TIMEOUT:
             raise ValueError(f"timeout is {seconds}: it must be over 0 and at most {MAX_TIMEOUT:g} seconds")
-        if len(command) > MAX_COMMAND:
-            raise ValueError(f"the command has {len(command)} characters: at most {MAX_COMMAND} are run")
         if "\0" in command or any("\0" in text for item in env.items() for text in item):
             raise ValueError("a command and its variables cannot hold a NUL character")
         if any(not name or "=" in name for name in env):
@@ -96,6 +94,8 @@ class ChannelSandbox(ABC):
             variables = [f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in env.items()]
         except UnicodeEncodeError as error:
             raise ValueError(f"the command holds what is no character: {error}") from None
+        if len(encoded) > MAX_COMMAND:
+            raise ValueError(f"the command has {len(encoded)} bytes: at most {MAX_COMMAND} are run")
         request = RunRequest(encoded, self.limits.output_chars, merge_stderr, True, variables)
         return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
@@ -160,8 +160,11 @@ class ChannelSandbox(ABC):
         if do == "delete":
             arguments["protected"] = self.protected
         seconds = _FILE_SECONDS + len(content or b"") / 10e6
-        request = json.dumps({"do": do, "arguments": arguments}).encode()
-        return seconds, REQUEST.pack(Worker.FILE, seconds) + request
+        request = json.dumps({"do": do, "arguments": arguments}, ensure_ascii=False)
+        payload = REQUEST.pack(Worker.FILE, seconds) + request.encode("utf-8", "surrogatepass")
+        if len(payload) > MAX_PAYLOAD:
+            raise FileFailed("too_large", f"the request is larger than {MAX_PAYLOAD >> 20} MB")
+        return seconds, payload
 
     def _file_result(self, call: Call, answer: Answer, seconds: float) -> tuple[dict[str, Any], bytes]:
         if answer.ending == Ending.TIMEOUT:
@@ -173,7 +176,7 @@ class ChannelSandbox(ABC):
             )
         if answer.ending != Ending.DONE:
             raise FileFailed("failed", "what served it was ended by a command; try again")
-        message: dict[str, Any] = json.loads(answer.body)
+        message: dict[str, Any] = json.loads(answer.body.decode("utf-8", "surrogatepass"))
         if error := message.get("error"):
             raise FileFailed(error, message.get("detail", error))
         return message, b"".join(call.data[Fd.OUT])

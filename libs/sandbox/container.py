@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import secrets
-import socket
-import struct
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from libs.sandbox.attach import AttachedTransport, remove_now
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
 from libs.sandbox.engine import explained, shared_client
@@ -28,7 +26,6 @@ __all__ = ["DockerSandbox"]
 logger = logging.getLogger(__name__)
 
 _START_SECONDS = 60.0
-_STOP_SECONDS = 5
 _HOME = "/tmp/home"  # noqa: S108 - inside the container, where it is the sandbox's own
 _OWN_VARIABLES = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR"})
 """Variables that the sandbox sets itself, whatever is passed in."""
@@ -90,7 +87,7 @@ class DockerSandbox(ChannelSandbox):
         with explained():
             created = client.api.create_container_from_config(self._config(uid, gid), name)  # type: ignore[no-untyped-call]
             container: str = created["Id"]
-        transport = _AttachedTransport(client, container)
+        transport = AttachedTransport(client, container)
         try:
             with explained():
                 client.api.start(container)
@@ -99,7 +96,7 @@ class DockerSandbox(ChannelSandbox):
         except (SandboxError, TimeoutError) as error:
             transport.close()
             transport.release()
-            _remove(client, container)
+            remove_now(client, container)
             if isinstance(error, SandboxDied | TimeoutError):
                 raise DockerUnavailable(
                     f"The container started but its supervisor did not come up. {error}".rstrip(),
@@ -179,13 +176,6 @@ def _bind(source: Path, target: str, *, read_only: bool) -> dict[str, Any]:
     return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": read_only}
 
 
-def _remove(client: docker.DockerClient, container: str) -> None:
-    import docker.errors
-
-    with contextlib.suppress(docker.errors.APIError):
-        client.api.remove_container(container, force=True)
-
-
 def _sweep_once(client: docker.DockerClient) -> None:
     """Once in this process, off the path of the first command: remove what killed programs have left."""
     if _swept.acquire(blocking=False):
@@ -198,120 +188,3 @@ def _sweep(client: docker.DockerClient) -> None:
             logger.info("removed containers of programs that are gone: %s", ", ".join(removed))
     except SandboxError as error:
         logger.warning("could not look for containers of programs that are gone: %s", error)
-
-
-class _AttachedTransport:
-    """The Engine's attach connection: raw bytes in, blocks of standard output and error back.
-
-    Each block has a header of 8 bytes: the output's number, three zeros, the length (Docker Engine API,
-    "Attach to a container", Stream format).
-    """
-
-    _HEADER = struct.Struct("!BxxxI")
-
-    def __init__(self, client: docker.DockerClient, container: str) -> None:
-        self._client = client
-        self._container = container
-        with explained():
-            self._file = client.api.attach_socket(
-                container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-            )
-        # Below the file object of a plain socket; TLS, named pipes and SSH come as what they are.
-        self._link: Any = getattr(self._file, "_sock", self._file)
-        self._plain = type(self._link) is socket.socket
-        if hasattr(self._link, "settimeout"):
-            self._link.settimeout(None)
-        self._buffer = bytearray()
-        self._errors = bytearray()
-        self._left = 0
-        self._kind = 1
-        self._closed = False
-
-    def receive(self) -> bytes:
-        while True:
-            data: bytes = self._link.recv(262_144)
-            if not data:
-                return b""
-            self._buffer += data
-            if output := self._unpack():
-                return output
-
-    def _unpack(self) -> bytes:
-        """Standard output among what has come; standard error is kept for the epitaph."""
-        output: list[bytes] = []
-        buffer, offset = self._buffer, 0
-        while offset < len(buffer):
-            if self._left == 0:
-                if len(buffer) - offset < self._HEADER.size:
-                    break
-                self._kind, self._left = self._HEADER.unpack_from(buffer, offset)
-                offset += self._HEADER.size
-                continue
-            block = bytes(buffer[offset : offset + self._left])
-            offset += len(block)
-            self._left -= len(block)
-            if self._kind == 1:
-                output.append(block)
-            else:
-                self._errors = (self._errors + block)[-4096:]
-        del buffer[:offset]
-        return b"".join(output)
-
-    def send_now(self, data: bytes) -> int:
-        if not self._plain:
-            return 0
-        try:
-            # Not `send`: guards against blocking calls on an event loop know it, but not its flag.
-            sent: int = self._link.sendmsg([data], [], socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return 0
-        return sent
-
-    def send(self, data: bytes) -> None:
-        self._link.sendall(data)
-
-    def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        # Closing alone would leave the reading thread waiting, and the Engine believing in a reader.
-        with contextlib.suppress(OSError):
-            if hasattr(self._link, "shutdown"):
-                self._link.shutdown(socket.SHUT_RDWR)
-        self._wait_for_removal()
-
-    def release(self) -> None:
-        """Close the descriptors, once nobody reads from them any more."""
-        with contextlib.suppress(OSError):
-            self._file.close()
-            self._link.close()
-
-    def _wait_for_removal(self) -> None:
-        import docker.errors
-        import requests
-        import urllib3
-
-        try:
-            self._client.api.wait(self._container, timeout=_STOP_SECONDS, condition="removed")
-        except docker.errors.NotFound:
-            return
-        except (docker.errors.APIError, requests.RequestException, urllib3.exceptions.HTTPError):
-            _remove(self._client, self._container)
-
-    def epitaph(self) -> str:
-        """What the Engine still knows, and the supervisor's last words."""
-        import docker.errors
-        import requests
-
-        if self._closed:
-            return "it was closed"
-        reasons: list[str] = []
-        with contextlib.suppress(docker.errors.APIError, requests.RequestException):
-            state = self._client.api.inspect_container(self._container)["State"]
-            if state.get("OOMKilled"):
-                reasons.append("it used up its memory (raise SANDBOX_MEMORY or use less)")
-            elif not state.get("Running"):
-                reasons.append(f"its first process exited with {state.get('ExitCode')}")
-        if self._errors:
-            reasons.append(self._errors.decode("utf-8", "replace").strip())
-        return "; ".join(reasons)

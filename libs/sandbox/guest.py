@@ -18,7 +18,9 @@ GUEST_MODULES: tuple[str, ...] = (
     "search",
     "files",
     "runner",
+    "children",
     "supervisor",
+    "boot",
 )
 """Modules of `libs.sandbox` that run inside, with the standard library alone."""
 
@@ -26,7 +28,7 @@ GUEST_MODULES: tuple[str, ...] = (
 _MAIN = b"""import sys
 
 sys.path.insert(0, __file__.rpartition("/")[0])
-from libs.sandbox.supervisor import main
+from libs.sandbox.boot import main
 
 main()
 """

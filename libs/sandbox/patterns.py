@@ -57,36 +57,60 @@ def _first_group(text: str) -> tuple[int, int, list[str]] | None:
     return None
 
 
+_FOLDERS: Final = r"(?:(?!\.)[^/]+/)*"
+
+
 def _path_regex(pattern: str) -> str:
+    """The regular expression of one pattern.
+
+    Whatever follows a `*` or a `**` is looked for where it comes first, in an atomic group: a later place
+    would only leave less for the rest. So no pattern can make the search go back and forth.
+    """
     segments = [segment for segment in pattern.split("/") if segment]
     if pattern.endswith("/") and segments[-1] != "**":
         return r"(?!)"  # only folders end in a slash, and only files are found
-    if "/" not in pattern:
+    if "/" not in pattern and pattern != "**":
         return rf"\A(?:.*/)?{_segment_regex(pattern)}\Z"
-    regex = r"\A"
-    for index, segment in enumerate(segments):
-        last = index == len(segments) - 1
+    blocks: list[list[str]] = [[]]
+    for segment in segments:
         if segment == "**":
-            regex += r"(?:(?!\.)[^/]+/)*"
-            if last:
-                regex += r"(?!\.)[^/]+"
+            blocks.append([])
         else:
-            regex += _segment_regex(segment) + ("" if last else "/")
-    return regex + r"\Z"
+            blocks[-1].append(_segment_regex(segment))
+    if not blocks[-1]:  # what ends in `**` stands for every file below
+        blocks[-1] = [r"(?!\.)[^/]+"]
+    first, *others = blocks
+    if not others:
+        return rf"\A{'/'.join(first)}\Z"
+    regex = r"\A" + "".join(f"{segment}/" for segment in first)
+    for block in others[:-1]:
+        if block:
+            regex += rf"(?>{_FOLDERS}?{'/'.join(block)}/)"
+    return regex + rf"{_FOLDERS}{'/'.join(others[-1])}\Z"
 
 
 def _segment_regex(segment: str) -> str:
-    regex = "" if segment.startswith(".") else r"(?!\.)"
+    """The regular expression of a name: the parts between its stars, each where it comes first."""
+    first, *others = re.split(r"\*+", segment)
+    regex = ("" if segment.startswith(".") else r"(?!\.)") + _literal_regex(first)
+    for part in others[:-1]:
+        regex += f"(?>[^/]*?{_literal_regex(part)})"
+    if others:
+        regex += "[^/]*" + _literal_regex(others[-1])
+    return regex
+
+
+def _literal_regex(text: str) -> str:
+    """The regular expression of a part of a name without stars."""
+    regex = ""
     index = 0
-    while index < len(segment):
-        char = segment[index]
+    while index < len(text):
+        char = text[index]
         index += 1
-        if char == "*":
-            regex += "[^/]*"
-        elif char == "?":
+        if char == "?":
             regex += "[^/]"
-        elif char == "[" and (end := segment.find("]", index + 1 + (segment[index : index + 1] in "!^"))) > 0:
-            body = segment[index:end]
+        elif char == "[" and (end := text.find("]", index + 1 + (text[index : index + 1] in "!^"))) > 0:
+            body = text[index:end]
             negated = body[0] in "!^"
             members = re.sub(r"([\\\[\]^&~|])", r"\\\1", body[1:] if negated else body)
             regex += f"(?!/)[{'^' * negated}{members}]"

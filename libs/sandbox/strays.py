@@ -53,7 +53,10 @@ def is_stray(label: str) -> bool:
     except (ValueError, OverflowError, KeyError, TypeError):
         return False
     try:
-        return abs(psutil.Process(pid).create_time() - start) > 1.0
+        process = psutil.Process(pid)
+        # A zombie has ended; that nobody has collected it yet changes nothing.
+        ended = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        return ended or abs(process.create_time() - start) > 1.0
     except psutil.NoSuchProcess:
         return True
     except (psutil.AccessDenied, ValueError):

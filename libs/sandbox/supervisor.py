@@ -10,32 +10,26 @@ deadline itself: workers may be killed, stopped or blocked by what they run.
 
 from __future__ import annotations
 
-# The module `signal` around it costs 5 ms to import.
-import _signal  # type: ignore[import-not-found]
 import os
 import select
-import sys
 import time
 
-from libs.sandbox.frames import ANSWER, CHUNK, REQUEST, Decoder, Ending, Kind, Worker, encode
-from libs.sandbox.link import Gone, Link
+from libs.sandbox.children import Child, Job, fork_worker, write_some
+from libs.sandbox.frames import ANSWER, CHUNK, Decoder, Ending, Kind, Worker, encode
 from libs.sandbox.processes import (
     SIGCONT,
     SIGKILL,
-    become_subreaper,
     children_of,
-    hide_from_own_uid,
     kill,
     kill_tree,
     refused_forks,
 )
-from libs.sandbox.runner import Runner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-__all__ = ["main"]
+__all__ = ["Supervisor"]
 
 _SPARE: Final = {Worker.RUN: 2, Worker.FILE: 1}
 """Idle workers of each kind that are kept for good."""
@@ -49,32 +43,6 @@ _TICK: Final = 0.2
 """Seconds between looks at workers that a command may have stopped."""
 
 
-class _Job:
-    """One request on its way."""
-
-    def __init__(self, stream: int, payload: bytes) -> None:
-        self.stream = stream
-        self.payload = payload
-        self.kind, timeout = REQUEST.unpack_from(payload)
-        self.deadline = time.monotonic() + timeout
-        self.ended_by: int | None = None
-
-
-class _Child:
-    """A forked worker and the pipes to it."""
-
-    def __init__(self, pid: int, kind: int, reader: int, writer: int) -> None:
-        self.pid = pid
-        self.kind = kind
-        self.reader = reader
-        self.writer = writer
-        self.decoder = Decoder()
-        self.job: _Job | None = None
-        self.refused_before: int | None = None
-        """Where its last command has left something running: forks refused until then."""
-        self.unsent: list[bytes] = []
-
-
 class Supervisor:
     """Routes frames between the host and the workers. One thread, one poll."""
 
@@ -83,11 +51,11 @@ class Supervisor:
         self._decoder = Decoder()
         self._unsent: list[bytes] = []
         self._blocked = False
-        self._children: dict[int, _Child] = {}
+        self._children: dict[int, Child] = {}
         """By both descriptors."""
-        self._idle: dict[int, list[_Child]] = {kind: [] for kind in _SPARE}
-        self._streams: dict[int, _Child] = {}
-        self._waiting: list[_Job] = []
+        self._idle: dict[int, list[Child]] = {kind: [] for kind in _SPARE}
+        self._streams: dict[int, Child] = {}
+        self._waiting: list[Job] = []
         self._next_tick = 0.0
         self._retire_at: float | None = None
 
@@ -133,7 +101,7 @@ class Supervisor:
             return False
         for stream, kind, payload, fd in self._decoder.feed(data):
             if kind == Kind.OPEN:
-                self._dispatch(_Job(stream, payload))
+                self._dispatch(Job(stream, payload))
             elif kind == Kind.CANCEL:
                 self._cancel(stream)
             elif child := self._streams.get(stream):
@@ -149,7 +117,7 @@ class Supervisor:
 
     def _flush(self) -> None:
         try:
-            _write_some(1, self._unsent)
+            write_some(1, self._unsent)
         except BrokenPipeError:
             # The owner is gone; end of file on standard input says the same.
             self._unsent.clear()
@@ -166,58 +134,19 @@ class Supervisor:
 
     # -- workers
 
-    def _fork(self, kind: int) -> _Child | None:
+    def _fork(self, kind: int) -> Child | None:
         """A new worker, or None where no process can be made."""
-        to_child, from_host = os.pipe()
-        from_child, to_host = os.pipe()
-        try:
-            pid = os.fork()
-        except OSError:
-            for descriptor in (to_child, from_host, from_child, to_host):
-                os.close(descriptor)
-            return None
-        if pid == 0:
-            self._become_worker(kind, to_child, to_host)
-        os.close(to_child)
-        os.close(to_host)
-        os.set_blocking(from_child, False)
-        os.set_blocking(from_host, False)
-        child = _Child(pid, kind, from_child, from_host)
-        self._children[from_child] = self._children[from_host] = child
-        self._poll.register(from_child, 0 if self._blocked else select.POLLIN)
+        child = fork_worker(kind, self._children)
+        if child:
+            self._children[child.reader] = self._children[child.writer] = child
+            self._poll.register(child.reader, 0 if self._blocked else select.POLLIN)
         return child
-
-    def _become_worker(self, kind: int, reader: int, writer: int) -> None:
-        """In the fork: keep its own two pipes, and serve them to the end of the process."""
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 0)
-        os.dup2(null, 1)
-        for descriptor in range(3, max(null, reader, writer, *self._children) + 1):
-            if descriptor not in (reader, writer):
-                os.closerange(descriptor, descriptor + 1)
-        # A command that forks without end leaves the supervisor and the host some time this way.
-        os.nice(5)
-        try:
-            link = Link(reader, writer)
-            if kind == Worker.FILE:
-                # Imported in this process alone, while the first command already runs.
-                from libs.sandbox.files import FileWorker
-
-                FileWorker(link).serve()
-            else:
-                Runner(link).serve()
-        except (BrokenPipeError, Gone):
-            pass  # the supervisor is gone, or has given this worker up
-        except Exception:  # noqa: BLE001 - a fork must not return into the supervisor's own loop
-            sys.excepthook(*sys.exc_info())
-            sys.stderr.flush()
-        os._exit(0)
 
     def _add_spare(self, kind: int) -> None:
         if child := self._fork(kind):
             self._rest(child)
 
-    def _dispatch(self, job: _Job) -> None:
+    def _dispatch(self, job: Job) -> None:
         idle = self._idle[job.kind]
         if not idle and len(self._children) // 2 >= _MOST_WORKERS:
             self._waiting.append(job)
@@ -236,21 +165,17 @@ class Supervisor:
         self._streams[job.stream] = child
         self._to_child(child, encode(job.stream, Kind.OPEN, job.payload))
 
-    def _to_child(self, child: _Child, data: bytes) -> None:
+    def _to_child(self, child: Child, data: bytes) -> None:
         child.unsent.append(data)
         self._push(child)
 
-    def _push(self, child: _Child) -> None:
-        try:
-            _write_some(child.writer, child.unsent)
-        except BrokenPipeError:
-            child.unsent.clear()  # its own end of file follows
-        if child.unsent:
-            self._poll.register(child.writer, select.POLLOUT)
-        else:
+    def _push(self, child: Child) -> None:
+        if child.flush():
             _forget(self._poll, child.writer)
+        else:
+            self._poll.register(child.writer, select.POLLOUT)
 
-    def _on_child(self, child: _Child, descriptor: int) -> None:
+    def _on_child(self, child: Child, descriptor: int) -> None:
         if descriptor == child.writer:
             self._push(child)
             return
@@ -270,7 +195,7 @@ class Supervisor:
                 else:
                     self._send(encode(stream, kind, payload, fd))
 
-    def _finish(self, child: _Child, payload: bytes) -> None:
+    def _finish(self, child: Child, payload: bytes) -> None:
         job, child.job = child.job, None
         assert job is not None
         del self._streams[job.stream]
@@ -296,7 +221,7 @@ class Supervisor:
             kill_tree(child.pid)
         return True
 
-    def _rest(self, child: _Child) -> None:
+    def _rest(self, child: Child) -> None:
         """The worker can take another request."""
         child.refused_before = None
         idle = self._idle[child.kind]
@@ -309,12 +234,12 @@ class Supervisor:
         if len(idle) > _SPARE[child.kind] and self._retire_at is None:
             self._retire_at = time.monotonic() + _SURPLUS_SECONDS
 
-    def _bury(self, child: _Child) -> None:
+    def _bury(self, child: Child) -> None:
         """The worker's pipe has ended: answer for it, and end what it has left behind."""
         for descriptor in (child.reader, child.writer):
             _forget(self._poll, descriptor)
             del self._children[descriptor]
-            os.close(descriptor)
+        child.close()
         if child in self._idle[child.kind]:
             self._idle[child.kind].remove(child)
         kill(child.pid, SIGKILL)
@@ -358,7 +283,7 @@ class Supervisor:
                 while len(idle) > _SPARE[kind]:
                     self._dismiss(idle.pop(0))
 
-    def _end_early(self, child: _Child, job: _Job, ending: int) -> None:
+    def _end_early(self, child: Child, job: Job, ending: int) -> None:
         job.ended_by = ending
         kill(child.pid, SIGCONT)
         if child.kind == Worker.FILE:
@@ -368,13 +293,9 @@ class Supervisor:
             kill_tree(child.pid)
         job.deadline = time.monotonic() + _GRACE
 
-    def _dismiss(self, child: _Child) -> None:
-        """Close its input: it goes, once it has noticed."""
-        child.unsent.clear()
+    def _dismiss(self, child: Child) -> None:
         _forget(self._poll, child.writer)
-        null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-        os.dup2(null, child.writer, inheritable=False)
-        os.close(null)
+        child.dismiss()
 
     def _cancel(self, stream: int) -> None:
         for job in self._waiting:
@@ -399,58 +320,8 @@ class Supervisor:
             return
 
 
-def _write_some(descriptor: int, unsent: list[bytes]) -> None:
-    """Write what the pipe takes; what it does not stays in the list."""
-    while unsent:
-        try:
-            written = os.write(descriptor, unsent[0])
-        except BlockingIOError:
-            return
-        if written < len(unsent[0]):
-            unsent[0] = unsent[0][written:]
-        else:
-            unsent.pop(0)
-
-
 def _forget(poll: select.poll, descriptor: int) -> None:
     try:
         poll.unregister(descriptor)
     except KeyError:
         pass
-
-
-def _own_user() -> None:
-    """Give the uid of this container a name: without one, `whoami` and `getpass` fail.
-
-    The image's /etc/passwd and /etc/group are links to /run, the only place that can be written at start.
-    """
-    uid, gid = os.getuid(), os.getgid()
-    lines = {"passwd": f"agent:x:{uid}:{gid}::{os.environ['HOME']}:/bin/bash\n", "group": f"agent:x:{gid}:\n"}
-    for name, line in lines.items():
-        taken = {"agent", line.split(":")[2].strip()}
-        with open(f"/etc/{name}.image") as image, open(f"/run/{name}", "w") as file:
-            for entry in image:
-                fields = entry.split(":")
-                if not taken & {fields[0], fields[2].strip()}:
-                    file.write(entry)
-            file.write(line)
-
-
-def main() -> None:
-    """Serve standard input until it ends. Started by the image, or by LocalSandbox outside a container.
-
-    Commands get this process's environment and working folder: both are what the host has set.
-    """
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    first = os.getpid() == 1
-    if first:
-        _own_user()
-        os.makedirs(os.environ["MPLCONFIGDIR"], exist_ok=True)
-    else:
-        become_subreaper()
-    os.umask(0o022)
-    hide_from_own_uid()
-    Supervisor().serve()
-    if not first:
-        kill_tree(os.getpid())
-    os._exit(0)

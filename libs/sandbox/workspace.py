@@ -25,12 +25,17 @@ def prepare_workspace(root: Path) -> tuple[int, int]:
     Raises:
         OSError: a folder cannot be made, or `root` is no folder.
     """
-    for name in FOLDERS:
-        (root / name).mkdir(parents=True, exist_ok=True)
+    root.mkdir(parents=True, exist_ok=True)
     owner = root.stat()
+    privileged = hasattr(os, "geteuid") and os.geteuid() == 0
+    for name in FOLDERS:
+        if not (root / name).is_dir():
+            (root / name).mkdir()
+            if privileged:
+                os.chown(root / name, owner.st_uid, owner.st_gid)
     if owner.st_uid != 0:
         return owner.st_uid, owner.st_gid or owner.st_uid
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
+    if privileged:
         _hand_over(root, _SANDBOX_ID)
     return _SANDBOX_ID, _SANDBOX_ID
 

@@ -24,7 +24,7 @@ READS_ENVIRONMENT = {
     "agent/config.py": "the one place for settings",
     "libs/sandbox/engine.py": "DOCKER_CONTEXT belongs to Docker",
     "libs/sandbox/runner.py": "runs in the container, and passes its own on",
-    "libs/sandbox/supervisor.py": "runs in the container, whose environment it is given",
+    "libs/sandbox/boot.py": "runs in the container, whose environment it is given",
     "libs/backends/docker/backend.py": "passes on what SANDBOX_ENV_ALLOW names",
 }
 

@@ -30,7 +30,7 @@ def _name_own_user() -> None:
 
 
 def _copy_font_list(folder: str) -> None:
-    """Spare the first plot the search for fonts: the image holds its result, and matplotlib wants to write."""
+    """Spare the first plot the search for fonts: the image holds its result; matplotlib wants to write."""
     os.makedirs(folder, exist_ok=True)
     source = "/etc/skel/.matplotlib"
     if os.path.isdir(source):

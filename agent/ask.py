@@ -76,9 +76,9 @@ def _forget_what_was_typed() -> None:
 
 
 def _read(prompt: str) -> str:
-    _say(prompt)
     try:
         with prompting():
+            _say(prompt)
             line = sys.stdin.readline()
     except KeyboardInterrupt:
         raise LeftPending(by_ctrl_c=True) from None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
+from rich.segment import Segment, Segments
 
 from agent.events import (
     Approval,
@@ -45,7 +45,7 @@ def harmless(text: str) -> str:
 
 
 class HumanView:
-    """Prints each step as it happens. Never reads markup in what a model or a command wrote.
+    """Prints each step as it happens, tabs and long lines as they are; never reads markup in any of it.
 
     Args:
         console: where to.
@@ -142,7 +142,7 @@ class HumanView:
             self._streamed.add(delta.message_id)
             self._console.print()
             if delta.subagent:
-                self._console.print("[subagent]", style="dim", markup=False, highlight=False)
+                self._print("[subagent]\n", "dim")
         self._piece(delta.text, "")
 
     def _output(self, call_id: str, text: str) -> None:
@@ -155,12 +155,17 @@ class HumanView:
     def _piece(self, text: str, style: str) -> None:
         """Print text that may stop in the middle of a line."""
         text = harmless(text)
-        self._console.print(Text(text, style), end="", soft_wrap=True)
+        self._print(text, style)
         self._at_line_start = text.endswith("\n")
 
     def _line(self, text: str, style: str) -> None:
         self._end_line()
-        self._console.print(Text(harmless(text), style), soft_wrap=True)
+        self._print(f"{harmless(text)}\n", style)
+
+    def _print(self, text: str, style: str) -> None:
+        # As segments, not as text: rich would turn tabs into blanks and fold long lines.
+        segments = Segments([Segment(text, self._console.get_style(style))])
+        self._console.print(segments, end="", crop=False, soft_wrap=True)
 
     def _end_line(self) -> None:
         self._streaming = None

@@ -31,7 +31,9 @@ __all__ = ["Runner"]
 
 # Same descriptor whether the command comes through the pipe of a waiting shell or out of a memfd. Under
 # memory pressure the kernel shall end the command, not the supervisor: hence the score.
-_SHELL: Final = 'echo 500 2>/dev/null >/proc/self/oom_score_adj; read -rd "" -u 9; exec 9<&-; eval "$REPLY"'
+_SHELL: Final = (
+    'echo 500 2>/dev/null >/proc/self/oom_score_adj; read -rd "" -u 9; exec 9<&-; SECONDS=0; eval "$REPLY"'
+)
 _COMMAND_FD: Final = 9
 _PIPE_LIMIT: Final = 32 * 1024
 """Longest command, in bytes, that goes to the waiting shell: bash reads a pipe byte by byte."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from libs.sandbox import RunResult, SandboxLimits
+from libs.sandbox import RunResult, SandboxBusy, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.local import LocalSandbox
@@ -482,7 +482,7 @@ class TestOutput:
         size = 70_000_000
         result = sandbox.run(f"head -c {size} /dev/zero | tr '\\0' x")
         assert f"{size - LIMIT:,} characters left out" in result.output
-        assert f"its first 64 MB are in {result.spill_path}" in result.output
+        assert f"its first {64 * 2**20:,} bytes are in {result.spill_path}" in result.output
         assert sandbox.run(f"stat -c %s {result.spill_path}").output == f"{64 * 2**20}\n"
         sandbox.run("rm -rf .output")
 
@@ -594,10 +594,27 @@ class TestManyAtOnce:
             assert all(pool.map(run, range(20)))
 
     def test_more_commands_than_workers_wait_their_turn(self, tmp_path: Path) -> None:
-        """The wait is not theirs: a command's time begins when it does, and nobody ends the sandbox."""
         with make_sandbox("local", tmp_path) as sandbox, ThreadPoolExecutor(150) as pool:
-            results = list(pool.map(lambda i: sandbox.run(f"sleep 7; echo {i}", timeout=8), range(150)))
+            results = list(pool.map(lambda i: sandbox.run(f"sleep 0.5; echo {i}", timeout=60), range(150)))
         assert [result.output for result in results] == [f"{i}\n" for i in range(150)]
+
+    def test_a_wait_that_is_too_long_is_told_and_ends_nothing_else(self, tmp_path: Path) -> None:
+        """Far more than there is room for: some end late or find no place, and nobody loses the sandbox."""
+        with LocalSandbox(tmp_path) as sandbox, ThreadPoolExecutor(200) as pool:
+
+            def run(index: int) -> int:
+                try:
+                    return sandbox.run("sleep 4", timeout=5).exit_code
+                except SandboxBusy:
+                    return -1
+
+            sandbox.run("true")
+            first = sandbox.process
+            codes = list(pool.map(run, range(200)))
+            assert set(codes) <= {0, 124, -1}
+            assert codes.count(0) >= 50
+            assert sandbox.run("echo on").output == "on\n"
+            assert sandbox.process is first
 
     @pytest.mark.docker
     def test_many_background_children_leave_room_for_the_next_command(self, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ def collect(chunks: list[bytes], limit: int, path: Path) -> tuple[Output, bytes,
     """Feed chunks as a worker does: the parts of the first half are taken as they come."""
     output = Output(limit, str(path))
     head = b"".join(chunk[: output.add(chunk)] for chunk in chunks)
-    tail, chars = output.finish()
-    return output, head, tail, chars
+    tail = output.finish()
+    return output, head, tail, output.chars
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -132,14 +132,13 @@ def test_a_disk_that_is_full_ends_the_file_not_the_output(tmp_path: Path) -> Non
         output = Output(1_000, {str(tmp_path / "spill")!r})
         for _ in range(100):
             output.add(b"x" * 30_000)
-        tail, chars = output.finish()
-        print(len(tail), chars, output.spilled)
+        print(len(output.finish()), output.chars, output.total, output.spilled)
     """)
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=root, check=True
     )
-    assert done.stdout == "2000 3000000 1000000\n"
+    assert done.stdout == "2000 3000000 3000000 1000000\n"
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:

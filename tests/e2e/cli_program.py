@@ -171,7 +171,7 @@ def containers_of(pid: int) -> list[Any]:
     client = docker.from_env()
     try:
         found = client.containers.list(all=True, filters={"label": OWNER_LABEL}, ignore_removed=True)
-        return [each for each in found if json.loads(each.labels[OWNER_LABEL])["pid"] == pid]
+        return [each for each in found if f'"pid": {pid},' in each.labels[OWNER_LABEL]]
     finally:
         client.close()
 

@@ -16,7 +16,7 @@ NAMED = re.findall(r"`(tests/[\w/]+\.py(?:::\w+)+)`", PAGE)
 
 
 @cache
-def tests_in(file: str) -> frozenset[str]:
+def names_in(file: str) -> frozenset[str]:
     """Tests of a file, those of classes as `Class::test`."""
     found: set[str] = set()
     for node in ast.parse((ROOT / file).read_text()).body:
@@ -34,7 +34,7 @@ def tests_in(file: str) -> frozenset[str]:
 def test_the_test_exists(name: str) -> None:
     file, _, test = name.partition("::")
     assert (ROOT / file).is_file()
-    assert test in tests_in(file)
+    assert test in names_in(file)
 
 
 def test_every_promise_names_a_test() -> None:

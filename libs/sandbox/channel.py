@@ -195,9 +195,9 @@ class Channel:
                 self._more.notify_all()
             self._transport.close()
             self._on_close()
-        for call in calls.values():
-            if call.future.set_running_or_notify_cancel():
-                call.future.set_exception(self._died())
+            for call in calls.values():
+                if call.future.set_running_or_notify_cancel():
+                    call.future.set_exception(self._died())
 
     def _take(self, frame: Frame) -> None:
         stream, kind, payload, fd = frame

@@ -91,6 +91,7 @@ class Channel:
         self._more = threading.Condition(self._lock)
         self._writer: threading.Thread | None = None
         self.closed = False
+        self._reason = ""
         self._ready = Call(0, b"", None)
         self._calls[0] = self._ready
         self._reader = threading.Thread(target=self._read, name="sandbox-reader", daemon=True)
@@ -189,6 +190,7 @@ class Channel:
         except (OSError, ProtocolError) as error:
             logger.debug("the connection to the sandbox broke off: %s", error)
         finally:
+            self._reason = self._transport.epitaph()
             with self._lock:
                 self.closed = True
                 calls, self._calls = self._calls, {}
@@ -229,9 +231,8 @@ class Channel:
                 call.on_output = None
 
     def _died(self) -> SandboxDied:
-        reason = self._transport.epitaph()
         return SandboxDied(
-            "The sandbox ended" + (f": {reason}" if reason else "") + ".",
+            "The sandbox ended" + (f": {self._reason}" if self._reason else "") + ".",
             hint="What was running is lost and may have taken effect. The next command starts a new sandbox "
             "on the same workspace: look at what is there before repeating anything.",
         )

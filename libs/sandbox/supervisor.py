@@ -36,7 +36,7 @@ _SPARE: Final = {Worker.RUN: 2, Worker.FILE: 1}
 _SURPLUS_SECONDS: Final = 10.0
 """Seconds that more than those are kept: whoever ran many commands at once may do so again."""
 _MOST_WORKERS: Final = 64
-"""Workers at once, busy ones and those with background children included. Further requests wait."""
+"""Requests served at once. Further ones wait."""
 _GRACE: Final = 0.2
 """Seconds a worker has to report after everything it ran was killed; then it is killed too."""
 _TICK: Final = 0.2
@@ -148,7 +148,7 @@ class Supervisor:
 
     def _dispatch(self, job: Job) -> None:
         idle = self._idle[job.kind]
-        if not idle and len(self._children) // 2 >= _MOST_WORKERS:
+        if not idle and len(self._streams) >= _MOST_WORKERS:
             self._waiting.append(job)
             return
         if job.kind == Worker.RUN and self._background_took_all():
@@ -157,6 +157,10 @@ class Supervisor:
         # The one that has rested longest: its shell is surely ready.
         child = idle.pop(0) if idle else self._fork(job.kind)
         if child is None:
+            if not self._streams and not self._resting():
+                # Nothing here uses up the processes: this one has been forbidden to make any, which a command
+                # can do (prlimit). Nothing mends that but another sandbox.
+                os._exit(1)
             self._end(job.stream, Ending.BUSY)
             return
         if not self._streams:
@@ -209,12 +213,16 @@ class Supervisor:
             child.refused_before = refused_forks()
         self._reap()
 
+    def _resting(self) -> list[Child]:
+        """Workers whose last command has left something running."""
+        return [child for child in set(self._children.values()) if child.refused_before is not None]
+
     def _background_took_all(self) -> bool:
         """Whether what finished commands have left running has used up the processes; then it is ended.
 
         Without this a fork bomb in the background would leave a sandbox in which nothing can be started.
         """
-        resting = [child for child in set(self._children.values()) if child.refused_before is not None]
+        resting = self._resting()
         if not resting or refused_forks() <= min(child.refused_before or 0 for child in resting):
             return False
         for child in resting:

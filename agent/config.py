@@ -49,8 +49,9 @@ INTERRUPT_ON: Mapping[str, Sequence[DecisionType]] = {
     "execute": ("approve", "reject"),
     "edit_file": ("approve", "reject"),
     "delete": ("approve", "reject"),
+    "execute_code": ("approve", "reject"),
 }
-"""The tools a person must approve, in every graph and subagent, and the answers that are offered."""
+"""What a person must approve, in every graph and subagent, and the answers that are offered."""
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 

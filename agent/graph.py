@@ -13,7 +13,7 @@ from langgraph.types import Checkpointer
 from agent import prompt
 from agent.config import INTERRUPT_ON, ROOT, Settings, build_backend, build_model, load_settings
 from agent.file_tools import FilesystemMiddleware
-from agent.models import RealModel
+from agent.models import RealModel, served_model
 from libs.backends.workspace import WorkspaceBackend
 from libs.middleware.answers import answer_by_id
 from libs.middleware.approval_middleware import ApprovalMiddleware
@@ -21,8 +21,6 @@ from libs.middleware.budget import Budget
 from libs.middleware.budget_middleware import BudgetMiddleware
 from libs.middleware.skills import SkillsMiddleware
 from libs.middleware.subagents import bound_subagents
-from libs.models.deferred import DeferredChatModel, ModelUnavailable
-from libs.models.scripted import ScriptError
 
 __all__ = ["build_graph", "graph"]
 
@@ -90,21 +88,5 @@ def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     return [*approvals, BudgetMiddleware(budget)]
 
 
-def _served_model(settings: Settings) -> BaseChatModel:
-    """The settings' model; for a script that cannot be read, one whose first call says so.
-
-    Importing this module must not fail for it: whoever builds a graph with another model imports it too.
-    """
-    try:
-        return build_model(settings)
-    except ScriptError as error:
-        reason = ModelUnavailable(str(error))
-
-    def refuse() -> BaseChatModel:
-        raise reason
-
-    return DeferredChatModel(label=str(settings.model), build=refuse)
-
-
 _settings = load_settings()
-graph = build_graph(_served_model(_settings), settings=_settings)
+graph = build_graph(served_model(_settings), settings=_settings)

@@ -14,9 +14,9 @@ from pydantic import SecretStr
 
 from agent.config import Settings
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
-from libs.models.scripted import ScriptedChatModel
+from libs.models.scripted import ScriptedChatModel, ScriptError
 
-__all__ = ["RealModel", "build_model"]
+__all__ = ["RealModel", "build_model", "served_model"]
 
 _KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -56,6 +56,23 @@ def build_model(settings: Settings) -> BaseChatModel:
     if provider == "scripted":
         return ScriptedChatModel.from_file(Path(name))
     return DeferredChatModel(label=spec, build=functools.cache(lambda: _build(settings, provider, name)))
+
+
+def served_model(settings: Settings) -> BaseChatModel:
+    """The settings' model; for a script that cannot be read, one whose first call says so.
+
+    Importing a module that serves a graph must not fail for it: whoever builds a graph with another model
+    imports it too.
+    """
+    try:
+        return build_model(settings)
+    except ScriptError as error:
+        reason = ModelUnavailable(str(error))
+
+    def refuse() -> BaseChatModel:
+        raise reason
+
+    return DeferredChatModel(label=str(settings.model), build=refuse)
 
 
 class RealModel(AgentMiddleware[Any, Any, Any]):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from .skill_files import Skill
 from .skill_rules import MAX_DESCRIPTION_CHARS, fold
 
-__all__ = ["MIN_PROMPT_CHARS", "render_skills"]
+__all__ = ["MIN_PROMPT_CHARS", "STEPS", "render_skills"]
 
 MIN_PROMPT_CHARS = 2_000
 MAX_UNAVAILABLE = 5
@@ -26,8 +26,10 @@ The files of a skill can be read and run, not changed.
 """
 
 
-def render_skills(skills: Sequence[Skill], *, max_chars: int) -> str:
+def render_skills(skills: Sequence[Skill], *, max_chars: int, steps: str = STEPS) -> str:
     """The section of a system prompt for `skills`, at most `max_chars` characters; "" for none.
+
+    `steps` is its beginning, which says how a skill is used: agents differ in how they read a file.
 
     Where the whole does not fit, all descriptions are cut to one common length and the section says so.
     Where not even names and paths fit, the last skills are left out and counted.
@@ -41,29 +43,29 @@ def render_skills(skills: Sequence[Skill], *, max_chars: int) -> str:
     tail = _unavailable([skill for skill in skills if skill.problem is not None])
     if not usable:
         return f"## Skills\n{tail}" if tail else ""
-    whole = _section(usable, MAX_DESCRIPTION_CHARS, "", tail)
-    return whole if len(whole) <= max_chars else _shortened(usable, tail, max_chars)
+    whole = _section(steps, usable, MAX_DESCRIPTION_CHARS, "", tail)
+    return whole if len(whole) <= max_chars else _shortened(steps, usable, tail, max_chars)
 
 
-def _shortened(skills: list[Skill], tail: str, max_chars: int) -> str:
+def _shortened(steps: str, skills: list[Skill], tail: str, max_chars: int) -> str:
     low, high = 0, MAX_DESCRIPTION_CHARS
     while low < high:  # the greatest common length that fits
         middle = (low + high + 1) // 2
-        if len(_section(skills, middle, _cut_note(middle), tail)) <= max_chars:
+        if len(_section(steps, skills, middle, _cut_note(middle), tail)) <= max_chars:
             low = middle
         else:
             high = middle - 1
-    section = _section(skills, low, _cut_note(low), tail)
+    section = _section(steps, skills, low, _cut_note(low), tail)
     if len(section) <= max_chars:
         return section
     fewest, most = 0, len(skills)
     while fewest < most:  # the most skills that fit without a description
         middle = (fewest + most + 1) // 2
-        if len(_section(skills[:middle], 0, _left_out_note(skills, middle), tail)) <= max_chars:
+        if len(_section(steps, skills[:middle], 0, _left_out_note(skills, middle), tail)) <= max_chars:
             fewest = middle
         else:
             most = middle - 1
-    return _section(skills[:fewest], 0, _left_out_note(skills, fewest), tail)
+    return _section(steps, skills[:fewest], 0, _left_out_note(skills, fewest), tail)
 
 
 def _cut_note(chars: int) -> str:
@@ -78,8 +80,8 @@ def _left_out_note(skills: list[Skill], shown: int) -> str:
     )
 
 
-def _section(skills: Sequence[Skill], chars: int, note: str, tail: str) -> str:
-    return "".join([STEPS, note, "\n", *(_line(skill, chars) for skill in skills), tail])
+def _section(steps: str, skills: Sequence[Skill], chars: int, note: str, tail: str) -> str:
+    return "".join([steps, note, "\n", *(_line(skill, chars) for skill in skills), tail])
 
 
 def _line(skill: Skill, chars: int) -> str:

@@ -45,7 +45,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
     assert (limits.memory, limits.tmp, limits.cpus, limits.pids) == (2 << 30, 256 << 20, 2, 256)
     assert (limits.timeout, limits.output_chars) == (120, 50_000)
     assert settings.sandbox_env_allow == ()
-    assert set(INTERRUPT_ON) == {"execute", "edit_file", "delete"}
+    assert set(INTERRUPT_ON) == {"execute", "edit_file", "delete", "execute_code"}
 
 
 def test_the_environment_wins_over_the_file_and_arguments_over_both(

@@ -1,0 +1,56 @@
+"""Make PDF files from Markdown.
+
+    from skills.pdf import generate
+
+    path = generate("# Sales\\n\\n| region | revenue |\\n|---|---:|\\n| North | 12 |\\n", "sales")
+    print(path)   # /results/sales.pdf
+
+In a shell: `generate-pdf NAME [TITLE] < report.md`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["generate"]
+
+RESULTS = Path("/results")
+
+
+def generate(markdown: str, name: str, title: str | None = None) -> str:
+    """Make `/results/<name>.pdf` of CommonMark with tables, and return its path. A file there is replaced.
+
+    Headings, paragraphs, bold, italic, strike-through, code, links, lists, quotations, tables, code blocks
+    and images; A4, pages numbered. An image is a PNG, JPEG, GIF or BMP file in /workspace, its path
+    absolute or relative to /results or /workspace. Letters are Latin, Greek, Cyrillic and symbols; others
+    are boxes. HTML is shown as text. `title` is printed above the text and is the title that a reader shows.
+
+    Example:
+        generate("## Result\\n\\n![](plot.png)\\n\\nRevenue grew by **8 %**.", "report", title="March")
+
+    Raises:
+        ValueError: `name` leads out of /results or is no file name, there is no text, or an image is not in
+            /workspace or cannot be read.
+    """
+    # reportlab takes a quarter of a second to import, and not before it is needed.
+    from skills.pdf._document import render
+
+    file = _target(name)
+    if not markdown.strip():
+        raise ValueError("there is no text: the Markdown is empty")
+    content = render(markdown, title=title, name=file.stem)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return str(RESULTS / file.relative_to(RESULTS.resolve()))
+
+
+def _target(name: str) -> Path:
+    """The file for `name`, links followed: whatever it is called, it lies in the results."""
+    if not name.isprintable() or name.strip("./ ") == "" or name.endswith("/"):
+        raise ValueError(f"no name for a file: {name!r}; give one such as report")
+    file = (RESULTS / (name if name.lower().endswith(".pdf") else f"{name}.pdf")).resolve()
+    if not file.is_relative_to(RESULTS.resolve()):
+        raise ValueError(f"the name {name!r} leads out of {RESULTS}; give one such as report")
+    if file.is_dir():
+        raise ValueError(f"{name!r} is a folder in {RESULTS}")
+    return file

@@ -1,0 +1,246 @@
+"""Skills as a library inside the container: imports from anywhere, what SKILL.md shows, and PDF files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from libs.backends.docker import DockerExecutionBackend
+
+ROOT = Path(__file__).parents[2]
+LIBRARIES = sorted(path.parent.name for path in (ROOT / "skills").glob("*/__init__.py"))
+
+pytestmark = pytest.mark.docker
+
+
+def python(backend: DockerExecutionBackend, program: str, folder: str = "/workspace") -> str:
+    """What the program prints; it has to succeed."""
+    done = backend.execute(f"cd {folder} && python -c {shlex.quote(program)}")
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def read_pdf(backend: DockerExecutionBackend, path: str) -> dict[str, Any]:
+    program = (
+        "import json, pypdf\n"
+        f"pdf = pypdf.PdfReader({path!r})\n"
+        "print(json.dumps({'title': pdf.metadata.title, 'pages': [p.extract_text() for p in pdf.pages],"
+        " 'images': sum(len(p.images) for p in pdf.pages)}))"
+    )
+    found: dict[str, Any] = json.loads(python(backend, program))
+    return found
+
+
+def blocks(language: str) -> list[Any]:
+    found = []
+    for name in LIBRARIES:
+        text = (ROOT / "skills" / name / "SKILL.md").read_text(encoding="utf-8")
+        for block in re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            found.append(pytest.param(block, id=name))
+    return found
+
+
+@pytest.mark.parametrize("program", blocks("python"))
+def test_every_program_of_a_skill_works_and_prints_what_it_says(
+    backend: DockerExecutionBackend, program: str
+) -> None:
+    backend.upload_files([("/tmp/program.py", program.encode())])
+    done = backend.execute("rm -f /workspace/.beads.db; python /tmp/program.py")
+    assert done.exit_code == 0, done.output
+    printed = re.findall(r"^print\(.*\)\s+# (['\[/].*)$", program, re.MULTILINE)
+    assert printed
+    for line in printed:
+        assert line in done.output.splitlines()
+
+
+@pytest.mark.parametrize("commands", blocks("bash"))
+def test_every_command_of_a_skill_makes_the_file_it_names(
+    backend: DockerExecutionBackend, commands: str
+) -> None:
+    for command in commands.splitlines():
+        done = backend.execute(command)
+        assert done.exit_code == 0, done.output
+        assert backend.execute(f"file -b {done.output}").output.startswith("PDF document")
+
+
+@pytest.mark.parametrize("folder", ["/", "/tmp", "/workspace", "/skills", "/skills/file", "/usr/lib"])
+@pytest.mark.parametrize("skill", LIBRARIES)
+def test_a_library_is_imported_from_any_folder(
+    backend: DockerExecutionBackend, skill: str, folder: str
+) -> None:
+    assert python(backend, f"import skills.{skill} as s; print(s.__file__)", folder) == (
+        f"/skills/{skill}/__init__.py\n"
+    )
+
+
+def test_a_folder_of_the_same_name_hides_no_skill(backend: DockerExecutionBackend) -> None:
+    backend.execute("mkdir -p /workspace/skills/file && echo 'evil = 1' > /workspace/skills/file/__init__.py")
+    assert python(backend, "import skills.file as s; print(s.__file__)") == "/skills/file/__init__.py\n"
+    assert backend.execute("echo x | generate-pdf shadowed").output == "/results/shadowed.pdf\n"
+    backend.execute("rm -r /workspace/skills")
+
+
+def test_nothing_else_of_the_root_folder_can_be_imported(backend: DockerExecutionBackend) -> None:
+    for folder in ("results", "workspace"):
+        done = backend.execute(f"cd /usr && python -c 'import {folder}'")
+        assert f"No module named '{folder}'" in done.output
+
+
+@pytest.fixture
+def with_more(tmp_path: Path) -> Iterator[tuple[DockerExecutionBackend, Path]]:
+    """A sandbox with two folders of skills, the second a team's."""
+    for name in ("skills", "team"):
+        (tmp_path / name / "greet").mkdir(parents=True)
+        (tmp_path / name / "greet" / "__init__.py").write_text(f"source = {name!r}\n")
+    (tmp_path / "team" / "extra").mkdir()
+    (tmp_path / "team" / "extra" / "__init__.py").write_text("source = 'team'\n")
+    with DockerExecutionBackend(
+        tmp_path / "workspace",
+        skills_dir=tmp_path / "skills",
+        extra_skills=[tmp_path / "team"],
+        name="test-libraries",
+    ) as backend:
+        yield backend, tmp_path
+
+
+def test_skills_of_other_folders_and_new_ones_are_imported_too(
+    with_more: tuple[DockerExecutionBackend, Path],
+) -> None:
+    backend, root = with_more
+    program = "from skills.greet import source as a; from skills.extra import source as b; print(a, b)"
+    assert python(backend, program) == "skills team\n"
+    (root / "skills" / "new").mkdir()
+    (root / "skills" / "new" / "__init__.py").write_text("def f() -> int:\n    return 42\n")
+    assert python(backend, "from skills.new import f; print(f())") == "42\n"
+    done = backend.execute("echo x | generate-pdf report")
+    assert (done.exit_code, "No module named skills.pdf" in done.output) == (1, True)
+
+
+MARKDOWN = """\
+# Heading & more
+
+Some **bold**, *italic*, ~~gone~~ and `a < b` with <b>HTML</b> and a [link](https://example.org/?a=1&b="2").
+
+- one
+  - nested
+10. ten
+
+> quoted
+
+| name | value |
+|:--|--:|
+| **Ω** | Ж€ |
+
+```python
+if a < b: print("&amp;")
+```
+
+![plot](plot.png)
+
+---
+last
+"""
+
+
+@pytest.fixture
+def plot(backend: DockerExecutionBackend) -> None:
+    python(backend, "from PIL import Image; Image.new('RGB', (2000, 9000), 'red').save('/results/plot.png')")
+
+
+def generate(backend: DockerExecutionBackend, markdown: str, *arguments: str) -> str:
+    backend.upload_files([("/workspace/in.md", markdown.encode())])
+    done = backend.execute(f"generate-pdf {shlex.join(arguments)} < /workspace/in.md")
+    assert done.exit_code == 0, done.output
+    return done.output.strip()
+
+
+@pytest.mark.usefixtures("plot")
+def test_what_markdown_has_is_in_the_pdf(backend: DockerExecutionBackend) -> None:
+    path = generate(backend, MARKDOWN, "all", "A $(touch /tmp/hacked) <title>")
+    assert path == "/results/all.pdf"
+    pdf = read_pdf(backend, path)
+    text = "\n".join(pdf["pages"])
+    assert pdf["title"] == "A $(touch /tmp/hacked) <title>"
+    assert pdf["images"] == 1
+    for shown in (
+        *(
+            "A $(touch /tmp/hacked) <title>",
+            "Heading & more",
+            "bold, italic, gone and a < b with <b>HTML</b>",
+        ),
+        *("one", "nested", "10.", "quoted", "name", "value", "Ω", "Ж€", 'if a < b: print("&amp;")', "last"),
+    ):
+        assert shown in text
+    assert "**" not in text
+    assert backend.execute("ls /tmp/hacked").exit_code != 0
+    assert backend.execute("grep -aq DejaVuSans-BoldOblique /results/all.pdf").exit_code == 1
+    assert backend.execute("grep -aq DejaVuSans-Bold /results/all.pdf").exit_code == 0
+
+
+def test_pages_are_numbered_and_what_is_long_goes_on_over_pages(backend: DockerExecutionBackend) -> None:
+    markdown = (
+        f"{'word ' * 3000}\n\n```\n{'x' * 2000}\n{'line' + chr(10)}```\n\n| a | b |\n|--|--|\n"
+        f"| {'cell ' * 3000}| {'y' * 300} |\n\n{'z' * 500}\n"
+    )
+    pages = read_pdf(backend, generate(backend, markdown, "long"))["pages"]
+    assert len(pages) > 8
+    assert [page.split()[0] == str(number) or page.split()[-1] == str(number)
+            for number, page in enumerate(pages, 1)] == [True] * len(pages)  # fmt: skip
+    whole = "".join(pages)
+    assert whole.count("word") == whole.count("cell") == 3000
+    for letter, count in (("x", 2000), ("y", 300), ("z", 500)):
+        assert whole.count(letter) == count
+
+
+def test_the_title_is_the_first_heading_or_the_name(backend: DockerExecutionBackend) -> None:
+    assert read_pdf(backend, generate(backend, "text\n\n## The *second*", "a"))["title"] == "The second"
+    assert read_pdf(backend, generate(backend, "text", "sub/folder/b.pdf"))["title"] == "b"
+    assert backend.execute("ls /results/sub/folder").output == "b.pdf\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../x", "/tmp/x", "a/../../x", "/results/../x", "out/x", "..", "", "sub/", "a\nb"],
+)
+def test_a_name_cannot_leave_the_results(backend: DockerExecutionBackend, name: str) -> None:
+    backend.execute("ln -sfn /workspace/data /results/out; ls -R /workspace > /tmp/before")
+    done = backend.execute(f"echo x | generate-pdf {shlex.quote(name)}")
+    assert done.exit_code == 1
+    assert re.match(r"error: (the name .* leads out of /results|no name for a file)", done.output)
+    assert backend.execute("ls -R /workspace | diff /tmp/before -; ls /tmp/x*").output.startswith("ls: ")
+
+
+@pytest.mark.parametrize(
+    ("markdown", "message"),
+    [
+        (b"", "there is no text"),
+        (b" \n", "there is no text"),
+        (b"[a]: https://example.org", "nothing to show"),
+        (b"caf\xe9", "'utf-8' codec can't decode"),
+        (b"![](none.png)", "the image none.png is no file in /workspace"),
+        (b"![](/etc/passwd)", "the image /etc/passwd is no file in /workspace"),
+        (b"![](../../etc/passwd)", "is no file in /workspace"),
+        (b"![](https://example.org/a.png)", "is no file in /workspace"),
+        (b"![](/workspace/in.md)", "cannot be read as one of PNG"),
+    ],
+)
+def test_what_cannot_be_made_leaves_no_file(
+    backend: DockerExecutionBackend, markdown: bytes, message: str
+) -> None:
+    backend.upload_files([("/workspace/in.md", markdown)])
+    done = backend.execute("generate-pdf never < /workspace/in.md")
+    assert (done.exit_code, done.output.startswith("error: ")) == (1, True)
+    assert message in done.output
+    assert backend.execute("ls /results/never.pdf").exit_code != 0
+
+
+def test_usage_is_shown(backend: DockerExecutionBackend) -> None:
+    assert "usage: generate-pdf [-h] NAME [TITLE]" in backend.execute("generate-pdf --help").output
+    done = backend.execute("generate-pdf")
+    assert (done.exit_code, "NAME" in done.output) == (1, True)

@@ -1,0 +1,154 @@
+"""Everything the loop says: to the model as the next user message, and as the last words of a run."""
+
+# ruff: noqa: E501 - prose
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from libs.code_blocks.protocol import Execution, Refused
+from libs.code_blocks.reader import MAX_REPLY, Reading
+
+__all__ = ["Outcome", "closing", "nudge", "outputs", "shortened"]
+
+Outcome = Execution | Refused | None
+"""What became of a block: how it ended, that a person refused it, or that it was not reached."""
+
+_CODE = (
+    "Code runs when it stands in a block of its own that begins with ```python or ```bash and ends with ```."
+)
+
+_PROBLEMS = {
+    "too_long": f"Your reply was longer than {MAX_REPLY:,} characters, so it was not read and nothing of it was run. "
+    "Reply again in a few steps: one short block at a time.",
+    "unclosed": "A code block of your reply has no closing ```, so it was not run. Send the whole block again, shorter "
+    "if it was cut off, and close it.",
+    "nested": "A code block of your reply holds the beginning of another block, so it is not clear where it ends, and "
+    "it was not run. Send it again: close each block before the next, and put code that holds ``` itself between ```` "
+    "and ````.",
+}
+
+
+def nudge(reading: Reading, reply: str, *, ran: bool, failed: bool, asked: bool, needed: bool) -> str | None:
+    """What to say to a reply without code that can run; None where it is the answer.
+
+    Args:
+        reading: what was found in `reply`; it has no blocks.
+        ran: whether anything has run.
+        failed: whether the block that ran last failed.
+        asked: whether the reply before had no code either.
+        needed: whether nothing has run yet although the task needs it.
+    """
+    if reading.problem:
+        return _PROBLEMS[reading.problem]
+    if not reply.strip():
+        return f"Your reply was empty. Go on with the task, or say what the answer is. {_CODE}"
+    if reading.imitated_call:
+        return (
+            f"Nothing was run: calls in JSON or XML mean nothing here. Write code that does the same. {_CODE}"
+        )
+    if reading.empty:
+        return f"Nothing was run: the block was empty. {_CODE}"
+    # Once something has run, such blocks may be part of the answer.
+    if reading.others and (failed or not ran or not asked):
+        return f"Nothing was run: {_languages(reading)} Write it in Python or bash. {_CODE} If it was part of your answer, say so in words."
+    if reading.untagged and (failed or not ran):
+        return f"Nothing was run: the block does not say its language. {_CODE}"
+    if failed:
+        return (
+            "The last code failed and nothing has run since, so the task is not done. Mend the cause and send the "
+            f"whole corrected block. {_CODE}"
+        )
+    if not needed:
+        return None
+    return f"Nothing has been run yet, so nothing is known yet. Write the code that does the task. {_CODE}"
+
+
+def outputs(
+    languages: Sequence[str], outcomes: Sequence[Outcome], reading: Reading, *, repeats: int, limit: int
+) -> str:
+    """What a reply's blocks printed, each labelled, as the next user message.
+
+    Args:
+        languages: of all blocks, in order.
+        outcomes: of all blocks, in order.
+        reading: the reply; what it holds besides is mentioned at the end.
+        repeats: how many times in this run the code that ended last had run before, just as it is.
+        limit: characters of output that are shown, shared evenly by the blocks.
+    """
+    ran = [outcome for outcome in outcomes if outcome and not isinstance(outcome, Refused)]
+    share = limit // max(1, len(ran))
+    parts: list[str] = []
+    failed = 0
+    for number, (language, outcome) in enumerate(zip(languages, outcomes, strict=True), 1):
+        name = f"Block {number} ({language})" if len(outcomes) > 1 else f"The {language} block"
+        if outcome is None:
+            parts.append(f"{name} was not run{f', because block {failed} failed' if failed else ''}.")
+        elif isinstance(outcome, Refused):
+            parts.append(f"{name} was not run. A person refused it: {outcome.reason}")
+        elif outcome["exit_code"] == 0:
+            parts.append(f"{name} succeeded{_shown(outcome['output'], share)}")
+        else:
+            failed = number
+            parts.append(
+                f"{name} failed with exit code {outcome['exit_code']}{_shown(outcome['output'], share)}"
+            )
+    if failed:
+        parts.append("Read the error, mend its cause and send the whole corrected block.")
+    if repeats:
+        parts.append(_repeated(repeats, failed=bool(failed)))
+    if reading.problem:
+        parts.append(_PROBLEMS[reading.problem])
+    if reading.others:
+        parts.append(_languages(reading))
+    return "\n\n".join(parts)
+
+
+def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> str:
+    """The last words of a run that does not end with the model's answer."""
+    if status == "max_steps":
+        said = (
+            f"I stopped here: {steps} steps are used up and the task is not finished. What was done is kept. "
+        )
+        said += "Send another message to go on."
+    elif status == "no_execution" and last is None:
+        said = f"I stopped here: no code was run, though I was asked for it {nudges} times. Whatever I said about "
+        said += "results is not checked."
+    elif status == "no_execution":
+        said = f"I stopped here: I was asked {nudges} times to go on and sent no code that can run."
+        said += " The last code failed." if last and last["exit_code"] else ""
+    else:
+        said = "I stopped here: the same code failed three times in the same way. The task is not done."
+    return said + (f"\n\nThe last code printed{_shown(last['output'], 1_000)}" if last else "")
+
+
+def shortened(text: str, limit: int) -> str:
+    """`text`, or its beginning and end with a line between that counts what is left out."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+
+
+def _repeated(times: int, *, failed: bool) -> str:
+    if failed:
+        return "You sent exactly this code before, and it failed before. Sending it again cannot help: change it."
+    return (
+        f"You sent exactly this code {'before' if times == 1 else f'{times} times before'}. If its output answers the "
+        "task, reply with the answer and no code."
+    )
+
+
+def _languages(reading: Reading) -> str:
+    return f"{', '.join(reading.others)} cannot run here, only Python and bash can."
+
+
+def _shown(output: str, limit: int) -> str:
+    """An output in a fence that nothing in it can close."""
+    text = shortened(output.rstrip("\n"), limit)
+    if not text:
+        return " and printed nothing."
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f":\n{fence}output\n{text}\n{fence}"

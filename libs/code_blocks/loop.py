@@ -1,0 +1,304 @@
+"""The loop: the model writes code blocks, they run, it reads what they printed, until it answers in words.
+
+What a model is sent is one system message and the conversation: its replies, and after each the outputs of
+its blocks as one user message. A run ends with a `status`: `completed`, `no_execution`, `max_steps`, `error`
+(the same code failed three times), or a budget's; the text of its last message is never empty.
+
+On LangGraph's custom stream, besides what `live` sends: `{"type": "code", "id", "language", "code"}` when a
+block begins, and `{"type": "execution", "id", …}` with the fields of `Execution` when it has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import nullcontext
+from typing import Annotated, Any, Literal, NotRequired
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.config import get_config, get_stream_writer
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Checkpointer, Command
+from typing_extensions import TypedDict
+
+from libs.code_blocks import feedback
+from libs.code_blocks.blocking import blocking
+from libs.code_blocks.model import TextModel, ask_model
+from libs.code_blocks.need import needs_code
+from libs.code_blocks.protocol import BlockCall, BlockRunner, Execution, Gate, Live, Meter, Refused
+from libs.code_blocks.reader import MAX_REPLY, read_reply, without_thoughts
+
+__all__ = ["CodeLoop", "CodeState"]
+
+MAX_NUDGES = 3
+"""Replies in a row without code that are answered with a request for it."""
+MAX_FAILURES = 3
+"""Times the same code may fail in a run."""
+
+
+class Input(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+class Output(Input):
+    status: NotRequired[str | None]
+    """How the latest run ended; None while it goes on or waits for approval."""
+    executions: NotRequired[list[Execution]]
+    """What the latest run has run, in order."""
+
+
+class Approved(TypedDict):
+    """A block of the latest reply as it will run; `refused` is why it will not."""
+
+    language: str
+    code: str
+    key: str
+    refused: str | None
+
+
+class CodeState(Output):
+    system: NotRequired[str]
+    """The system prompt of the run."""
+    task: NotRequired[str]
+    """What the person said."""
+    steps: NotRequired[int]
+    """Replies of the run."""
+    nudges: NotRequired[int]
+    """Requests for code since the last block."""
+    approved: NotRequired[list[Approved]]
+    run_budget: NotRequired[dict[str, Any]]
+    """What the run has used."""
+
+
+class CodeLoop:
+    """Builds the graph; keeps nothing of a run.
+
+    Args:
+        model: anything that answers text with text.
+        runner: runs the blocks.
+        system_prompt: makes the system prompt, once at the start of each run.
+        meter: makes what counts a run, from what it has used so far (None: nothing).
+        gate: asks a person about each reply's blocks; None: they run at once.
+        live: makes what sends a block's output while it runs.
+        max_steps: replies of the model in one run.
+        shown_chars: characters of output that the model is shown after one reply.
+    """
+
+    def __init__(
+        self,
+        model: TextModel,
+        runner: BlockRunner,
+        *,
+        system_prompt: Callable[[], Awaitable[str]],
+        meter: Callable[[Mapping[str, Any] | None], Meter],
+        gate: Gate | None = None,
+        live: Live = lambda key: nullcontext(),  # noqa: ARG005
+        max_steps: int = 10,
+        shown_chars: int = 20_000,
+    ) -> None:
+        if max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, not {max_steps}")
+        self._model = model
+        self._runner = runner
+        self._system_prompt = system_prompt
+        self._meter = meter
+        self._gate = gate
+        self._live = live
+        self._max_steps = max_steps
+        self._shown_chars = shown_chars
+
+    def graph(
+        self, *, checkpointer: Checkpointer = None, name: str = "code_agent"
+    ) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """The graph, for synchronous and asynchronous callers."""
+        builder = StateGraph(CodeState, input_schema=Input, output_schema=Output)
+        builder.add_node("begin", _node(self._begin))
+        builder.add_node("model", _node(self._reply), destinations=("model", "approve", END))
+        builder.add_node("approve", _node(self._approve))
+        builder.add_node("run", _node(self._run), destinations=("model", END))
+        builder.add_edge(START, "begin")
+        builder.add_edge("begin", "model")
+        builder.add_edge("approve", "run")
+        graph = builder.compile(checkpointer=checkpointer, name=name)
+        return graph.with_config(recursion_limit=4 * self._max_steps + 10)
+
+    async def _begin(self, state: CodeState) -> dict[str, Any]:
+        if self._gate:
+            self._gate.require()
+        return {
+            "status": None,
+            "executions": [],
+            "system": await self._system_prompt(),
+            "task": state["messages"][-1].text if state.get("messages") else "",
+            "steps": 0,
+            "nudges": 0,
+            "approved": [],
+            "run_budget": self._meter(None).spent(),
+        }
+
+    async def _reply(self, state: CodeState) -> Command[Literal["model", "approve", "__end__"]]:
+        """Ask the model, and decide what its reply is: code, an answer, or neither."""
+        meter = self._meter(state["run_budget"])
+        if over := meter.take_call():
+            return _end(over, meter, AIMessage(meter.budget.explain(over)))
+        request = [SystemMessage(state["system"]), *state["messages"]]
+        with meter.working():
+            try:
+                async with asyncio.timeout(meter.remaining()) as deadline:
+                    reply, tokens = await ask_model(self._model, request)
+            except TimeoutError:
+                if not deadline.expired():
+                    raise
+                return _end("budget_seconds", meter, AIMessage(meter.budget.explain("budget_seconds")))
+        meter.add_tokens(tokens)
+        text = without_thoughts(reply.text)
+        reading = read_reply(text)
+        reply = reply.model_copy(update={"content": _kept(text)})
+        steps = state["steps"] + 1
+        if reading.blocks:
+            if over := meter.reached():
+                return _end(over, meter, _with_words(reply, meter.budget.explain(over)))
+            return _go("approve", meter, reply, steps=steps)
+        executions = state.get("executions") or []
+        last = executions[-1] if executions else None
+        refused = any(each["refused"] is not None for each in state.get("approved") or [])
+        said = feedback.nudge(
+            reading,
+            text,
+            ran=last is not None,
+            failed=last is not None and last["exit_code"] != 0 and not refused,
+            asked=state["nudges"] > 0,
+            needed=last is None and not refused and needs_code(state["task"], text),
+        )
+        if said is None:
+            return _end("completed", meter, reply, steps=steps)
+        if state["nudges"] >= MAX_NUDGES:
+            status = "no_execution"
+        elif steps >= self._max_steps:
+            status = "max_steps"
+        else:
+            return _go("model", meter, reply, HumanMessage(said), steps=steps, nudges=state["nudges"] + 1)
+        words = feedback.closing(status, steps=steps, nudges=state["nudges"], last=last)
+        return _end(status, meter, _with_words(reply, words), steps=steps)
+
+    async def _approve(self, state: CodeState) -> dict[str, Any]:
+        """Put the blocks of the reply before a person. What comes out of it is what runs."""
+        reply = state["messages"][-1]
+        blocks = read_reply(reply.text).blocks
+        calls = [BlockCall(block, f"{reply.id}/{index}") for index, block in enumerate(blocks)]
+        decisions = self._gate.ask(calls) if self._gate else [call.block for call in calls]
+        return {
+            "approved": [
+                Approved(
+                    language=call.block.language, code=call.block.code, key=call.key, refused=decision.reason
+                )
+                if isinstance(decision, Refused)
+                else Approved(language=decision.language, code=decision.code, key=call.key, refused=None)
+                for call, decision in zip(calls, decisions, strict=True)
+            ]
+        }
+
+    async def _run(self, state: CodeState) -> Command[Literal["model", "__end__"]]:
+        """Run the approved blocks in order, up to the first that fails; tell the model what they printed."""
+        meter = self._meter(state["run_budget"])
+        approved = state.get("approved") or []
+        executions = list(state.get("executions") or [])
+        outcomes: list[feedback.Outcome] = []
+        over: str | None = None
+        repeats, going_on = 0, True
+        for each in approved:
+            if each["refused"] is not None:
+                outcomes.append(Refused(each["refused"]))
+                continue
+            if not going_on:
+                outcomes.append(None)
+                continue
+            done, over = await self._execute(each, meter)
+            outcomes.append(done)
+            repeats = sum(_same(done, before) for before in executions)
+            executions.append(done)
+            going_on = done["exit_code"] == 0 and not over
+        said = feedback.outputs(
+            [each["language"] for each in approved],
+            outcomes,
+            read_reply(state["messages"][-1].text),
+            repeats=repeats,
+            limit=self._shown_chars,
+        )
+        update: dict[str, Any] = {"executions": executions, "nudges": 0}
+        last = executions[-1] if executions else None
+        status = over
+        if not status and last and last["exit_code"] and repeats + 1 >= MAX_FAILURES:
+            status = "error"
+        if not status and state["steps"] >= self._max_steps:
+            status = "max_steps"
+        if not status:
+            return _go("model", meter, HumanMessage(said), **update)
+        words = (
+            meter.budget.explain(over)
+            if over
+            else feedback.closing(status, steps=state["steps"], nudges=0, last=last)
+        )
+        return _end(status, meter, HumanMessage(said), AIMessage(words), **update)
+
+    async def _execute(self, block: Approved, meter: Meter) -> tuple[Execution, str | None]:
+        """Run one block; the second value is the budget that it used up, if it did."""
+        write = get_stream_writer()
+        thread = str(get_config()["configurable"].get("thread_id") or "")
+        language, code, key = block["language"], block["code"], block["key"]
+        write({"type": "code", "id": key, "language": language, "code": code})
+        over = None
+        before = meter.remaining()
+        with meter.working(), self._live(key) as show:
+            try:
+                async with asyncio.timeout(before) as deadline:
+                    result = await self._runner.run(language, code, thread_id=thread, key=key, on_output=show)
+                output, exit_code, seconds = result.output, result.exit_code, result.seconds
+            except TimeoutError:
+                if not deadline.expired():
+                    raise
+                output, exit_code, seconds = "[cancelled: the run's time is used up]", 124, max(before, 0.0)
+                over = "budget_seconds"
+        done = Execution(
+            language=language, code=code, output=output, exit_code=exit_code, seconds=round(seconds, 3)
+        )
+        write({"type": "execution", "id": key, **done})
+        return done, over
+
+
+def _node(
+    node: Callable[[CodeState], Coroutine[Any, Any, Any]],
+) -> RunnableLambda[CodeState, Any]:
+    return RunnableLambda(blocking(node), afunc=node)
+
+
+def _go(to: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[Any]:
+    return Command(goto=to, update={"messages": list(messages), "run_budget": meter.spent(), **update})
+
+
+def _end(status: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[Any]:
+    return _go(END, meter, *messages, status=status, **update)
+
+
+def _same(one: Execution, other: Execution) -> bool:
+    """Whether the same code ended alike: both failed, or both did not."""
+    return (one["language"], one["code"].strip(), one["exit_code"] == 0) == (
+        other["language"],
+        other["code"].strip(),
+        other["exit_code"] == 0,
+    )
+
+
+def _kept(text: str) -> str:
+    """A reply as the conversation keeps it: providers refuse an empty one, and a flood is not sent again."""
+    if len(text) > MAX_REPLY:
+        return feedback.shortened(text, 2_000)
+    return text if text.strip() else "(no reply)"
+
+
+def _with_words(reply: AIMessage, words: str) -> AIMessage:
+    """The reply with the loop's last words below it: two assistant messages in a row are refused by some."""
+    return reply.model_copy(update={"content": f"{reply.text}\n\n{words}"})

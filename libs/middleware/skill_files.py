@@ -10,9 +10,9 @@ import logging
 import os
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from .skill_rules import (
     MAX_DESCRIPTION_CHARS,
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 MAX_SKILL_BYTES = 1_000_000
 SKILL_FILE = "SKILL.md"
+OWN_MOUNT = "/skills"
+"""Where the sandbox shows the project's own skills; all others come from outside."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Skill:
     path: str
     problem: str | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def outside(self) -> bool:
+        """Whether it comes from a folder that is not the project's own."""
+        return not self.path.startswith(f"{OWN_MOUNT}/")
 
 
 @dataclass(frozen=True)
@@ -70,10 +77,15 @@ class SkillFolders:
     `roots` maps the path a folder has inside the sandbox to the folder on the host. A folder that does
     not exist yet holds no skills. Where two skills claim one name the first keeps it, in the order of
     `roots`, then of folder names. Safe to use from several threads.
+
+    A skill from outside, that is from any mount but `/skills`, is unavailable until `trusted` names it: as
+    `<folder of skills>/<its folder>`, or as `<its folder>` alone in whichever folder of skills. It is named
+    by its folder, for what SKILL.md says of itself is what is not trusted yet. None trusts all of them.
     """
 
-    def __init__(self, roots: Mapping[str, Path]) -> None:
+    def __init__(self, roots: Mapping[str, Path], *, trusted: Collection[str] | None = None) -> None:
         self._roots = dict(roots)
+        self._trusted = None if trusted is None else frozenset(trusted)
         self._known: dict[Path, tuple[Signature, Skill]] = {}
         self._logged: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
@@ -89,9 +101,23 @@ class SkillFolders:
             for mount, root in self._roots.items():
                 known.update(self._scan_root(mount, root))
             self._known = known
-            skills = tuple(_without_duplicates(skill for _, skill in known.values()))
+            skills = tuple(_without_duplicates(self._judged(skill) for _, skill in known.values()))
             self._log(skills)
             return skills
+
+    def _judged(self, skill: Skill) -> Skill:
+        if self._trusted is None or skill.problem or not skill.outside:
+            return skill
+        mount, folder = PurePosixPath(skill.path).parts[-3:-1]
+        if {folder, f"{mount}/{folder}"} & self._trusted:
+            return skill
+        # Its own words, the name too, stay out of prompts and lists.
+        return Skill(
+            _cut(folder, MAX_NAME_CHARS),
+            "",
+            skill.path,
+            f"it comes from outside and is not trusted; to trust it, add {mount}/{folder} to SKILLS_TRUSTED",
+        )
 
     def _scan_root(self, mount: str, root: Path) -> Iterator[tuple[Path, tuple[Signature, Skill]]]:
         try:

@@ -88,7 +88,8 @@ def _line(skill: Skill, chars: int) -> str:
     description = skill.description
     if len(description) > chars:
         description = f"{description[: chars - 1].rstrip()}…" if chars else ""
-    return f"- **{skill.name}**{': ' if description else ''}{description} (`{skill.path}`)\n"
+    name = f"**{skill.name}**{' (from outside)' if skill.outside else ''}"
+    return f"- {name}{': ' if description else ''}{description} (`{skill.path}`)\n"
 
 
 def _one_line(skill: Skill) -> Skill:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,9 @@ class SkillsMiddleware(DeepagentsSkillsMiddleware[Any, Any]):
             list, which is never read again.
         mount: where the sandbox shows a single `source`.
         prompt_chars: upper bound of the section in characters, at least 2,000.
+        trusted: the skills of mounts other than `/skills` that may be used, each as `<folder of skills>/<its
+            folder>`, or as `<its folder>` alone. The others are listed as unavailable with what to set, and
+            nothing they say of themselves is shown. None trusts all. A ready list is taken as it is.
 
     Raises:
         ValueError: `prompt_chars` is too small.
@@ -54,13 +57,14 @@ class SkillsMiddleware(DeepagentsSkillsMiddleware[Any, Any]):
         *,
         mount: str = "/skills",
         prompt_chars: int = 16_000,
+        trusted: Collection[str] | None = None,
     ) -> None:
         roots = {mount: Path(source)} if isinstance(source, str | Path) else source
         self._prompt_chars = prompt_chars
         self._folders: SkillFolders | None = None
         self._ready: tuple[Skill, ...] = ()
         if isinstance(roots, Mapping):
-            self._folders = SkillFolders(roots)
+            self._folders = SkillFolders(roots, trusted=trusted)
         else:
             self._ready = tuple(roots)
         # deepagents asks for the sources to find the slot; it loads nothing from this empty backend.

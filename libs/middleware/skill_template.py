@@ -1,0 +1,81 @@
+"""A new skill to start from: a SKILL.md that is valid, and a script that speaks to a model as it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from .skill_rules import check_fields, fold
+
+__all__ = ["write_skill"]
+
+_BODY = """\
+---
+{front_matter}---
+
+# {title}
+
+Say here what to do, step by step, with whole commands that work as they are.
+
+```bash
+python /skills/{name}/scripts/run.py /data/input.txt
+```
+
+Say what the answer holds, and what it leaves out.
+"""
+
+_SCRIPT = '''\
+"""Count the lines of a text file. Replace this by what the skill is for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", help="a text file")
+    arguments = parser.parse_args()
+    try:
+        lines = Path(arguments.file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        sys.exit(f"error: {error}")  # on stderr, with exit status 1
+    print(json.dumps({"file": arguments.file, "lines": len(lines)}, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+def write_skill(folder: Path, name: str, description: str) -> Path:
+    """Make the skill `name` in `folder`, a folder of skills, and return the path of its SKILL.md.
+
+    It passes `validate_skills` as it is. `description` is folded to one line.
+
+    Raises:
+        ValueError: the name or the description breaks a rule of the format, with all that is wrong; or
+            `folder` has something of this name. Nothing is written then.
+        OSError: the folder cannot be written.
+    """
+    fields = {"name": name, "description": fold(description)}
+    findings = [f"{finding.message}. {finding.fix}" for finding in check_fields(fields, folder=name)]
+    if findings:
+        raise ValueError(" ".join(findings))
+    folder.mkdir(parents=True, exist_ok=True)
+    skill = folder / name
+    try:
+        skill.mkdir()
+    except FileExistsError as error:
+        raise ValueError(f"{skill} exists already. Choose another name.") from error
+    front_matter = yaml.safe_dump(fields, allow_unicode=True, sort_keys=False, width=10_000)
+    text = _BODY.format(front_matter=front_matter, name=name, title=name.replace("-", " ").capitalize())
+    (skill / "scripts").mkdir()
+    (skill / "scripts" / "run.py").write_text(_SCRIPT, encoding="utf-8")
+    file = skill / "SKILL.md"  # last: a folder without it is no skill yet
+    file.write_text(text, encoding="utf-8")
+    return file

@@ -155,4 +155,4 @@ def test_make_dev(server: None) -> None:
         except httpx.TransportError:
             assert time.monotonic() < deadline, "the server did not come up"
             time.sleep(0.5)
-    assert [assistant["graph_id"] for assistant in found] == ["deep_agent"]
+    assert {assistant["graph_id"] for assistant in found} == {"deep_agent", "code_agent"}

@@ -295,14 +295,20 @@ async def test_a_run_without_a_thread_is_refused_not_ungated(server: Server) -> 
 
 
 async def test_assistants_and_schemas_for_studio(server: Server) -> None:
-    [assistant] = await server.client.assistants.search()
-    assert assistant["graph_id"] == "deep_agent"
+    found = {each["graph_id"]: each for each in await server.client.assistants.search()}
+    assert set(found) == {"deep_agent", "code_agent"}
+    assistant = found["deep_agent"]
     schemas = await server.client.assistants.get_schemas(assistant["assistant_id"])
     assert set(schemas["input_schema"]["properties"]) >= {"messages"}
     assert set(schemas["output_schema"]["properties"]) >= {"messages", "status", "todos"}
     assert set(schemas["state_schema"]["properties"]) >= {"messages", "status", "todos"}
     drawn = await server.client.assistants.get_graph(assistant["assistant_id"], xray=True)
     assert {"model", "tools"} <= {node["id"] for node in drawn["nodes"]}
+    schemas = await server.client.assistants.get_schemas(found["code_agent"]["assistant_id"])
+    assert set(schemas["input_schema"]["properties"]) == {"messages"}
+    assert set(schemas["output_schema"]["properties"]) == {"messages", "status", "executions"}
+    drawn = await server.client.assistants.get_graph(found["code_agent"]["assistant_id"], xray=True)
+    assert {"model", "approve", "run"} <= {node["id"] for node in drawn["nodes"]}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,152 @@
+"""The code-block agent: it writes Python and bash in its replies, and reads what they print. No schemas."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from langchain_core.language_models import BaseChatModel, BaseLLM
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Checkpointer
+from pydantic import BaseModel, ConfigDict
+
+from agent import code_prompt, list_data
+from agent.config import INTERRUPT_ON, ROOT, Settings, build_backend, build_model, load_settings
+from agent.models import served_model
+from libs.backends.docker import DockerExecutionBackend
+from libs.backends.docker.live import live_output
+from libs.backends.workspace import WorkspaceBackend
+from libs.code_blocks import Block, BlockCall, CodeLoop, Refused, SandboxRunner
+from libs.middleware.answers import answer_by_id
+from libs.middleware.approvals import Approve, Decision, Reject, Request, ask, require_checkpointer
+from libs.middleware.budget import Budget, Meter, Spent
+from libs.middleware.skill_files import SkillFolders
+from libs.middleware.skill_prompt import render_skills
+from libs.sandbox import SandboxError
+from libs.sandbox.protocol import Sandbox
+
+__all__ = ["build_graph", "graph"]
+
+_LIST_DATA = f"python3 -c {shlex.quote(Path(list_data.__file__).read_text(encoding='utf-8'))} /data"
+_LISTING_SECONDS = 10.0
+
+
+def build_graph(
+    model: BaseChatModel | BaseLLM | str | None = None,
+    *,
+    checkpointer: Checkpointer = None,
+    settings: Settings | None = None,
+    backend: WorkspaceBackend | None = None,
+    max_steps: int = 10,
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Build the code-block agent. Needs neither Docker nor a key: both are asked for at their first use.
+
+    Args:
+        model: a chat model, a plain text generator, or what MODEL may hold; without it, the settings' one.
+        checkpointer: keeps threads and pending approvals. LangGraph's server brings its own.
+        settings: without it, those of the environment and `.env`.
+        backend: the computer to work on, for a caller that starts and stops it; without it, a new one.
+        max_steps: replies of the model in one run.
+
+    Raises:
+        SettingsError: a setting has a value it cannot have.
+        ScriptError: `scripted:<file>` names a file that is no script.
+        TypeError: the backend is no sandbox.
+        ValueError: `max_steps` is not positive.
+    """
+    settings = settings or load_settings()
+    if not isinstance(model, BaseChatModel | BaseLLM):
+        model = build_model(settings.model_copy(update={"model": model}) if model else settings)
+    sandbox = _sandbox(backend or build_backend(settings))
+    folders = {"/skills": ROOT / "skills"}
+    folders |= {f"/skills.d/{path.absolute().name}": path for path in settings.skills_dirs}
+    skills = SkillFolders(folders)
+    budget = Budget(
+        calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
+    )
+
+    def skills_section() -> str:
+        return render_skills(
+            skills.scan(), max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS
+        )
+
+    async def system_prompt() -> str:
+        section, data = await asyncio.gather(asyncio.to_thread(skills_section), _listing(sandbox))
+        return code_prompt.system_prompt(settings, skills=section, data=data)
+
+    def meter(spent: Mapping[str, Any] | None) -> Meter:
+        return Meter(budget, spent=cast("Spent | None", spent))
+
+    loop = CodeLoop(
+        model,
+        SandboxRunner(sandbox),
+        system_prompt=system_prompt,
+        meter=meter,
+        gate=_Approvals() if settings.approvals == "ask" else None,
+        live=live_output,
+        max_steps=max_steps,
+    )
+    return answer_by_id(loop.graph(checkpointer=checkpointer, name="code_agent"))
+
+
+def _sandbox(backend: WorkspaceBackend) -> Sandbox:
+    computer = backend.default
+    if not isinstance(computer, DockerExecutionBackend):
+        raise TypeError(f"code blocks run in a container, and {type(computer).__name__} has none")
+    return computer.sandbox
+
+
+async def _listing(sandbox: Sandbox) -> str:
+    """The listing of /data, "" where it cannot be had: the first block then says what is wrong."""
+    try:
+        result = await sandbox.arun(_LIST_DATA, timeout=_LISTING_SECONDS, merge_stderr=False)
+    except SandboxError:
+        return ""
+    return result.output if result.exit_code == 0 else ""
+
+
+class _ExecuteCode(BaseModel):
+    """What a person may change a block into."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    language: Literal["python", "bash"]
+    code: str
+
+
+class _Approvals:
+    """The approval gate for blocks: one question a reply, one request a block."""
+
+    def require(self) -> None:
+        require_checkpointer()
+
+    def ask(self, calls: Sequence[BlockCall]) -> list[Block | Refused]:
+        requests = [
+            Request(
+                "execute_code",
+                {"language": call.block.language, "code": call.block.code},
+                call.key,
+                _ExecuteCode,
+            )
+            for call in calls
+        ]
+        decisions = ask(requests, INTERRUPT_ON)
+        return [_decided(call.block, decision) for call, decision in zip(calls, decisions, strict=True)]
+
+
+def _decided(block: Block, decision: Decision) -> Block | Refused:
+    match decision:
+        case Approve():
+            return block
+        case Reject(message=reason):
+            return Refused(reason or "no reason was given.")
+        case edit:
+            changed = _ExecuteCode.model_validate(edit.edited_action.args)
+            return Block(changed.language, changed.code)
+
+
+_settings = load_settings()
+graph = build_graph(served_model(_settings), settings=_settings)

@@ -168,5 +168,8 @@ def _problem(fence: Token) -> Problem | None:
 
 def _opens_another(fence: Token) -> bool:
     mark, length = fence.markup[0], len(fence.markup)
-    rest = r"[^`\n]*\w[^`\n]*$" if mark == "`" else r"[^\n]*\w"
-    return bool(re.search(rf"^ {{0,3}}{mark}{{{length},}}[ \t]*{rest}", fence.content, re.MULTILINE))
+    # What follows back-ticks holds none itself, or the line is inline code. No two parts of the pattern match
+    # the same characters: a long line would take forever.
+    info = r"[^`\n]+" if mark == "`" else r"[^~\n][^\n]*"
+    lines = re.findall(rf"^ {{0,3}}{mark}{{{length},}}({info})$", fence.content, re.MULTILINE)
+    return any(map(_tag, lines))

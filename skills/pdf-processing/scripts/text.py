@@ -1,0 +1,59 @@
+"""Text of a PDF, page by page: printed up to a limit, or written whole to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from command import CommandError, Parser, open_pdf, page_numbers, positive, run
+
+
+def main() -> dict[str, Any]:
+    parser = Parser(__doc__)
+    parser.add_argument("--pages", metavar="RANGES", help="such as 1-3,7,10- (default all)")
+    parser.add_argument(
+        "--layout", action="store_true", help="keep columns apart with spaces, as on the page"
+    )
+    parser.add_argument(
+        "--limit", type=positive, default=20_000, metavar="CHARS", help="characters to print (default 20000)"
+    )
+    parser.add_argument("--out", help="write the whole text to this file and print none of it")
+    args = parser.parse_args()
+    reader = open_pdf(args.file, args.password)
+    numbers = page_numbers(args.pages, len(reader.pages))
+    if args.out and Path(args.out).resolve() == Path(args.file).resolve():
+        raise CommandError("--out is the file that is read")
+
+    mode = "layout" if args.layout else "plain"
+    result: dict[str, Any] = {"file": args.file, "pages": len(reader.pages)}
+    without: list[int] = []
+    if args.out:
+        Path(args.out).parent.mkdir(parents=True, exist_ok=True)
+        characters = 0
+        with Path(args.out).open("w", encoding="utf-8", errors="replace") as out:
+            for number in numbers:
+                text = reader.pages[number - 1].extract_text(extraction_mode=mode)
+                without += [] if text.strip() else [number]
+                characters += out.write(f"--- page {number} ---\n{text}\n")
+        return result | {"written": len(numbers), "characters": characters, "without_text": without,
+                         "out": args.out}  # fmt: skip
+
+    shown: list[dict[str, Any]] = []
+    left = args.limit
+    for number in numbers:
+        if left <= 0:
+            break
+        text = reader.pages[number - 1].extract_text(extraction_mode=mode)
+        without += [] if text.strip() else [number]
+        shown.append({"page": number, "characters": len(text), "text": text[:left]})
+        left -= len(text)
+    return result | {
+        "text": shown,
+        "without_text": without,
+        "cut": left < 0,
+        "pages_left_out": len(numbers) - len(shown),
+    }
+
+
+if __name__ == "__main__":
+    run(main)

@@ -28,7 +28,7 @@ from libs.middleware.skill_prompt import render_skills
 from libs.sandbox import SandboxError
 from libs.sandbox.protocol import Sandbox
 
-__all__ = ["build_graph", "graph"]
+__all__ = ["BlockApprovals", "build_graph", "graph"]
 
 _LIST_DATA = f"python3 -c {shlex.quote(Path(list_data.__file__).read_text(encoding='utf-8'))} /data"
 _LISTING_SECONDS = 10.0
@@ -85,7 +85,7 @@ def build_graph(
         SandboxRunner(sandbox),
         system_prompt=system_prompt,
         meter=meter,
-        gate=_Approvals() if settings.approvals == "ask" else None,
+        gate=BlockApprovals() if settings.approvals == "ask" else None,
         live=live_output,
         max_steps=max_steps,
     )
@@ -117,7 +117,7 @@ class _ExecuteCode(BaseModel):
     code: str
 
 
-class _Approvals:
+class BlockApprovals:
     """The approval gate for blocks: one question a reply, one request a block."""
 
     def require(self) -> None:

@@ -20,13 +20,14 @@ MAX_FILES = 40
 MAX_CHARS = 6_000
 MAX_NAMES = 40
 MAX_NAME_CHARS = 60
+MAX_PATH_CHARS = 250
 HEAD_BYTES = 262_144
 
 
-def plain(text: object) -> str:
+def plain(text: object, limit: int = MAX_NAME_CHARS) -> str:
     """A name on one line: what files are called, and their columns, is chosen by whoever made them."""
     shown = "".join(char if char.isprintable() else "?" for char in str(text))
-    return shown if len(shown) <= MAX_NAME_CHARS else shown[: MAX_NAME_CHARS - 1] + "…"
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def keys(value: Any) -> list[Any]:
@@ -66,7 +67,7 @@ def describe(path: Path) -> str | None:
         names = columns(path, state.st_size)
     except OSError:
         return None
-    line = f"{plain(path)} ({state.st_size:,} bytes)"
+    line = f"{plain(path, MAX_PATH_CHARS)} ({state.st_size:,} bytes)"
     if names:
         line += ": " + ", ".join(plain(name) for name in names[:MAX_NAMES])
         line += f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""

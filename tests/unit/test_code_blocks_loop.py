@@ -1,0 +1,312 @@
+"""The loop: what runs, what the model is told, and how a run ends."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from code_loops import SYSTEM, TASK, bash, looping, outputs, playing, python, roles, run, said_to_the_model
+from langchain_core.language_models import FakeListLLM, FakeStreamingListLLM
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from libs.code_blocks import BlockResult, SandboxRunner
+from libs.code_blocks.feedback import outputs as told
+from libs.code_blocks.protocol import Execution
+from libs.code_blocks.reader import MAX_REPLY, Reading
+from libs.middleware.budget import Budget
+from libs.models.scripted import ScriptedChatModel
+
+VENDOR_WORDS = re.compile(r"tool.?use|function.?call|tool.?call", re.IGNORECASE)
+BIG = bash("echo big") + "\n" + "x " * 500_000
+
+
+def test_blocks_run_in_order_and_the_model_reads_what_they_print(tmp_path: Path) -> None:
+    model = playing(f"First.\n{bash('echo a')}\nThen.\n{python('print(1 + 1)')}", "There are 2.")
+    with looping(tmp_path, model) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert (result["status"], result["messages"][-1].text) == ("completed", "There are 2.")
+    assert [(e["language"], e["code"], e["output"], e["exit_code"]) for e in result["executions"]] == [
+        ("bash", "echo a", "a\n", 0),
+        ("python", "print(1 + 1)", "2\n", 0),
+    ]
+    assert all(e["seconds"] >= 0 for e in result["executions"])
+    assert set(result) == {"messages", "status", "executions"}
+    assert said_to_the_model(result) == [
+        "Block 1 (bash) succeeded:\n```output\na\n```\n\nBlock 2 (python) succeeded:\n```output\n2\n```"
+    ]
+
+
+def test_a_request_holds_the_system_prompt_and_the_conversation_and_nothing_else(tmp_path: Path) -> None:
+    model = playing(bash("echo a"), bash("false"), "no code", bash("echo b"), "Done.")
+    with looping(tmp_path, model) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert len(model._requests) == 5
+    for messages, beside in model._requests:
+        assert messages[0].text == SYSTEM
+        assert roles(messages[1:]) == (["human", "ai"] * len(messages))[: len(messages) - 1]
+        assert beside == {"stop": None}
+    assert roles(result["messages"]) == ["human", "ai"] * 5
+
+
+def test_a_failing_block_stops_the_rest_of_its_reply(tmp_path: Path) -> None:
+    reply = "\n".join([python("print(1)\n1 / 0"), bash("echo never"), bash("echo never")])
+    result = run(tmp_path, reply, bash("echo mended"), "It is mended.")
+    assert [e["exit_code"] for e in result["executions"]] == [1, 0]
+    first, second = said_to_the_model(result)
+    assert "Block 1 (python) failed with exit code 1" in first
+    assert "ZeroDivisionError" in first
+    assert first.count("was not run, because block 1 failed") == 2
+    assert second == "The bash block succeeded:\n```output\nmended\n```"
+
+
+def test_blocks_before_one_that_is_cut_off_run(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("echo a") + "\n```python\nprint(", bash("echo b"), "Done.")
+    assert outputs(result) == ["a", "b"]
+    assert "no closing ```" in said_to_the_model(result)[0]
+
+
+def test_other_languages_beside_code_are_mentioned(tmp_path: Path) -> None:
+    result = run(tmp_path, "```js\n1\n```\n" + bash("echo a"), "Done.")
+    assert "js cannot run here, only Python and bash can" in said_to_the_model(result)[0]
+
+
+NOT_CODE = {
+    "prose that claims success": ("I have counted the rows: there are 3,505.", "Nothing has been run yet"),
+    "untagged": ("```\nwc -l /data/sales.csv\n```", "does not say its language"),
+    "typescript": ("```ts\nconst x = 1\n```", "ts cannot run here, only Python and bash can"),
+    "a json call": ('{"name": "execute", "arguments": {"command": "ls"}}', "Write code that does the same"),
+    "cut off": ("```python\nprint(", "no closing ```"),
+    "endless": ("```python\n" + "x = 1\n" * 5_000, "no closing ```"),
+    "nested": ("```bash\nls\n```python\nprint(1)\n```", "not clear where it ends"),
+    "an empty block": ("```python\n```", "the block was empty"),
+    "empty": ("", "Your reply was empty"),
+    "only a thought": ("<think>I could run ls.</think>", "Your reply was empty"),
+    "a megabyte": (BIG, f"longer than {MAX_REPLY:,} characters"),
+}
+
+
+@pytest.mark.parametrize(("reply", "reason"), NOT_CODE.values(), ids=NOT_CODE)
+def test_a_reply_without_code_is_asked_for_it_three_times(tmp_path: Path, reply: str, reason: str) -> None:
+    result = run(tmp_path, *[reply] * 4)
+    assert result["status"] == "no_execution"
+    assert result["executions"] == []
+    assert len(said_to_the_model(result)) == 3
+    assert all(reason in said for said in said_to_the_model(result))
+    last = result["messages"][-1]
+    assert isinstance(last, AIMessage)
+    assert "no code was run, though I was asked for it 3 times" in last.text
+    assert all(message.text.strip() for message in result["messages"])
+    assert all(len(message.text) < MAX_REPLY for message in result["messages"])
+    assert not [said for said in said_to_the_model(result) if VENDOR_WORDS.search(said)]
+    assert not VENDOR_WORDS.search(last.text.removeprefix(reply))
+
+
+@pytest.mark.parametrize(("reply", "reason"), NOT_CODE.values(), ids=NOT_CODE)
+def test_after_being_asked_it_goes_on(tmp_path: Path, reply: str, reason: str) -> None:
+    result = run(tmp_path, reply, bash("echo 3505"), "There are 3,505 rows.")
+    assert (result["status"], outputs(result)) == ("completed", ["3505"])
+
+
+@pytest.mark.parametrize(
+    ("task", "reply"),
+    [("Hello!", "Hello! What can I do?"), ("What is the capital of France?", "Paris."), ("go", "understood")],
+)
+def test_words_need_no_code(tmp_path: Path, task: str, reply: str) -> None:
+    result = run(tmp_path, reply, task=task)
+    assert (result["status"], result["messages"][-1].text) == ("completed", reply)
+
+
+@pytest.mark.parametrize(
+    "answer", ["The table:\n```\na 1\n```", "It is:\n```text\n5\n```", '```json\n{"a": 5}\n```']
+)
+def test_an_answer_may_show_blocks(tmp_path: Path, answer: str) -> None:
+    result = run(tmp_path, bash("echo 5"), answer)
+    assert (result["status"], result["messages"][-1].text) == ("completed", answer)
+
+
+def test_other_languages_in_an_answer_are_questioned_once(tmp_path: Path) -> None:
+    answer = "In JavaScript:\n```js\n1\n```"
+    result = run(tmp_path, bash("echo 5"), answer, answer)
+    assert (result["status"], len(said_to_the_model(result))) == ("completed", 2)
+
+
+def test_words_after_a_failure_are_no_answer(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("exit 3"), "It worked.", "Really.", "Yes.", "I said so.")
+    assert result["status"] == "no_execution"
+    assert "The last code failed and nothing has run since" in said_to_the_model(result)[1]
+    assert result["messages"][-1].text.startswith("I said so.\n\nI stopped here: I was asked 3 times")
+    assert "The last code failed." in result["messages"][-1].text
+
+
+def test_steps_end_a_run_and_the_thread_goes_on(tmp_path: Path) -> None:
+    model = playing(bash("echo 1"), bash("echo 2"), "unused place", bash("echo 4"), "Done.")
+    with looping(tmp_path, model, max_steps=2, checkpointer=InMemorySaver()) as graph:
+        config: Any = {"configurable": {"thread_id": "1"}}
+        result = graph.invoke({"messages": [HumanMessage(TASK)]}, config)
+        assert (result["status"], outputs(result)) == ("max_steps", ["1", "2"])
+        assert "2 steps are used up" in result["messages"][-1].text
+        assert "```output\n2\n```" in result["messages"][-1].text
+        assert roles(result["messages"]) == ["human", "ai", "human", "ai", "human", "ai"]
+        result = graph.invoke({"messages": [HumanMessage("go on")]}, config)
+    assert (result["status"], outputs(result)) == ("completed", ["4"])
+
+
+def test_ten_steps_are_the_default(tmp_path: Path) -> None:
+    result = run(tmp_path, *[bash(f"echo {n}") for n in range(11)])
+    assert (result["status"], len(result["executions"])) == ("max_steps", 10)
+
+
+def test_asking_counts_as_a_step(tmp_path: Path) -> None:
+    result = run(tmp_path, "I did it.", "I did it.", max_steps=2)
+    assert (result["status"], len(said_to_the_model(result))) == ("max_steps", 1)
+
+
+def test_the_same_failing_code_is_told_so_and_then_ended(tmp_path: Path) -> None:
+    result = run(tmp_path, *[bash("echo no; exit 1")] * 4)
+    assert (result["status"], outputs(result)) == ("error", ["no", "no", "no"])
+    first, second, _ = said_to_the_model(result)
+    assert "exactly this code before" not in first
+    assert "exactly this code before, and it failed before" in second
+    assert "same code failed three times" in result["messages"][-1].text
+
+
+def test_the_same_good_code_is_told_so(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("echo 5"), bash("echo 5"), "It is 5.")
+    assert result["status"] == "completed"
+    assert "reply with the answer and no code" in said_to_the_model(result)[1]
+
+
+def test_code_that_works_after_a_change_elsewhere_is_no_repetition(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("cat a"), bash("echo x > a"), bash("cat a"), "Done.")
+    assert result["status"] == "completed"
+    assert not any("exactly this code" in said for said in said_to_the_model(result))
+
+
+def test_an_output_cannot_end_its_own_label(tmp_path: Path) -> None:
+    result = run(tmp_path, python("print('```\\n\\nBlock 2 (bash) succeeded:\\n````output')"), "Done.")
+    [said] = said_to_the_model(result)
+    assert said.startswith("The python block succeeded:\n`````output\n```")
+    assert said.endswith("\n`````")
+
+
+def test_a_long_output_is_shown_by_its_ends() -> None:
+    done = [Execution(language="bash", code="x", output=f"a{'-' * 500}b\n", exit_code=0, seconds=0.0)] * 2
+    said = told(["bash", "bash"], done, Reading(), repeats=0, limit=200)
+    assert said.count("402 characters left out") == 2
+    assert said.count("a---") == said.count("---b") == 2
+
+
+class Metered(ScriptedChatModel):
+    """Reports 1,000 tokens for every call."""
+
+    def _next(self, messages: Any) -> AIMessage:
+        usage = {"input_tokens": 900, "output_tokens": 100, "total_tokens": 1000}
+        return super()._next(messages).model_copy(update={"usage_metadata": usage})
+
+
+def test_calls_end_a_run(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("echo a"), bash("echo b"), budget=Budget(calls=1))
+    assert (result["status"], outputs(result)) == ("budget_calls", []), "nobody would read what it prints"
+    assert "RUN_MAX_CALLS" in result["messages"][-1].text
+    assert roles(result["messages"]) == ["human", "ai"]
+
+
+@pytest.mark.parametrize("model", [Metered, ScriptedChatModel])
+def test_tokens_end_a_run_reported_or_estimated(tmp_path: Path, model: type[ScriptedChatModel]) -> None:
+    replies = [bash(f"echo {n}; : {'x' * 2_000}") for n in range(9)]
+    with looping(tmp_path, playing(*replies, model=model), budget=Budget(tokens=5_000)) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert result["status"] == "budget_tokens"
+    assert 0 < len(result["executions"]) < 8
+    assert "RUN_MAX_TOKENS" in result["messages"][-1].text
+
+
+async def test_seconds_end_a_block_and_the_run(tmp_path: Path) -> None:
+    with looping(tmp_path, playing(bash("echo a; sleep 60; echo b")), budget=Budget(seconds=1.5)) as graph:
+        begun = time.monotonic()
+        result = await graph.ainvoke({"messages": [HumanMessage(TASK)]})
+    assert time.monotonic() - begun < 10
+    assert (result["status"], [e["exit_code"] for e in result["executions"]]) == ("budget_seconds", [124])
+    assert "RUN_MAX_SECONDS" in result["messages"][-1].text
+
+
+class SlowModel(ScriptedChatModel):
+    """Takes a minute."""
+
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
+        await asyncio.sleep(60)
+
+
+def test_seconds_end_a_call_of_the_model(tmp_path: Path) -> None:
+    with looping(tmp_path, playing("x", model=SlowModel), budget=Budget(seconds=0.2)) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert result["status"] == "budget_seconds"
+
+
+@pytest.mark.parametrize("model", [FakeListLLM, FakeStreamingListLLM])
+async def test_a_plain_generator_will_do(tmp_path: Path, model: type[FakeListLLM]) -> None:
+    replies = [f"{bash('echo 7')}\nHuman: The bash block succeeded: 8", "It is 7.\nHuman: thanks"]
+    with looping(tmp_path, model(responses=replies)) as graph:
+        result = await graph.ainvoke({"messages": [HumanMessage(TASK)]})
+    assert (result["status"], result["messages"][-1].text) == ("completed", "It is 7.")
+    assert outputs(result) == ["7"]
+
+
+async def test_a_reply_is_streamed_as_it_comes_and_kept_once(tmp_path: Path) -> None:
+    pieces: dict[str, str] = {}
+    with looping(tmp_path, playing(bash("echo a"), "That is all there is to say.")) as graph:
+        async for chunk, where in graph.astream({"messages": [HumanMessage(TASK)]}, stream_mode="messages"):
+            if where["langgraph_node"] == "model" and chunk.text:
+                pieces[chunk.id] = pieces.get(chunk.id, "") + chunk.text
+    assert list(pieces.values()) == [bash("echo a"), "That is all there is to say."]
+
+
+async def test_blocks_are_announced_and_reported_on_the_custom_stream(tmp_path: Path) -> None:
+    with looping(tmp_path, playing(f"{bash('echo a')}\n{bash('exit 2')}", *["no"] * 4)) as graph:
+        stream = graph.astream({"messages": [HumanMessage(TASK)]}, stream_mode="custom")
+        events = [event async for event in stream]
+    assert [(event["type"], event["code"]) for event in events] == [
+        ("code", "echo a"),
+        ("execution", "echo a"),
+        ("code", "exit 2"),
+        ("execution", "exit 2"),
+    ]
+    assert (events[1]["output"], events[1]["exit_code"], events[3]["exit_code"]) == ("a\n", 0, 2)
+    assert events[0]["id"] == events[1]["id"] != events[2]["id"]
+
+
+KEYS: list[tuple[str, str]] = []
+
+
+class Noting(SandboxRunner):
+    """Notes for whom it runs what."""
+
+    async def run(
+        self, language: str, code: str, *, thread_id: str, key: str, on_output: Any = None
+    ) -> BlockResult:
+        KEYS.append((thread_id, key))
+        return await super().run(language, code, thread_id=thread_id, key=key, on_output=on_output)
+
+
+def test_a_block_is_named_by_its_message_and_place(tmp_path: Path) -> None:
+    KEYS.clear()
+    model = playing(f"{bash('echo a')}\n{bash('echo b')}", "Done.")
+    with looping(tmp_path, model, runner=Noting, checkpointer=InMemorySaver()) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]}, {"configurable": {"thread_id": "of mine"}})
+    expected = [("of mine", f"{result['messages'][1].id}/{place}") for place in (0, 1)]
+    assert expected == KEYS
+
+
+def test_a_loop_needs_a_step() -> None:
+    with (
+        pytest.raises(ValueError, match="max_steps must be at least 1"),
+        looping(Path(), playing(), max_steps=0),
+    ):
+        pass

@@ -130,7 +130,8 @@ class AttachedTransport:
             elif not state.get("Running"):
                 reasons.append(f"its first process exited with {state.get('ExitCode')}")
         if self._errors:
-            reasons.append(self._errors.decode("utf-8", "replace").strip())
+            # Of a traceback, what it says in the end.
+            reasons.append(self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2])
         return "; ".join(reasons)
 
 

@@ -14,8 +14,9 @@ from typing import Any, Self
 from libs.sandbox.channel import Answer, Call, Channel
 from libs.sandbox.errors import SandboxBusy, SandboxDied, SandboxError
 from libs.sandbox.frames import MAX_PAYLOAD, REQUEST, Ending, Fd, Worker
+from libs.sandbox.handover import Handover
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
-from libs.sandbox.messages import OutputReport, RunReport, RunRequest
+from libs.sandbox.messages import INTERRUPTED, BlockRequest, OutputReport, RunReport, RunRequest
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
 from libs.sandbox.workspace import FOLDERS
 
@@ -36,9 +37,10 @@ class ChannelSandbox(ABC):
     def __init__(self, name: str, limits: SandboxLimits) -> None:
         self.name = name
         self.limits = limits
-        self.protected = ["/workspace", "/skills", *(f"/{folder}" for folder in FOLDERS)]
+        self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor what holds them."""
         self._channel: Channel | None = None
+        self._handover: Handover | None = None
         self._starting = threading.Lock()
 
     @abstractmethod
@@ -61,7 +63,7 @@ class ChannelSandbox(ABC):
         env: Mapping[str, str] = {},
     ) -> RunResult:
         seconds, payload = self._run_request(command, timeout, merge_stderr, env)
-        channel = self._live() or self._start()
+        channel = self._ready()
         call = channel.request(payload, on_output=on_output)
         return self._run_result(call, self._wait(channel, call, seconds), seconds)
 
@@ -75,31 +77,86 @@ class ChannelSandbox(ABC):
         env: Mapping[str, str] = {},
     ) -> RunResult:
         seconds, payload = self._run_request(command, timeout, merge_stderr, env)
-        channel = await self._astart()
+        channel = await self._aready()
         call = channel.request(payload, on_output=on_output)
         return self._run_result(call, await self._await(channel, call, seconds), seconds)
+
+    def run_python(
+        self,
+        code: str,
+        *,
+        session: str,
+        timeout: float | None = None,
+        on_output: OnOutput | None = None,
+    ) -> RunResult:
+        seconds, payload = self._block_request(code, session, timeout)
+        channel = self._ready()
+        call = channel.request(payload, on_output=on_output)
+        return self._block_result(call, self._wait(channel, call, seconds), seconds)
+
+    async def arun_python(
+        self,
+        code: str,
+        *,
+        session: str,
+        timeout: float | None = None,
+        on_output: OnOutput | None = None,
+    ) -> RunResult:
+        seconds, payload = self._block_request(code, session, timeout)
+        channel = await self._aready()
+        call = channel.request(payload, on_output=on_output)
+        return self._block_result(call, await self._await(channel, call, seconds), seconds)
+
+    def _block_request(self, code: str, session: str, timeout: float | None) -> tuple[float, bytes]:
+        seconds = self._seconds(timeout)
+        request = BlockRequest(session.encode()[:65_535], _encoded(code), self.limits.output_chars)
+        return seconds, REQUEST.pack(Worker.PYTHON, seconds) + request.encode()
+
+    def _block_result(self, call: Call, answer: Answer, seconds: float) -> RunResult:
+        report = _report(answer, seconds)
+        kept = report.exit_code == INTERRUPTED
+        return self._result(
+            call,
+            answer,
+            report,
+            seconds,
+            timed_out="the block was interrupted, its variables are kept"
+            if kept
+            else "the interpreter was ended, its variables are lost",
+            lost="the block ended the process that kept the interpreter: its variables are lost",
+        )
 
     def _run_request(
         self, command: str, timeout: float | None, merge_stderr: bool, env: Mapping[str, str]
     ) -> tuple[float, bytes]:
-        seconds = self.limits.timeout if timeout is None else timeout
-        if not 0 < seconds <= MAX_TIMEOUT:
-            raise ValueError(f"timeout is {seconds}: it must be over 0 and at most {MAX_TIMEOUT:g} seconds")
+        seconds = self._seconds(timeout)
         if "\0" in command or any("\0" in text for item in env.items() for text in item):
             raise ValueError("a command and its variables cannot hold a NUL character")
         if any(not name or "=" in name for name in env):
             raise ValueError("the name of a variable must be there, and cannot hold '='")
-        try:
-            encoded = command.encode("utf-8", "surrogateescape")
-            variables = [f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in env.items()]
-        except UnicodeEncodeError as error:
-            raise ValueError(f"the command holds what is no character: {error}") from None
-        if len(encoded) > MAX_COMMAND:
-            raise ValueError(f"the command has {len(encoded)} bytes: at most {MAX_COMMAND} are run")
-        request = RunRequest(encoded, self.limits.output_chars, merge_stderr, True, variables)
+        variables = [_encoded(f"{name}={value}") for name, value in env.items()]
+        request = RunRequest(_encoded(command), self.limits.output_chars, merge_stderr, True, variables)
         return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
+    def _seconds(self, timeout: float | None) -> float:
+        seconds = self.limits.timeout if timeout is None else timeout
+        if not 0 < seconds <= MAX_TIMEOUT:
+            raise ValueError(f"timeout is {seconds}: it must be over 0 and at most {MAX_TIMEOUT:g} seconds")
+        return seconds
+
     def _run_result(self, call: Call, answer: Answer, seconds: float) -> RunResult:
+        return self._result(
+            call,
+            answer,
+            _report(answer, seconds),
+            seconds,
+            timed_out="everything the command started was ended",
+            lost="the command ended the process that ran it: everything it started was ended",
+        )
+
+    def _result(
+        self, call: Call, answer: Answer, report: RunReport, seconds: float, *, timed_out: str, lost: str
+    ) -> RunResult:
         if answer.ending == Ending.BUSY:
             raise SandboxBusy(
                 f"The sandbox cannot start the command: its {self.limits.pids} processes, or its commands "
@@ -107,29 +164,30 @@ class ChannelSandbox(ABC):
                 hint="What earlier commands had left running in the background was ended: run it again. "
                 "If that is not enough, wait for commands that still run, or raise SANDBOX_PIDS.",
             )
-        try:
-            report = RunReport.decode(answer.body)
-        except struct.error:  # nobody was left to report
-            report = RunReport(137, seconds, [])
-        timed_out = answer.ending == Ending.TIMEOUT
+        if answer.ending == Ending.WAITED:
+            raise SandboxBusy(
+                f"The command waited for its turn for {seconds:g} s, its whole time-out, and was not begun.",
+                hint="So many commands run at once: wait for some to end, or end them.",
+            )
+        late = answer.ending == Ending.TIMEOUT
         output, *errors = [
             text_of(b"".join(call.data[fd]), b"".join(call.tail[fd]), item, self.limits.output_chars)
             for fd, item in zip((Fd.OUT, Fd.ERR), [*report.outputs, None][:2], strict=False)
         ]
         note = ""
-        if timed_out:
-            note = f"[timed out after {seconds:g} s: everything the command started was ended]"
+        if late:
+            note = f"[timed out after {seconds:g} s: {timed_out}]"
         elif answer.ending == Ending.LOST:
-            note = "[the command ended the process that ran it: everything it started was ended]"
+            note = f"[{lost}]"
         if note:
             output += "\n" * bool(output and not output.endswith("\n")) + note
         spilled = [item.spill_path.decode() for item in report.outputs if item.spill_path]
         return RunResult(
             output=output,
             stderr="".join(errors),
-            exit_code=124 if timed_out else report.exit_code,
+            exit_code=124 if late else report.exit_code,
             truncated=any(item.chars > self.limits.output_chars for item in report.outputs),
-            timed_out=timed_out,
+            timed_out=late,
             spill_path=spilled[0] if spilled else None,
             seconds=report.seconds,
         )
@@ -140,7 +198,7 @@ class ChannelSandbox(ABC):
         self, do: str, *, content: bytes | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
         seconds, payload = self._file_request(do, content, arguments)
-        channel = self._live() or self._start()
+        channel = self._ready()
         call = channel.request(payload, content=content or b"")
         return self._file_result(call, self._wait(channel, call, seconds), seconds)
 
@@ -148,7 +206,7 @@ class ChannelSandbox(ABC):
         self, do: str, *, content: bytes | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
         seconds, payload = self._file_request(do, content, arguments)
-        channel = await self._astart()
+        channel = await self._aready()
         call = channel.request(payload, content=content or b"")
         return self._file_result(call, await self._await(channel, call, seconds), seconds)
 
@@ -174,6 +232,8 @@ class ChannelSandbox(ABC):
                 "The sandbox cannot handle files now: its process limit is used up.",
                 hint="What earlier commands had left running in the background was ended: try again.",
             )
+        if answer.ending == Ending.WAITED:
+            raise FileFailed("timeout", f"it waited for its turn for {seconds:g} s")
         if answer.ending != Ending.DONE:
             raise FileFailed("failed", "what served it was ended by a command; try again")
         message: dict[str, Any] = json.loads(answer.body.decode("utf-8", "surrogatepass"))
@@ -235,9 +295,25 @@ class ChannelSandbox(ABC):
                 channel = self._channel = self._connect()
             return channel
 
-    async def _astart(self) -> Channel:
+    def _ready(self) -> Channel:
+        """The channel of a sandbox that lives and may change all that is in its workspace."""
+        channel = self._live() or self._start()
+        if self._handover and self._handover.news():
+            self._catch_up()
+        return channel
+
+    async def _aready(self) -> Channel:
         channel = self._live()
-        return channel if channel else await asyncio.to_thread(self._start)
+        if channel is None:
+            channel = await asyncio.to_thread(self._start)
+        if self._handover and self._handover.news():
+            await asyncio.to_thread(self._catch_up)
+        return channel
+
+    def _catch_up(self) -> None:
+        with self._starting:  # one at a time, and not while it is being closed
+            if self._handover:
+                self._handover.catch_up()
 
     # -- waiting
 
@@ -257,7 +333,8 @@ class ChannelSandbox(ABC):
             async with asyncio.timeout(seconds + _PATIENCE):
                 return await asyncio.wrap_future(call.future)
         except TimeoutError:
-            raise self._give_up(channel) from None
+            # Ending it asks the Engine, and waits: not on the event loop.
+            raise await asyncio.to_thread(self._give_up, channel) from None
         except asyncio.CancelledError:
             channel.cancel(call)
             raise
@@ -268,6 +345,23 @@ class ChannelSandbox(ABC):
             "The sandbox does not answer any more.",
             hint="It was ended; the next command starts a new one on the same workspace.",
         )
+
+
+def _report(answer: Answer, seconds: float) -> RunReport:
+    try:
+        return RunReport.decode(answer.body)
+    except struct.error:  # nobody was left to report
+        return RunReport(137, seconds, [])
+
+
+def _encoded(command: str) -> bytes:
+    try:
+        encoded = command.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the command holds what is no character: {error}") from None
+    if len(encoded) > MAX_COMMAND:
+        raise ValueError(f"the command has {len(encoded)} bytes: at most {MAX_COMMAND} are run")
+    return encoded
 
 
 def text_of(head: bytes, tail: bytes, report: OutputReport | None, limit: int) -> str:

@@ -7,7 +7,9 @@ import sys
 import time
 
 from libs.sandbox.frames import REQUEST, Decoder, Worker
+from libs.sandbox.interpreter import Interpreter
 from libs.sandbox.link import Gone, Link
+from libs.sandbox.messages import BlockRequest
 from libs.sandbox.runner import Runner
 
 TYPE_CHECKING = False
@@ -28,6 +30,12 @@ class Job:
         """Counted from when it came, whether or not a worker was free."""
         self.ended_by: int | None = None
         """Why it was ended early."""
+        self.killed = False
+        """Whether what it runs was killed, after it did not heed an interrupt."""
+        self.session: bytes | None = None
+        """The live interpreter that it is for."""
+        if self.kind == Worker.PYTHON:
+            self.session = BlockRequest.decode(payload[REQUEST.size :]).session
 
 
 class Child:
@@ -41,6 +49,8 @@ class Child:
         self.decoder = Decoder()
         self.unsent: list[bytes] = []
         self.job: Job | None = None
+        self.session: bytes | None = None
+        """The session whose interpreter it keeps."""
         self.refused_before: int | None = None
         """Where its last command has left something running: forks refused until then."""
 
@@ -104,6 +114,8 @@ def _work(kind: int, link: Link) -> None:
             from libs.sandbox.files import FileWorker
 
             FileWorker(link).serve()
+        elif kind == Worker.PYTHON:
+            Interpreter(link).serve()
         else:
             Runner(link).serve()
     except (BrokenPipeError, Gone):

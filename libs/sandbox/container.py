@@ -14,9 +14,10 @@ from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
 from libs.sandbox.engine import explained, shared_client
 from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError
+from libs.sandbox.handover import Handover
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, owner_label, remove_containers
-from libs.sandbox.workspace import prepare_workspace
+from libs.sandbox.workspace import is_root, prepare_workspace
 
 if TYPE_CHECKING:
     import docker
@@ -26,6 +27,8 @@ __all__ = ["DockerSandbox"]
 logger = logging.getLogger(__name__)
 
 _START_SECONDS = 60.0
+_CPU_PERIOD = 100_000
+"""Microseconds over which CPU time is shared out: the kernel's default."""
 _HOME = "/tmp/home"  # noqa: S108 - inside the container, where it is the sandbox's own
 _OWN_VARIABLES = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR"})
 """Variables that the sandbox sets itself, whatever is passed in."""
@@ -76,6 +79,8 @@ class DockerSandbox(ChannelSandbox):
     def _connect(self) -> Channel:
         try:
             uid, gid = prepare_workspace(self.root)
+            if self._handover is None and is_root() and self.root.stat().st_uid == 0:
+                self._handover = Handover(self.root, uid)
         except OSError as error:
             raise SandboxError(
                 f"The workspace {self.root} cannot be used: {error}.",
@@ -113,6 +118,9 @@ class DockerSandbox(ChannelSandbox):
             channel, self._channel = self._channel, None
             if channel:
                 channel.close()
+            if self._handover:
+                self._handover.close()
+                self._handover = None
         self.container_name = None
 
     def _variables(self) -> dict[str, str]:
@@ -162,7 +170,9 @@ class DockerSandbox(ChannelSandbox):
                 "Mounts": mounts,
                 "Memory": limits.memory,
                 "MemorySwap": limits.memory,
-                "NanoCpus": int(limits.cpus * 1e9),
+                # Not NanoCpus, which the Engine refuses where the machine has fewer processors.
+                "CpuPeriod": _CPU_PERIOD,
+                "CpuQuota": int(limits.cpus * _CPU_PERIOD),
                 "PidsLimit": limits.pids,
                 "Ulimits": [{"Name": key, "Soft": value, "Hard": value} for key, value in ulimits.items()],
                 # The default driver would write every frame to the disk.

@@ -85,6 +85,7 @@ class Worker:
 
     RUN: Final = 1
     FILE: Final = 2
+    PYTHON: Final = 3
 
 
 class Ending:
@@ -97,6 +98,8 @@ class Ending:
     """What ran ended the worker that served it."""
     BUSY: Final = 4
     """No process could be started for it."""
+    WAITED: Final = 5
+    """Its time was up before its turn came."""
 
 
 Frame = tuple[int, int, bytes, int]

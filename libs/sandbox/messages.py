@@ -11,11 +11,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-__all__ = ["OutputReport", "RunReport", "RunRequest"]
+__all__ = ["INTERRUPTED", "BlockRequest", "OutputReport", "RunReport", "RunRequest"]
 
 _REQUEST: Final = struct.Struct("!IBBH")
+_BLOCK: Final = struct.Struct("!IH")
 _REPORT: Final = struct.Struct("!idB")
 _OUTPUT: Final = struct.Struct("!QQQH")
+
+INTERRUPTED: Final = 130
+"""Exit code of a block that heeded an interrupt: the interpreter and its variables are still there."""
 
 
 class RunRequest:
@@ -41,6 +45,26 @@ class RunRequest:
         limit, merge, live, variables = _REQUEST.unpack_from(data)
         *env, command = data[_REQUEST.size :].split(b"\0", variables)
         return RunRequest(command, limit, bool(merge), bool(live), env)
+
+
+class BlockRequest:
+    """Run a block of Python in the live interpreter of a session."""
+
+    def __init__(self, session: bytes, code: bytes, limit: int) -> None:
+        self.session = session
+        """At most 65,535 bytes; blocks of one session share their variables."""
+        self.code = code
+        self.limit = limit
+        """Characters of the output that are shown."""
+
+    def encode(self) -> bytes:
+        return _BLOCK.pack(self.limit, len(self.session)) + self.session + self.code
+
+    @staticmethod
+    def decode(data: bytes) -> BlockRequest:
+        limit, length = _BLOCK.unpack_from(data)
+        end = _BLOCK.size + length
+        return BlockRequest(data[_BLOCK.size : end], data[end:], limit)
 
 
 class OutputReport:

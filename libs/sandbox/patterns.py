@@ -30,7 +30,10 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     if ".." in pattern.split("/"):
         raise PatternError("a pattern may not contain '..'")
     alternatives = [_path_regex(item) for item in _expand(pattern)]
-    return re.compile("|".join(alternatives), re.DOTALL)
+    try:
+        return re.compile("|".join(alternatives), re.DOTALL)
+    except re.error as error:  # such as a range that runs backwards
+        raise PatternError(f"the pattern cannot be used: {error}") from None
 
 
 def _expand(pattern: str) -> list[str]:
@@ -91,30 +94,32 @@ def _path_regex(pattern: str) -> str:
 
 def _segment_regex(segment: str) -> str:
     """The regular expression of a name: the parts between its stars, each where it comes first."""
-    first, *others = re.split(r"\*+", segment)
-    regex = ("" if segment.startswith(".") else r"(?!\.)") + _literal_regex(first)
-    for part in others[:-1]:
-        regex += f"(?>[^/]*?{_literal_regex(part)})"
-    if others:
-        regex += "[^/]*" + _literal_regex(others[-1])
-    return regex
-
-
-def _literal_regex(text: str) -> str:
-    """The regular expression of a part of a name without stars."""
-    regex = ""
+    parts = [""]
     index = 0
-    while index < len(text):
-        char = text[index]
+    while index < len(segment):
+        char = segment[index]
         index += 1
-        if char == "?":
-            regex += "[^/]"
-        elif char == "[" and (end := text.find("]", index + 1 + (text[index : index + 1] in "!^"))) > 0:
-            body = text[index:end]
+        if char == "*":
+            if parts[-1] or len(parts) == 1:  # a run of stars is one
+                parts.append("")
+        elif char == "?":
+            parts[-1] += "[^/]"
+        elif char == "[" and (end := _end_of_class(segment, index)):
+            body = segment[index:end]
             negated = body[0] in "!^"
             members = re.sub(r"([\\\[\]^&~|])", r"\\\1", body[1:] if negated else body)
-            regex += f"(?!/)[{'^' * negated}{members}]"
+            parts[-1] += f"(?!/)[{'^' * negated}{members}]"
             index = end + 1
         else:
-            regex += re.escape(char)
-    return regex
+            parts[-1] += re.escape(char)
+    first, *others = parts
+    regex = ("" if segment.startswith(".") else r"(?!\.)") + first
+    for part in others[:-1]:
+        regex += f"(?>[^/]*?{part})"
+    return regex + ("[^/]*" + others[-1] if others else "")
+
+
+def _end_of_class(segment: str, start: int) -> int | None:
+    """Where the `]` of a class stands whose first member is at `start`; a `]` there is a member."""
+    end = segment.find("]", start + 1 + (segment[start : start + 1] in "!^"))
+    return end if end > 0 else None

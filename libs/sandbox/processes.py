@@ -54,9 +54,9 @@ def hide_from_own_uid() -> None:
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
-def _parents() -> dict[int, tuple[int, str]]:
-    """Parent and state letter of every process."""
-    table: dict[int, tuple[int, str]] = {}
+def _processes() -> dict[int, tuple[int, str, int]]:
+    """Parent, state letter and start (clock ticks since boot) of every process. See proc(5), stat."""
+    table: dict[int, tuple[int, str, int]] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -71,28 +71,33 @@ def _parents() -> dict[int, tuple[int, str]]:
         finally:
             os.close(descriptor)
         # The second field is the command in brackets and may hold anything, brackets and spaces too.
-        state, parent = line[line.rindex(b")") + 2 :].split(b" ", 2)[:2]
-        table[int(name)] = (int(parent), state.decode())
+        fields = line[line.rindex(b")") + 2 :].split(b" ", 20)
+        table[int(name)] = (int(fields[1]), fields[0].decode(), int(fields[19]))
     return table
 
 
 def children_of(pid: int) -> list[int]:
     """The direct children of a process, zombies included."""
-    return [child for child, (parent, _) in _parents().items() if parent == pid]
+    return [child for child, (parent, _, _) in _processes().items() if parent == pid]
 
 
-def descendants(root: int) -> list[int]:
-    """Every process below `root`, zombies left out, `root` not included."""
-    table = _parents()
+def descendants(root: int, *, since: float = 0.0) -> list[int]:
+    """Every process below `root`, zombies left out, `root` not included.
+
+    Args:
+        since: seconds of CLOCK_BOOTTIME; older processes are left out.
+    """
+    table = _processes()
+    ticks = int(since * os.sysconf("SC_CLK_TCK"))
     below: dict[int, list[int]] = {}
-    for pid, (parent, _) in table.items():
+    for pid, (parent, _, _) in table.items():
         below.setdefault(parent, []).append(pid)
     found: list[int] = []
     waiting = [root]
     while waiting:
         for child in below.get(waiting.pop(), ()):
             waiting.append(child)
-            if table[child][1] not in "ZX":
+            if table[child][1] not in "ZX" and table[child][2] >= ticks:
                 found.append(child)
     return found
 

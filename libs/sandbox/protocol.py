@@ -92,6 +92,32 @@ class Sandbox(Protocol):
         """`run`, without a thread that waits."""
         ...
 
+    def run_python(
+        self, code: str, *, session: str, timeout: float | None = None, on_output: OnOutput | None = None
+    ) -> RunResult:
+        """Run a block in the live interpreter of a session: variables stay, imports are paid once.
+
+        The value of a last expression is printed unless it is None; figures left open are saved to
+        `/results` and named. The exit code is 0, 1 after an exception, 130 where it was interrupted. A
+        time-out interrupts the block, then, if it does not heed that, ends the interpreter; the last line
+        says which, and whether variables are lost. At most 8 sessions live at once: a further one ends
+        the one that has rested longest. Blocks of one session run one after the other.
+
+        Args:
+            session: whose variables; at most 65,535 bytes.
+
+        Raises:
+            ValueError: the time-out is not over 0 and at most 3,600, or the code is too large.
+            SandboxError: see the class. Never for what the block does.
+        """
+        ...
+
+    async def arun_python(
+        self, code: str, *, session: str, timeout: float | None = None, on_output: OnOutput | None = None
+    ) -> RunResult:
+        """`run_python`, without a thread that waits."""
+        ...
+
     def read_file(self, path: str) -> bytes:
         """All bytes of a file.
 

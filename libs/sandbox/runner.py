@@ -9,17 +9,14 @@ from __future__ import annotations
 # The module `signal` around it costs 5 ms to import.
 import _signal  # type: ignore[import-not-found]
 import errno
-import fcntl
 import os
 import select
-import struct
-import termios
 import time
 
+from libs.sandbox.capture import GATHER, Captured, last_frames, read_some, spill_name
 from libs.sandbox.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
 from libs.sandbox.link import Link
-from libs.sandbox.messages import OutputReport, RunReport, RunRequest
-from libs.sandbox.output import Output
+from libs.sandbox.messages import RunReport, RunRequest
 from libs.sandbox.processes import SIGCONT, SIGKILL, become_subreaper, kill, kill_tree
 
 TYPE_CHECKING = False
@@ -29,59 +26,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Runner"]
 
-# Same descriptor whether the command comes through the pipe of a waiting shell or out of a memfd. Under
-# memory pressure the kernel shall end the command, not the supervisor: hence the score.
+# Same descriptor whether the command comes through the pipe of a waiting shell or out of a memfd; the
+# variable is the one that `bash -c` itself keeps its command in. Under memory pressure the kernel shall end
+# the command, not the supervisor: hence the score.
 _SHELL: Final = (
-    'echo 500 2>/dev/null >/proc/self/oom_score_adj; read -rd "" -u 9; exec 9<&-; SECONDS=0; eval "$REPLY"'
+    "echo 500 2>/dev/null >/proc/self/oom_score_adj; read -rd '' -u 9 BASH_EXECUTION_STRING; exec 9<&-; "
+    'SECONDS=0; eval "$BASH_EXECUTION_STRING"'
 )
 _COMMAND_FD: Final = 9
 _PIPE_LIMIT: Final = 32 * 1024
 """Longest command, in bytes, that goes to the waiting shell: bash reads a pipe byte by byte."""
-_READ: Final = 64 * 1024
-_GATHER: Final = 0.002
-"""Seconds that output waits for the command's end, so that both travel in one write."""
-_LIVE_BYTES: Final = 64 * 1024
-_LIVE_SECONDS: Final = 0.05
-"""At most so many bytes in so many seconds are shown live once an output is over its first half."""
-
-
-class _Stream:
-    """One output descriptor of the running command."""
-
-    def __init__(self, fd: int, limit: int, spill_path: str) -> None:
-        self.fd = fd
-        self.output = Output(limit, spill_path)
-        self.head: list[bytes] = []
-        self.live: list[bytes] = []
-        self._live_since = 0.0
-        self._live_sent = 0
-
-    def add(self, data: bytes, live: bool) -> None:
-        room = self.output.add(data)
-        if room:
-            self.head.append(data[:room])
-        if live and room < len(data):
-            now = time.monotonic()
-            if now - self._live_since >= _LIVE_SECONDS:
-                self._live_since, self._live_sent = now, 0
-            shown = data[room:][: _LIVE_BYTES - self._live_sent]
-            self._live_sent += len(shown)
-            self.live.append(shown)
-
-    def report(self) -> OutputReport:
-        output = self.output
-        spill_path = (output.spill_path or "").encode()
-        return OutputReport(output.total, output.chars, output.spilled, spill_path)
-
-    def frames(self, stream: int) -> bytes:
-        """What is to be sent now."""
-        sent = b""
-        for kind, pieces in ((Kind.DATA, self.head), (Kind.LIVE, self.live)):
-            data = b"".join(pieces)
-            pieces.clear()
-            if data:
-                sent += encode(stream, kind, data, self.fd)
-        return sent
 
 
 class Runner:
@@ -189,30 +143,16 @@ class Runner:
             if error.errno not in (errno.EAGAIN, errno.ENOMEM):
                 raise
             return self._end(stream, Ending.BUSY)
-        name = f"{self._spill_dir}/{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
-        outputs = {Fd.OUT: _Stream(Fd.OUT, request.limit, f"{name}.txt")}
+        name = f"{self._spill_dir}/{spill_name()}"
+        outputs = {Fd.OUT: Captured(Fd.OUT, request.limit, f"{name}.txt")}
         if not request.merge:
-            outputs[Fd.ERR] = _Stream(Fd.ERR, request.limit, f"{name}.stderr.txt")
+            outputs[Fd.ERR] = Captured(Fd.ERR, request.limit, f"{name}.stderr.txt")
         exit_code = self._watch(shell, stream, outputs, live=request.live)
-        # The shell is gone. What it wrote lies in the pipes; what its background children write later is
-        # not part of the result, so exactly what is there now is read.
-        for fd, item in outputs.items():
-            reader = self._pipes[fd][0]
-            left = _readable(reader)
-            while left > 0 and (data := os.read(reader, min(left, _READ))):
-                left -= len(data)
-                item.add(data, live=False)
-        sent = b""
-        reports = []
-        for fd, item in outputs.items():
-            sent += item.frames(stream)
-            if tail := item.output.finish():
-                sent += encode(stream, Kind.TAIL, tail, fd)
-            reports.append(item.report())
+        sent, reports = last_frames(stream, outputs, self._pipes)
         report = RunReport(exit_code, time.monotonic() - begun, reports)
         return self._end(stream, Ending.DONE, report.encode(), before=sent)
 
-    def _watch(self, shell: int, stream: int, outputs: dict[int, _Stream], *, live: bool) -> int:
+    def _watch(self, shell: int, stream: int, outputs: dict[int, Captured], *, live: bool) -> int:
         """Collect output until the shell exits; return its exit code."""
         poll = select.poll()
         readers = {self._pipes[fd][0]: item for fd, item in outputs.items()}
@@ -224,11 +164,11 @@ class Runner:
             if pending_since is None:
                 events = poll.poll()
             else:
-                events = poll.poll(max(0.0, _GATHER - (time.monotonic() - pending_since)) * 1000)
+                events = poll.poll(max(0.0, GATHER - (time.monotonic() - pending_since)) * 1000)
             exited: int | None = None
             for descriptor, _ in events:
                 if descriptor in readers:
-                    data = _read_some(descriptor)
+                    data = read_some(descriptor)
                     if data:
                         readers[descriptor].add(data, live)
                         pending_since = pending_since or time.monotonic()
@@ -239,7 +179,7 @@ class Runner:
                     self._leave()
             if exited is not None:
                 return exited
-            if pending_since is not None and time.monotonic() - pending_since >= _GATHER:
+            if pending_since is not None and time.monotonic() - pending_since >= GATHER:
                 pending_since = None
                 if sent := b"".join(item.frames(stream) for item in outputs.values()):
                     self._link.send(sent)
@@ -286,25 +226,11 @@ class Runner:
                 elif descriptor == self._link.reader:
                     self._leave()
                 else:
-                    _read_some(descriptor)
+                    read_some(descriptor)
         self._link.send(encode(0, Kind.IDLE))
 
     def _discard(self) -> None:
         """Empty the pipes: nothing that writes to them is left, and the next output begins clean."""
         for reader, _ in self._pipes.values():
-            while _read_some(reader):
+            while read_some(reader):
                 pass
-
-
-def _read_some(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, _READ)
-    except BlockingIOError:
-        return b""
-
-
-def _readable(descriptor: int) -> int:
-    """Bytes that lie in a pipe. See ioctl_tty(2), FIONREAD."""
-    answer = fcntl.ioctl(descriptor, termios.FIONREAD, struct.pack("i", 0))
-    count: int = struct.unpack("i", answer)[0]
-    return count

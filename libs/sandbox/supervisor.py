@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Supervisor"]
 
-_SPARE: Final = {Worker.RUN: 2, Worker.FILE: 1}
+_SPARE: Final = {Worker.RUN: 2, Worker.FILE: 1, Worker.PYTHON: 0}
 """Idle workers of each kind that are kept for good."""
 _SURPLUS_SECONDS: Final = 10.0
 """Seconds that more than those are kept: whoever ran many commands at once may do so again."""
@@ -39,6 +39,8 @@ _MOST_WORKERS: Final = 64
 """Requests served at once. Further ones wait."""
 _GRACE: Final = 0.2
 """Seconds a worker has to report after everything it ran was killed; then it is killed too."""
+_MOST_SESSIONS: Final = 8
+"""Live interpreters at once. For a further one, the one that has rested longest goes."""
 _TICK: Final = 0.2
 """Seconds between looks at workers that a command may have stopped."""
 
@@ -56,6 +58,8 @@ class Supervisor:
         self._idle: dict[int, list[Child]] = {kind: [] for kind in _SPARE}
         self._streams: dict[int, Child] = {}
         self._waiting: list[Job] = []
+        self._sessions: dict[bytes, Child] = {}
+        """Live interpreters, the one that was used last at the end."""
         self._next_tick = 0.0
         self._retire_at: float | None = None
 
@@ -147,6 +151,9 @@ class Supervisor:
             self._rest(child)
 
     def _dispatch(self, job: Job) -> None:
+        if job.session is not None:
+            self._dispatch_block(job, job.session)
+            return
         idle = self._idle[job.kind]
         if not idle and len(self._streams) >= _MOST_WORKERS:
             self._waiting.append(job)
@@ -166,6 +173,28 @@ class Supervisor:
                 kill_tree(other.pid)
             self._end(job.stream, Ending.BUSY)
             return
+        self._give(child, job)
+
+    def _dispatch_block(self, job: Job, session: bytes) -> None:
+        """Give a block to the interpreter of its session; blocks of one session run one after the other."""
+        child = self._sessions.pop(session, None)
+        if child is None:
+            resting = [other for other in self._sessions.values() if other.job is None]
+            if len(self._sessions) >= _MOST_SESSIONS and resting:
+                self._sessions.pop(resting[0].session or b"")
+                self._dismiss(resting[0])
+            child = self._fork(job.kind)
+            if child is None:
+                self._end(job.stream, Ending.BUSY)
+                return
+            child.session = session
+        self._sessions[session] = child
+        if child.job:
+            self._waiting.append(job)
+        else:
+            self._give(child, job)
+
+    def _give(self, child: Child, job: Job) -> None:
         if not self._streams:
             self._next_tick = time.monotonic() + _TICK
         child.job = job
@@ -214,6 +243,7 @@ class Supervisor:
             self._rest(child)
         else:
             child.refused_before = refused_forks()
+            self._serve_waiting()
         self._reap()
 
     def _resting(self) -> list[Child]:
@@ -236,14 +266,17 @@ class Supervisor:
         """The worker can take another request."""
         child.refused_before = None
         idle = self._idle[child.kind]
-        idle.append(child)
-        for job in self._waiting:
-            if job.kind == child.kind:
-                self._waiting.remove(job)
-                self._dispatch(job)
-                return
+        if child.session is None:
+            idle.append(child)
+        self._serve_waiting()
         if len(idle) > _SPARE[child.kind] and self._retire_at is None:
             self._retire_at = time.monotonic() + _SURPLUS_SECONDS
+
+    def _serve_waiting(self) -> None:
+        """Give out what can be given out now, in the order it came."""
+        waiting, self._waiting = self._waiting, []
+        for job in waiting:
+            self._dispatch(job)  # which puts back what must wait on
 
     def _bury(self, child: Child) -> None:
         """The worker's pipe has ended: answer for it, and end what it has left behind."""
@@ -253,6 +286,8 @@ class Supervisor:
         child.close()
         if child in self._idle[child.kind]:
             self._idle[child.kind].remove(child)
+        if self._sessions.get(child.session or b"") is child:
+            del self._sessions[child.session or b""]
         kill(child.pid, SIGKILL)
         try:
             os.waitpid(child.pid, 0)
@@ -284,11 +319,16 @@ class Supervisor:
         now = time.monotonic()
         for late in [item for item in self._waiting if item.deadline <= now]:
             self._waiting.remove(late)
-            self._end(late.stream, Ending.BUSY)
+            self._end(late.stream, Ending.WAITED)
         for child in [item for item in self._streams.values() if item.job and item.job.deadline <= now]:
             job = child.job
             if job and job.ended_by is None:
                 self._end_early(child, job, Ending.TIMEOUT)
+            elif job and child.kind == Worker.PYTHON and not job.killed:
+                # The block did not heed the interrupt.
+                job.killed = True
+                kill_tree(child.pid)
+                job.deadline = now + _GRACE
             elif job:
                 # Everything below it is dead, and still it does not report: stopped, or stuck in a file.
                 kill(child.pid, SIGKILL)
@@ -308,6 +348,9 @@ class Supervisor:
         if child.kind == Worker.FILE:
             # Told so, it takes away what it has half written.
             self._dismiss(child)
+        elif child.kind == Worker.PYTHON:
+            # Told so, it interrupts the block, which may keep the variables.
+            self._to_child(child, encode(job.stream, Kind.CANCEL))
         else:
             kill_tree(child.pid)
         job.deadline = time.monotonic() + _GRACE

@@ -276,7 +276,7 @@ class TestLimits:
     def test_the_engine_was_told(self, inspected: dict[str, Any]) -> None:
         host = inspected["HostConfig"]
         assert host["Memory"] == host["MemorySwap"] == LIMITS.memory
-        assert host["NanoCpus"] == LIMITS.cpus * 1e9
+        assert host["CpuQuota"] / host["CpuPeriod"] == LIMITS.cpus
         assert host["PidsLimit"] == LIMITS.pids
         ulimits = {item["Name"]: (item["Soft"], item["Hard"]) for item in host["Ulimits"]}
         assert ulimits == {"nofile": (256, 256), "fsize": (64 * MIB, 64 * MIB), "core": (0, 0)}

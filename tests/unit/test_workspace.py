@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
 
+from libs.sandbox.handover import Handover
 from libs.sandbox.workspace import FOLDERS, prepare_workspace
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to give files away")
+
+
+def hand_over(root: Path) -> tuple[int, int]:
+    """What a sandbox does with a workspace of root's before it starts."""
+    ids = prepare_workspace(root)
+    Handover(root, ids[0]).close()
+    return ids
 
 
 def test_missing_folders_are_made(tmp_path: Path) -> None:
@@ -31,20 +40,26 @@ def test_it_is_the_same_however_often(tmp_path: Path) -> None:
     assert (tmp_path / "data/x").read_text() == "kept"
 
 
-@pytest.mark.parametrize("name", ["", "data"])
-def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path, name: str) -> None:
-    root = tmp_path / "root"
-    if name:
-        root.mkdir()
-    (root / name).write_text("a file")
+def test_a_file_in_the_place_of_the_workspace_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "root").write_text("a file")
     with pytest.raises(OSError, match=r"."):
-        prepare_workspace(root)
+        prepare_workspace(tmp_path / "root")
+
+
+def test_what_a_command_has_put_in_the_place_of_a_folder_is_left_alone(tmp_path: Path) -> None:
+    """It must not keep every later sandbox from starting."""
+    (tmp_path / "data").write_text("a file")
+    (tmp_path / "scripts").symlink_to("/nowhere")
+    (tmp_path / "results").symlink_to("results")
+    prepare_workspace(tmp_path)
+    assert (tmp_path / "data").read_text() == "a file"
+    assert (tmp_path / "scripts").readlink() == Path("/nowhere")
 
 
 @as_root
 class TestAsRoot:
     def test_a_root_owned_folder_is_used_as_1000(self, tmp_path: Path) -> None:
-        assert prepare_workspace(tmp_path) == (1000, 1000)
+        assert hand_over(tmp_path) == (1000, 1000)
         assert tmp_path.stat().st_uid == 0
         assert (tmp_path / "data").stat().st_uid == 1000
 
@@ -75,7 +90,7 @@ class TestAsRoot:
         (root / "file").symlink_to(outside / "file")
         (root / "dangling").symlink_to("nowhere")
         (root / "loop").symlink_to("loop")
-        prepare_workspace(root)
+        hand_over(root)
         assert {path.stat().st_uid for path in (outside, outside / "file")} == {0}
         assert (root / "folder").lstat().st_uid == 1000
         assert "system.posix_acl_default" not in os.listxattr(outside)
@@ -87,29 +102,29 @@ class TestAsRoot:
         root = tmp_path / "root"
         root.mkdir()
         (root / "data").symlink_to(outside)
-        prepare_workspace(root)
+        hand_over(root)
         assert (outside / "file").stat().st_uid == 0
 
     def test_files_of_others_stay_theirs(self, tmp_path: Path) -> None:
         (tmp_path / "theirs").write_text("x")
         os.chown(tmp_path / "theirs", 1234, 1234)
-        prepare_workspace(tmp_path)
+        hand_over(tmp_path)
         assert (tmp_path / "theirs").stat().st_uid == 1234
 
     def test_the_mode_of_a_file_stays(self, tmp_path: Path) -> None:
         (tmp_path / "script").write_text("x")
         (tmp_path / "script").chmod(0o750)
-        prepare_workspace(tmp_path)
+        hand_over(tmp_path)
         assert stat.S_IMODE((tmp_path / "script").stat().st_mode) == 0o750
 
     def test_odd_files_are_no_obstacle(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "fifo")
         (tmp_path / b"bad\xff\nname".decode("utf-8", "surrogateescape")).write_text("x")
-        prepare_workspace(tmp_path)
+        hand_over(tmp_path)
         assert {path.lstat().st_uid for path in tmp_path.iterdir()} == {1000}
 
     def test_what_root_makes_later_can_be_changed_by_the_sandbox(self, tmp_path: Path) -> None:
-        prepare_workspace(tmp_path)
+        hand_over(tmp_path)
         (tmp_path / "data/later").mkdir()
         (tmp_path / "data/later/file").write_text("x")
         child = os.fork()
@@ -127,3 +142,53 @@ class TestAsRoot:
             os._exit(0)
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 0
+
+    def test_what_comes_later_is_handed_over_when_it_catches_up(self, tmp_path: Path) -> None:
+        root = tmp_path / "workspace"
+        prepare_workspace(root)
+        handover = Handover(root, 1000)
+        assert not handover.news()
+        source = tmp_path / "source/inner"
+        source.mkdir(parents=True)
+        (source / "file").write_text("x")
+        shutil.copytree(tmp_path / "source", root / "data/copied")
+        shutil.copy(source / "file", root / "top")
+        (tmp_path / "source").rename(root / "data/moved")
+        (root / "link").symlink_to("/etc/hostname")
+        outside = Path("/etc/hostname").stat().st_uid
+        assert handover.news()
+        handover.catch_up()
+        assert {path.lstat().st_uid for path in root.rglob("*")} == {1000}
+        assert Path("/etc/hostname").stat().st_uid == outside
+        assert not handover.news()
+        (root / "data/copied/inner/later").write_text("x")
+        (root / "data/moved/inner/later").write_text("x")
+        handover.catch_up()
+        assert {path.lstat().st_uid for path in root.rglob("*")} == {1000}
+        handover.close()
+
+    def test_a_folder_swapped_for_a_link_leads_nowhere(self, tmp_path: Path) -> None:
+        root = tmp_path / "workspace"
+        prepare_workspace(root)
+        handover = Handover(root, 1000)
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "secret").write_text("x")
+        (root / "data/inner").mkdir()
+        handover.catch_up()
+        (root / "data/inner/new").write_text("x")
+        shutil.rmtree(root / "data/inner")
+        (root / "data/inner").symlink_to(outside)
+        handover.catch_up()
+        assert (outside / "secret").stat().st_uid == 0
+        handover.close()
+
+    def test_more_changes_than_the_kernel_remembers(self, tmp_path: Path) -> None:
+        prepare_workspace(tmp_path)
+        handover = Handover(tmp_path, 1000)
+        most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+        for number in range(most + 100):
+            (tmp_path / "data" / str(number)).touch()
+        handover.catch_up()
+        assert {path.lstat().st_uid for path in (tmp_path / "data").iterdir()} == {1000}
+        handover.close()

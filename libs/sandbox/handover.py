@@ -1,0 +1,119 @@
+"""A workspace that belongs to root on the host: what root puts there is the sandbox's user's to change.
+
+The sandbox is never root, and a copied file is root's, its mode that of the source. So what is there is
+handed over at the start, and what comes later before the next command: inotify(7) tells what that is
+without looking through the folders again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+__all__ = ["Handover"]
+
+_EVENT: Final = struct.Struct("iIII")
+_CREATED, _MOVED_IN, _OVERFLOW = 0x100, 0x80, 0x4000
+_FOLDERS_ONLY: Final = 0x01000000
+_READ: Final = 64 * 1024
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Handover:
+    """Gives everything below a root-owned folder to a user, and goes on doing so until it is closed.
+
+    No link is ever followed: the sandbox could have put one there in that moment. The folder itself stays
+    root's, so that each start finds it the same. Linux only, and only for root.
+    """
+
+    def __init__(self, root: Path, uid: int) -> None:
+        """Hand over what is there.
+
+        Raises:
+            OSError: the folder cannot be opened, or the kernel gives no inotify instance.
+        """
+        self._uid = uid
+        self._acl = _default_acl(uid)
+        self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+        self._events = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._events < 0:
+            os.close(self._root)
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+        self._poll = select.poll()
+        self._poll.register(self._events, select.POLLIN)
+        self._watched: dict[int, tuple[str, ...]] = {}
+        """Path below the root, part by part, of each watched folder."""
+        os.chown(self._root, 0, uid)
+        os.fchmod(self._root, 0o775)
+        self._take(self._root, ())
+
+    def news(self) -> bool:
+        """Whether something was made or moved into the workspace since the last `catch_up`. Never blocks."""
+        return bool(self._poll.poll(0))
+
+    def catch_up(self) -> None:
+        """Hand over what has come since."""
+        changed: set[tuple[str, ...]] = set()
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._events, _READ):
+                offset = 0
+                while offset < len(data):
+                    watch, mask, _, length = _EVENT.unpack_from(data, offset)
+                    offset += _EVENT.size + length
+                    changed.add(() if mask & _OVERFLOW else self._watched.get(watch, ()))
+        for parts in changed:
+            with self._folder(parts) as folder:
+                if folder is not None:
+                    self._take(folder, parts)
+
+    def close(self) -> None:
+        """Stop watching."""
+        os.close(self._events)
+        os.close(self._root)
+
+    @contextlib.contextmanager
+    def _folder(self, parts: tuple[str, ...]) -> Iterator[int | None]:
+        """A descriptor of a folder below the root, reached without following a link; None if it is gone."""
+        folder = os.dup(self._root)
+        try:
+            for part in parts:
+                inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = inner
+        except OSError:
+            os.close(folder)
+            yield None
+            return
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+
+    def _take(self, top: int, parts: tuple[str, ...]) -> None:
+        """Watch a folder and all below it, and give everything in it to the user."""
+        for path, folders, files, folder in os.fwalk(".", dir_fd=top, follow_symlinks=False):
+            for name in (*folders, *files):
+                with contextlib.suppress(FileNotFoundError):
+                    if os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid == 0:
+                        os.chown(name, self._uid, self._uid, dir_fd=folder, follow_symlinks=False)
+            # Covers the moment between a file's making and the next command. Not every file system has ACLs.
+            with contextlib.suppress(OSError):
+                os.setxattr(folder, "system.posix_acl_default", self._acl)
+            here = os.fsencode(f"/proc/self/fd/{folder}")
+            watch = _libc.inotify_add_watch(self._events, here, _CREATED | _MOVED_IN | _FOLDERS_ONLY)
+            if watch >= 0:
+                below = tuple(part for part in path.split("/") if part != ".")
+                self._watched[watch] = (*parts, *below)
+
+
+def _default_acl(uid: int) -> bytes:
+    """`u::rwx u:<uid>:rwx g::r-x m::rwx o::r-x` as Linux keeps it: posix_acl_xattr.h, acl(5)."""
+    nobody = 0xFFFFFFFF
+    entries = [(0x01, 7, nobody), (0x02, 7, uid), (0x04, 5, nobody), (0x10, 7, nobody), (0x20, 5, nobody)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)

@@ -33,13 +33,17 @@ run: setup
 	@set --; \
 	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
 	if $(BIN)/python -c 'from agent.config import load_settings as s; x = s(); raise SystemExit(bool(x.model or x.uses_openai))'; then \
-	  echo "No model is configured (see README.md): this is the demo, with a scripted model."; set -- "$$@" --model $(DEMO); fi; \
+	  if [ "$(origin TASK)" != file ]; then \
+	    echo "No model is configured, so nothing was done. Point it at one first: see README.md and .env.example." >&2; exit 2; fi; \
+	  echo "No model is configured (see README.md): this is the demo, with a scripted model."; \
+	  export WORKSPACE_DIR=workspace; set -- "$$@" --model $(DEMO); fi; \
 	$(BIN)/code-agent run "$$@" "$$TASK"
 
+# On the sample file, whatever the settings say: it is what the script was written for.
 demo: setup
 	@set --; \
 	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
-	$(BIN)/code-agent run "$$@" --model $(DEMO) "$$TASK"
+	WORKSPACE_DIR=workspace $(BIN)/code-agent run "$$@" --model $(DEMO) "$$TASK"
 
 # --no-reload: a script that the agent writes must not restart the server that runs it.
 dev: setup

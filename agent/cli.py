@@ -169,7 +169,7 @@ def skills_validate(
 
 @sandbox_app.command("ls")
 def sandbox_ls(as_json: AsJson = False) -> None:
-    """List the containers, and whether the program that owns each is alive or gone."""
+    """List the containers of this workspace, and whether the program that owns each is alive or gone."""
     rows = [
         {"name": c.name, "state": c.state, "owner": "alive" if c.alive else "gone"} for c in _containers()
     ]
@@ -185,7 +185,7 @@ def sandbox_ls(as_json: AsJson = False) -> None:
 def sandbox_reset(
     names: Annotated[list[str] | None, typer.Argument(help="Only these containers.")] = None,
 ) -> None:
-    """Remove all containers, those of running programs included; workspaces are kept."""
+    """Remove the containers of this workspace, those of running programs too; the workspace is kept."""
     from agent.sandboxes import remove
     from libs.sandbox.errors import SandboxError
 
@@ -207,7 +207,7 @@ def _containers() -> list[Any]:
     from libs.sandbox.errors import SandboxError
 
     try:
-        return list(containers())
+        return list(containers(_settings().workspace_dir))
     except SandboxError as error:
         _end(f"{error}\n{error.hint}")
 

@@ -25,6 +25,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
+from libs.sandbox.workspace import refuse_as_workspace
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -162,12 +163,16 @@ Unset: OpenAI if one of the variables below is set, else `local`."""
     @field_validator("skills_dirs")
     @classmethod
     def _folders(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
-        for path in value:
+        # Without `..` and links: the last part of the path is the folder's name in /skills.d.
+        folders = tuple(path.resolve() for path in value)
+        for path in folders:
             if not path.is_dir():
                 raise ValueError(f"{path} is not a folder")
-        if len({path.absolute().name for path in value}) < len(value):
+            if not path.name:
+                raise ValueError(f"{path} would show the agent the whole machine")
+        if len({path.name for path in folders}) < len(folders):
             raise ValueError("two folders have the same name, and so the same place in /skills.d")
-        return value
+        return folders
 
     @model_validator(mode="after")
     def _tmp_fits(self) -> Settings:
@@ -176,6 +181,24 @@ Unset: OpenAI if one of the variables below is set, else `local`."""
                 f"SANDBOX_TMP={self.sandbox_tmp >> 20}m: must be at most half of SANDBOX_MEMORY, "
                 f"which is {self.sandbox_memory >> 20}m"
             )
+        return self
+
+    @field_validator("workspace_dir")
+    @classmethod
+    def _of_its_own(cls, value: Path) -> Path:
+        refuse_as_workspace(value)
+        if ROOT.is_relative_to(value.resolve()):
+            raise ValueError("holds this program: the agent could change it")
+        return value
+
+    @model_validator(mode="after")
+    def _skills_apart(self) -> Settings:
+        workspace = self.workspace_dir.resolve()
+        for path in self.skills_dirs:
+            if workspace.is_relative_to(path) or path.is_relative_to(workspace):
+                raise ValueError(
+                    f"SKILLS_DIRS={path}: must be apart from the workspace, as skills are read-only"
+                )
         return self
 
     @property
@@ -192,8 +215,8 @@ Unset: OpenAI if one of the variables below is set, else `local`."""
 
     @property
     def uses_openai(self) -> bool:
-        """Whether the OpenAI variables choose the model, rather than MODEL or the local default."""
-        chosen = {"openai_api_key", "openai_base_url", "openai_model"} & self.model_fields_set
+        """Whether OpenAI's key, or a server of that kind, chooses the model, and not MODEL."""
+        chosen = {"openai_api_key", "openai_base_url"} & self.model_fields_set
         return self.model is None and bool(chosen)
 
     def secret(self, variable: str) -> SecretStr | None:

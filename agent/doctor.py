@@ -12,7 +12,7 @@ from typing import Any
 from libs.backends.docker.context import host_certificates
 from libs.backends.docker.image import image_state
 from libs.sandbox.engine import connect, endpoint, explained
-from libs.sandbox.errors import SandboxError
+from libs.sandbox.errors import SandboxError, program
 
 __all__ = ["Check", "doctor"]
 
@@ -30,18 +30,19 @@ class Check:
     """What to do; empty where there is nothing to do."""
 
 
-def doctor(*, workspace: Path, image: str) -> list[Check]:
+def doctor(*, workspace: Path, image: str, runtime: str | None = None) -> list[Check]:
     """Look at all that a sandbox needs from this machine. Changes nothing, raises nothing for what it finds.
 
     Args:
         workspace: Folder that is mounted as the agent's disk.
         image: Name of the sandbox image.
+        runtime: Container runtime that is asked for.
     """
-    checks = _engine_checks(image)
+    checks = _engine_checks(image, runtime)
     return [*checks, _workspace_check(workspace), _trust_check()]
 
 
-def _engine_checks(image: str) -> list[Check]:
+def _engine_checks(image: str, runtime: str | None) -> list[Check]:
     try:
         with closing(connect(timeout=10)) as client, explained():
             info: dict[str, Any] = client.info()
@@ -51,9 +52,14 @@ def _engine_checks(image: str) -> list[Check]:
         return [Check("Docker Engine", False, str(error), error.hint)]
     missing = {"missing": "is not built", "stale": "was built from other sources than these"}.get(state)
     built = Check(
-        "image", not missing, f"{image} {missing or 'is current'}", "code-agent setup" if missing else ""
+        "image", not missing, f"{image} {missing or 'is current'}", f"{program()} setup" if missing else ""
     )
-    return [engine, _limits_check(info), built, _disk_check(Path(info["DockerRootDir"]))]
+    checks = [engine, _limits_check(info), built, _disk_check(Path(info["DockerRootDir"]))]
+    if runtime:
+        known = ", ".join(sorted(info["Runtimes"]))
+        hint = f"Unset SANDBOX_RUNTIME, or install it; the Engine knows {known}."
+        checks.append(Check("runtime", runtime in info["Runtimes"], runtime, hint))
+    return checks
 
 
 def _limits_check(info: dict[str, Any]) -> Check:

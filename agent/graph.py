@@ -73,7 +73,12 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
     folders = {"/skills": ROOT / "skills"}
     folders |= {f"/skills.d/{path.absolute().name}": path for path in settings.skills_dirs}
     return [
-        FilesystemMiddleware(backend=backend, custom_tool_descriptions=prompt.TOOLS),
+        FilesystemMiddleware(
+            backend=backend,
+            custom_tool_descriptions=prompt.TOOLS,
+            # Above what a command's result may hold: the sandbox has cut it already, and kept the whole.
+            tool_token_limit_before_evict=max(20_000, settings.sandbox_output_chars // 2),
+        ),
         SkillsMiddleware(folders, prompt_chars=settings.skills_prompt_chars),
         RealModel(),
     ]

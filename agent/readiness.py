@@ -8,6 +8,7 @@ from pathlib import Path
 from agent.config import ROOT, Settings, SettingsError, load_settings
 from agent.doctor import Check, doctor
 from libs.middleware.skill_files import SkillFolders, validate_skills
+from libs.sandbox.errors import program
 
 __all__ = ["check_all", "skill_folders"]
 
@@ -31,7 +32,10 @@ def check_all() -> list[Check]:
     else:
         checks = [Check("settings", True, "valid")]
     checks += [_model_check(settings), *_skill_checks(settings)]
-    return [*checks, *doctor(workspace=settings.workspace_dir, image=settings.sandbox_image)]
+    machine = doctor(
+        workspace=settings.workspace_dir, image=settings.sandbox_image, runtime=settings.sandbox_runtime
+    )
+    return [*checks, *machine]
 
 
 def _model_check(settings: Settings) -> Check:
@@ -54,7 +58,7 @@ def _skill_checks(settings: Settings) -> Iterator[Check]:
     folders = skill_folders(settings)
     problems = [problem for folder in folders.values() for problem in validate_skills(folder)]
     if problems:
-        yield Check("skills", False, "; ".join(map(str, problems)), "code-agent skills validate")
+        yield Check("skills", False, "; ".join(map(str, problems)), f"{program()} skills validate")
     else:
         count = len(SkillFolders(folders).scan())
         yield Check("skills", True, f"{count} valid")

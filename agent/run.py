@@ -33,7 +33,6 @@ from agent.produced import listing, made_since
 __all__ = ["Run"]
 
 _STREAMS: list[StreamMode] = ["messages", "updates", "custom", "tasks"]
-_WRITERS = {"execute", "write_file", "edit_file"}
 _VERDICT = re.compile(
     r"\n\[Command (?:succeeded|failed) with exit code -?\d+\](?:\n\[Output was truncated.*\])?\Z"
 )

@@ -7,6 +7,7 @@ import secrets
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
@@ -25,6 +26,7 @@ from agent.stop import STOPPED, run_stoppable
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
 from libs.models.scripted import ScriptedChatModel, ScriptError, ScriptExhausted
 from libs.persistence.sqlite import CheckpointerUnavailable, open_checkpointer
+from libs.persistence.thread_lock import ThreadInUse, thread_lock
 
 if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
@@ -110,6 +112,7 @@ async def _run(
     backend = build_backend(settings)
     sandbox = cast("DockerExecutionBackend", backend.default)
     async with open_checkpointer(THREADS) as checkpointer:
+        held = await asyncio.to_thread(_hold, thread_id)
         try:
 
             def run_with(approvals: str) -> Run:
@@ -128,6 +131,17 @@ async def _run(
             return await _carry_out(run, view, task, settings.approvals)
         finally:
             await asyncio.to_thread(sandbox.close)
+            held.close()
+
+
+def _hold(thread_id: str) -> ExitStack:
+    """Keep every other program out of the thread, until this is closed."""
+    held = ExitStack()
+    try:
+        held.enter_context(thread_lock(THREADS.parent / "locks", thread_id))
+    except ThreadInUse as error:
+        raise BadUsage(str(error)) from error
+    return held
 
 
 def _check_pending(thread_id: str, *, exists: bool, pending: bool) -> None:
@@ -200,7 +214,7 @@ def _decide(approval: Approval, view: View, approvals: str) -> list[dict[str, An
             {"type": "approve", "digest": request["digest"]}
             for request in approval.question["action_requests"]
         ]
-    if not isinstance(view, HumanView) or not sys.stdin.isatty():
+    if not isinstance(view, HumanView) or not (sys.stdin.isatty() and sys.stdout.isatty()):
         view.show(approval)
         raise LeftPending(by_ctrl_c=False)
     return ask_person(approval.question, lambda index: view.show_request(approval.question, index))

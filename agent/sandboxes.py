@@ -1,14 +1,15 @@
-"""The containers of this installation on the Engine: which there are, whose they are, and their removal."""
+"""The containers that work on one workspace: which there are, whose they are, and their removal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from libs.sandbox.engine import connect, explained
-from libs.sandbox.strays import OWNER_LABEL, is_stray
+from libs.sandbox.strays import OWNER_LABEL, WORKSPACE_LABEL, is_stray
 
 __all__ = ["Container", "containers", "remove"]
 
@@ -24,14 +25,15 @@ class Container:
     """Whether the program that owns it still runs, or may: one of another machine cannot be looked up."""
 
 
-def containers() -> list[Container]:
-    """Every sandbox, those that are left over included, sorted by name.
+def containers(workspace: Path) -> list[Container]:
+    """Every sandbox of a workspace, those that are left over included, sorted by name.
 
     Raises:
         DockerUnavailable: no Engine answers.
     """
+    label = f"{WORKSPACE_LABEL}={workspace.resolve()}"
     with closing(connect(timeout=10)) as client, explained():
-        found: list[dict[str, Any]] = client.api.containers(all=True, filters={"label": OWNER_LABEL})
+        found: list[dict[str, Any]] = client.api.containers(all=True, filters={"label": label})
     return sorted(
         (
             Container(item["Names"][0].lstrip("/"), item["Status"], not is_stray(item["Labels"][OWNER_LABEL]))

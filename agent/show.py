@@ -24,6 +24,7 @@ from agent.events import (
     ToolStarted,
 )
 from agent.produced import is_plot
+from libs.sandbox.errors import program
 
 __all__ = ["HumanView", "harmless"]
 
@@ -69,7 +70,7 @@ class HumanView:
         self._console = console
         self._thread_id = thread_id
         self._model = f"{model} (a script that is played, not a model)" if scripted else model
-        self._go_on = shlex.join(["code-agent", "run", "--thread", thread_id, *options])
+        self._go_on = shlex.join([program(), "run", "--thread", thread_id, *options])
         self._streaming: str | None = None
         """The message whose pieces are being printed."""
         self._streamed: set[str] = set()
@@ -147,7 +148,7 @@ class HumanView:
 
     def _output(self, call_id: str, text: str) -> None:
         if self._output_of != call_id:
-            self._line(f"output of $ {self._commands.get(call_id, '').splitlines()[0][:100]}", "dim")
+            self._line(f"output of $ {self._commands.get(call_id, '').partition(chr(10))[0][:100]}", "dim")
             self._output_of = call_id
         for line in harmless(text).splitlines(keepends=True):
             self._piece(f"  │ {line}" if self._at_line_start else line, "dim")

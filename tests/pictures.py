@@ -93,7 +93,14 @@ def _shortened(text: Text) -> Text:
     """Without the middle of long outputs, and without the paths of this machine."""
     lines: list[Text] = []
     block = 0
+    in_program = False
     for line in text.split("\n"):
+        if in_program:
+            in_program = line.plain.strip() != "PROGRAM"
+            if in_program:
+                continue
+            lines.append(Text("…", style="dim"))
+        in_program = "<<'PROGRAM'" in line.plain
         block = block + 1 if line.plain.lstrip().startswith("│") else 0
         if block == MOST_OUTPUT:
             lines.append(Text("  │ …", style="dim"))

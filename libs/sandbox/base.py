@@ -34,6 +34,9 @@ _PATIENCE = 10.0
 class ChannelSandbox(ABC):
     """A sandbox behind a channel. Implements `libs.sandbox.protocol.Sandbox`; see there for every method."""
 
+    isolated: bool
+    """Whether commands are kept apart from this machine: only then may they be a model's."""
+
     def __init__(self, name: str, limits: SandboxLimits) -> None:
         self.name = name
         self.limits = limits
@@ -62,7 +65,7 @@ class ChannelSandbox(ABC):
         merge_stderr: bool = True,
         env: Mapping[str, str] = {},
     ) -> RunResult:
-        seconds, payload = self._run_request(command, timeout, merge_stderr, env)
+        seconds, payload = self._run_request(command, timeout, merge_stderr, env, live=on_output is not None)
         channel = self._ready()
         call = channel.request(payload, on_output=on_output)
         return self._run_result(call, self._wait(channel, call, seconds), seconds)
@@ -76,7 +79,7 @@ class ChannelSandbox(ABC):
         merge_stderr: bool = True,
         env: Mapping[str, str] = {},
     ) -> RunResult:
-        seconds, payload = self._run_request(command, timeout, merge_stderr, env)
+        seconds, payload = self._run_request(command, timeout, merge_stderr, env, live=on_output is not None)
         channel = await self._aready()
         call = channel.request(payload, on_output=on_output)
         return self._run_result(call, await self._await(channel, call, seconds), seconds)
@@ -127,7 +130,13 @@ class ChannelSandbox(ABC):
         )
 
     def _run_request(
-        self, command: str, timeout: float | None, merge_stderr: bool, env: Mapping[str, str]
+        self,
+        command: str,
+        timeout: float | None,
+        merge_stderr: bool,
+        env: Mapping[str, str],
+        *,
+        live: bool,
     ) -> tuple[float, bytes]:
         seconds = self._seconds(timeout)
         if "\0" in command or any("\0" in text for item in env.items() for text in item):
@@ -135,7 +144,7 @@ class ChannelSandbox(ABC):
         if any(not name or "=" in name for name in env):
             raise ValueError("the name of a variable must be there, and cannot hold '='")
         variables = [_encoded(f"{name}={value}") for name, value in env.items()]
-        request = RunRequest(_encoded(command), self.limits.output_chars, merge_stderr, True, variables)
+        request = RunRequest(_encoded(command), self.limits.output_chars, merge_stderr, live, variables)
         return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
     def _seconds(self, timeout: float | None) -> float:
@@ -270,6 +279,12 @@ class ChannelSandbox(ABC):
     def reset(self) -> None:
         self.close()
 
+    async def areset(self) -> None:
+        await asyncio.to_thread(self.reset)
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self.close)
+
     def close(self) -> None:
         with self._starting:
             channel, self._channel = self._channel, None
@@ -375,7 +390,7 @@ def text_of(head: bytes, tail: bytes, report: OutputReport | None, limit: int) -
         first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
     half = limit // 2
     path = report.spill_path.decode()
-    if not path:
+    if not path or not report.spilled:
         where = "it could not be kept: the workspace takes no more"
     elif report.spilled < report.total:
         where = f"its first {report.spilled:,} bytes are in {path}"

@@ -31,12 +31,14 @@ def _name_own_user() -> None:
 
 def _copy_font_list(folder: str) -> None:
     """Spare the first plot the search for fonts: the image holds its result; matplotlib wants to write."""
-    os.makedirs(folder, exist_ok=True)
     source = "/etc/skel/.matplotlib"
-    if os.path.isdir(source):
+    try:
+        os.makedirs(folder, exist_ok=True)
         for name in os.listdir(source):
             with open(f"{source}/{name}", "rb") as ready, open(f"{folder}/{name}", "wb") as file:
                 file.write(ready.read())
+    except OSError:
+        pass  # an image without it, or no room: matplotlib looks for itself
 
 
 def main() -> None:

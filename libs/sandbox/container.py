@@ -13,10 +13,10 @@ from libs.sandbox.attach import AttachedTransport, remove_now
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
 from libs.sandbox.engine import explained, shared_client
-from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError
+from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, program
 from libs.sandbox.handover import Handover
 from libs.sandbox.limits import SandboxLimits
-from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, owner_label, remove_containers
+from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, WORKSPACE_LABEL, owner_label, remove_strays
 from libs.sandbox.workspace import is_root, prepare_workspace
 
 if TYPE_CHECKING:
@@ -30,7 +30,14 @@ _START_SECONDS = 60.0
 _CPU_PERIOD = 100_000
 """Microseconds over which CPU time is shared out: the kernel's default."""
 _HOME = "/tmp/home"  # noqa: S108 - inside the container, where it is the sandbox's own
-_OWN_VARIABLES = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR"})
+_OWN_VARIABLES = frozenset(
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "HOSTNAME", "MPLCONFIGDIR"),
+        # Paths of the host that would mislead programs inside, and what changes how every shell behaves.
+        *("PYTHONHOME", "PYTHONPATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR"),
+        *("SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV", "IFS"),
+    )
+)
 """Variables that the sandbox sets itself, whatever is passed in."""
 _swept = threading.Lock()
 
@@ -81,7 +88,7 @@ class DockerSandbox(ChannelSandbox):
             uid, gid = prepare_workspace(self.root)
             if self._handover is None and is_root() and self.root.stat().st_uid == 0:
                 self._handover = Handover(self.root, uid)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise SandboxError(
                 f"The workspace {self.root} cannot be used: {error}.",
                 hint="Make it a folder that you may write to, or set WORKSPACE_DIR to another.",
@@ -105,7 +112,7 @@ class DockerSandbox(ChannelSandbox):
             if isinstance(error, SandboxDied | TimeoutError):
                 raise DockerUnavailable(
                     f"The container started but its supervisor did not come up. {error}".rstrip(),
-                    hint="Rebuild the image with `code-agent setup`; `code-agent doctor` tells more.",
+                    hint=f"Rebuild the image with `{program()} setup`; `{program()} doctor` tells more.",
                 ) from error
             raise
         self.container_name = name
@@ -154,7 +161,11 @@ class DockerSandbox(ChannelSandbox):
             "AttachStdout": True,
             "AttachStderr": True,
             "NetworkDisabled": True,
-            "Labels": {OWNER_LABEL: owner_label(), NAME_LABEL: self.name},
+            "Labels": {
+                OWNER_LABEL: owner_label(),
+                NAME_LABEL: self.name,
+                WORKSPACE_LABEL: str(self.root),
+            },
             "HostConfig": {
                 "AutoRemove": True,
                 "CapDrop": ["ALL"],
@@ -194,7 +205,7 @@ def _sweep_once(client: docker.DockerClient) -> None:
 
 def _sweep(client: docker.DockerClient) -> None:
     try:
-        if removed := remove_containers(client):
+        if removed := remove_strays(client):
             logger.info("removed containers of programs that are gone: %s", ", ".join(removed))
     except SandboxError as error:
         logger.warning("could not look for containers of programs that are gone: %s", error)

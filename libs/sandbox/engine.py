@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from libs.sandbox.errors import DockerUnavailable, ImageMissing, SandboxError
+from libs.sandbox.errors import DockerUnavailable, ImageMissing, SandboxError, program
 
 if TYPE_CHECKING:
     import docker
@@ -170,20 +170,18 @@ def explain(error: Exception) -> SandboxError:
             hint="See what uses it with `docker system df`; free some with `docker system prune`.",
         )
     if isinstance(error, docker.errors.ImageNotFound):
-        return ImageMissing("The sandbox image is not there.", hint="Build it with `code-agent setup`.")
+        return ImageMissing("The sandbox image is not there.", hint=f"Build it with `{program()} setup`.")
     if isinstance(error, docker.errors.BuildError):
         return ImageMissing(
             f"The sandbox image could not be built: {text}",
-            hint="Mend what the last lines of the build name, then run `code-agent setup` again.",
+            hint=f"Mend what the last lines of the build name, then run `{program()} setup` again.",
         )
     if any(isinstance(c, Timeout) for c in causes) or isinstance(cause, TimeoutError):
         return DockerUnavailable(
             "The Docker Engine took too long to answer.",
             hint="See whether it is busy with `docker info`; restart it if that hangs too.",
         )
-    return DockerUnavailable(
-        f"The Docker Engine refused: {text}", hint="Look for the cause with `code-agent doctor`."
-    )
+    return DockerUnavailable(f"The Docker Engine refused: {text.rstrip('.')}.", hint=_hint_for(text))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -192,7 +190,17 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+def _hint_for(refusal: str) -> str:
+    """Which setting a refusal is about, where that can be told."""
+    text = refusal.lower()
+    if "runtime" in text:
+        return "Unset SANDBOX_RUNTIME, or name one that `docker info --format '{{json .Runtimes}}'` lists."
+    if "reference format" in text:
+        return "SANDBOX_IMAGE is no name of an image: unset it, or name one that `docker images` lists."
+    return f"Look for the cause with `{program()} doctor`."
+
+
 def _start_hint() -> str:
     if sys.platform in ("darwin", "win32"):
         return "Open Docker Desktop and wait until it runs."
-    return "Start it with `sudo systemctl start docker`; to have it installed: `sudo code-agent setup`."
+    return f"Start it with `sudo systemctl start docker`; to have it installed: `sudo {program()} setup`."

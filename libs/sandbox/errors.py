@@ -7,7 +7,25 @@ how it ended.
 
 from __future__ import annotations
 
-__all__ = ["DockerUnavailable", "ImageMissing", "SandboxBusy", "SandboxDied", "SandboxError"]
+import shutil
+import sys
+from pathlib import Path
+
+__all__ = ["DockerUnavailable", "ImageMissing", "SandboxBusy", "SandboxDied", "SandboxError", "program"]
+
+
+def program() -> str:
+    """How this installation's command is called from here, for hints that a person can paste.
+
+    `code-agent` where that is on PATH; otherwise the one beside this interpreter, relative if it is below
+    the working folder.
+    """
+    if shutil.which("code-agent"):
+        return "code-agent"
+    beside = Path(sys.executable).with_name("code-agent")
+    if not beside.is_file():
+        return "code-agent"
+    return str(beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside)
 
 
 class SandboxError(Exception):

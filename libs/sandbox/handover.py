@@ -97,10 +97,15 @@ class Handover:
 
     def _take(self, top: int, parts: tuple[str, ...]) -> None:
         """Watch a folder and all below it, and give everything in it to the user."""
+        device = os.fstat(top).st_dev
         for path, folders, files, folder in os.fwalk(".", dir_fd=top, follow_symlinks=False):
-            for name in (*folders, *files):
+            for name in [*files, *folders]:
                 with contextlib.suppress(FileNotFoundError):
-                    if os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid == 0:
+                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    if found.st_dev != device:
+                        if name in folders:
+                            folders.remove(name)  # mounted there: it belongs to somebody else
+                    elif found.st_uid == 0:
                         os.chown(name, self._uid, self._uid, dir_fd=folder, follow_symlinks=False)
             # Covers the moment between a file's making and the next command. Not every file system has ACLs.
             with contextlib.suppress(OSError):

@@ -53,7 +53,6 @@ class LocalSandbox(ChannelSandbox):
     """Commands run as this user on this machine, in `root`. For tests of the engine alone."""
 
     isolated = False
-    """Read by whoever builds a graph: a sandbox that does not isolate must not get a model's commands."""
 
     def __init__(self, root: Path, *, limits: SandboxLimits = SandboxLimits(), name: str = "local") -> None:
         super().__init__(name, limits)

@@ -159,8 +159,16 @@ class Sandbox(Protocol):
         """End everything that runs; the next call starts a fresh sandbox on the same workspace."""
         ...
 
+    async def areset(self) -> None:
+        """`reset`, without blocking the event loop."""
+        ...
+
     def close(self) -> None:
         """End the sandbox. A later call starts it anew."""
+        ...
+
+    async def aclose(self) -> None:
+        """`close`, without blocking the event loop."""
         ...
 
     def __enter__(self) -> Self: ...

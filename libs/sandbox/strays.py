@@ -15,11 +15,18 @@ from libs.sandbox.engine import explained
 if TYPE_CHECKING:
     import docker
 
-__all__ = ["NAME_LABEL", "OWNER_LABEL", "THREAD_LABEL", "is_stray", "owner_label", "remove_containers"]
+__all__ = [
+    "NAME_LABEL",
+    "OWNER_LABEL",
+    "WORKSPACE_LABEL",
+    "is_stray",
+    "owner_label",
+    "remove_strays",
+]
 
 OWNER_LABEL = "code-agent.owner"
 NAME_LABEL = "code-agent.name"
-THREAD_LABEL = "code-agent.thread"
+WORKSPACE_LABEL = "code-agent.workspace"
 
 
 @cache
@@ -63,8 +70,8 @@ def is_stray(label: str) -> bool:
         return False
 
 
-def remove_containers(client: docker.DockerClient, *, everything: bool = False) -> list[str]:
-    """Remove containers of owners that are gone; with `everything`, those of live ones too.
+def remove_strays(client: docker.DockerClient) -> list[str]:
+    """Remove the containers of owners that are gone.
 
     Returns:
         The names of those removed.
@@ -78,7 +85,7 @@ def remove_containers(client: docker.DockerClient, *, everything: bool = False) 
     with explained():
         found: list[dict[str, Any]] = client.api.containers(all=True, filters={"label": OWNER_LABEL})
         for item in found:
-            if everything or is_stray(item["Labels"][OWNER_LABEL]):
+            if is_stray(item["Labels"][OWNER_LABEL]):
                 try:
                     client.api.remove_container(item["Id"], force=True)
                 except (docker.errors.NotFound, docker.errors.APIError) as error:

@@ -5,13 +5,43 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["FOLDERS", "is_root", "prepare_workspace"]
+__all__ = ["FOLDERS", "is_root", "prepare_workspace", "refuse_as_workspace"]
 
 FOLDERS = ("data", "scripts", "results")
 """Folders of a workspace. In the sandbox each is also reachable as `/data`, `/scripts`, `/results`."""
 
 _SANDBOX_ID = 1000
 """Uid and gid inside where the workspace belongs to root: a sandbox is never root."""
+
+_SYSTEM = (
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "lib64",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "sys",
+    "tmp",
+    "usr",
+    "var",
+)
+
+
+def refuse_as_workspace(root: Path) -> None:
+    """Refuse a folder that holds more than a workspace: what is in one belongs to the sandbox.
+
+    Raises:
+        ValueError: it is the root folder, one of the system's, a home folder or what holds it.
+    """
+    place = root.resolve()
+    system = {Path("/", name) for name in ("", *_SYSTEM)}
+    if place in system or Path.home().is_relative_to(place):
+        raise ValueError("is not a folder of its own: choose one that holds the agent's files alone")
 
 
 def prepare_workspace(root: Path) -> tuple[int, int]:
@@ -22,7 +52,9 @@ def prepare_workspace(root: Path) -> tuple[int, int]:
 
     Raises:
         OSError: a folder cannot be made, or `root` is no folder.
+        ValueError: it must not be one; see `refuse_as_workspace`.
     """
+    refuse_as_workspace(root)
     root.mkdir(parents=True, exist_ok=True)
     owner = root.stat()
     for name in FOLDERS:

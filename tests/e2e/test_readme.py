@@ -88,10 +88,27 @@ def test_make_run(clone: Path) -> None:
     assert (clone / "workspace/results/revenue_by_month.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_make_run_again_shows_no_error(clone: Path) -> None:
+    said = run("make run", clone)
+    assert "exit 0" in said
+    assert "Error" not in said
+
+
 def test_a_task_and_settings_of_ones_own(clone: Path) -> None:
     run("cp .env.example .env", clone)
-    said = run(COMMANDS[3], clone)
-    assert "Which region lost most" in said or "completed" in said
+    refused = subprocess.run(
+        ["bash", "-c", COMMANDS[3]], cwd=clone, env=environment(), capture_output=True, text=True
+    )
+    assert refused.returncode == 2
+    assert "No model is configured, so nothing was done." in refused.stderr
+    script = clone.parent / "lost.yaml"
+    script.write_text(
+        "- tool_calls:\n  - name: execute\n    args: {command: 'head -1 /data/sales.csv'}\n"
+        "- text: The south lost most.\n"
+    )
+    said = run(COMMANDS[3], clone, MODEL=f"scripted:{script}")
+    assert "order_id,order_date,region" in said
+    assert "The south lost most." in said
 
 
 def test_another_file(clone: Path) -> None:

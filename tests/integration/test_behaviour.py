@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import RunResult, SandboxBusy, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.container import DockerSandbox
@@ -741,6 +742,8 @@ class TestLife:
         sandbox.reset()
         assert not alive(sandbox, number)
 
-    def test_it_does_not_serve_a_graph_without_isolation(self) -> None:
-        assert LocalSandbox.isolated is False
-        assert DockerSandbox.isolated is True
+    def test_it_does_not_serve_a_graph_without_isolation(self, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="does not isolate"):
+            DockerExecutionBackend(tmp_path, sandbox=LocalSandbox(tmp_path))
+        backend = DockerExecutionBackend(tmp_path, sandbox=DockerSandbox(tmp_path, image=IMAGE, name="b"))
+        assert isinstance(backend.sandbox, DockerSandbox)

@@ -21,10 +21,11 @@ import docker
 import docker.errors
 import psutil
 import pytest
+from blockbuster import blockbuster_ctx
 
 from libs.backends.docker import DockerExecutionBackend, SandboxBusy, SandboxDied, SandboxError, SandboxLimits
 from libs.sandbox.engine import connect
-from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, owner_label, remove_containers
+from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, owner_label, remove_strays
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "code-execution-agent"
@@ -271,6 +272,41 @@ class TestDeath:
         assert backend.execute("cat kept").output == "kept\n"
         assert eventually(lambda: frozen not in containers(client, name))
 
+    async def test_giving_it_up_does_not_block_the_event_loop(
+        self, backend: DockerExecutionBackend, client: docker.DockerClient
+    ) -> None:
+        await backend.aexecute("true")
+        client.api.pause(backend.sandbox.container_name)
+        with blockbuster_ctx():
+            answer = await backend.aexecute("true", timeout=0.5)
+        assert answer.exit_code == 125
+        assert "does not answer" in answer.output
+        assert (await backend.aexecute("echo on")).output == "on\n"
+
+    @pytest.mark.parametrize("damage", ["ln -s /nope data", "touch data", "ln -s data data"])
+    def test_a_folder_that_a_command_replaced_does_not_keep_it_from_starting(
+        self, backend: DockerExecutionBackend, damage: str
+    ) -> None:
+        backend.execute(f"cd /workspace && rm -rf data && {damage}")
+        backend.reset()
+        assert backend.execute("echo on").output == "on\n"
+        backend.execute("rm /workspace/data")
+
+    def test_more_processors_than_there_are(self, tmp_path: Path, name: str) -> None:
+        limits = SandboxLimits(cpus=64)
+        with DockerExecutionBackend(tmp_path, name=name, limits=limits) as backend:
+            assert backend.execute("echo on").output == "on\n"
+
+    async def test_commands_that_leave_children_make_room_for_those_that_wait(
+        self, tmp_path: Path, name: str
+    ) -> None:
+        limits = SandboxLimits(pids=1500)
+        with DockerExecutionBackend(tmp_path, name=name, limits=limits) as backend:
+            begun = time.monotonic()
+            answers = await asyncio.gather(*(backend.aexecute(f"sleep 30 & echo {i}") for i in range(75)))
+            assert [answer.output for answer in answers] == [f"{i}\n" for i in range(75)]
+            assert time.monotonic() - begun < 10
+
     @pytest.mark.parametrize(
         "limit", ["nofile=3", "nofile=20", "as=1", "cpu=1", "data=1", "nproc=1", "fsize=0"]
     )
@@ -443,7 +479,7 @@ class TestOwner:
             with python(owner(tmp_path / "two", name)) as second:
                 assert second.stdout is not None
                 other = second.stdout.readline().strip()
-                remove_containers(client)
+                remove_strays(client)
                 time.sleep(1)  # the second sweeps as well
                 assert containers(client, name) == {container: "running", other: "running"}
                 second.communicate("\n", timeout=30)
@@ -482,7 +518,7 @@ class TestSweep:
             created = self.leave(client, name, dead, started=False)
             running = self.leave(client, name, dead, started=True)
             kept = {self.leave(client, name, label, started=False) for label in (*labels.values(), odd)}
-            removed = remove_containers(client)
+            removed = remove_strays(client)
             assert {created, running} <= set(removed)
             assert not kept & set(removed)
             assert set(containers(client, name)) == kept

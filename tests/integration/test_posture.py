@@ -480,6 +480,25 @@ class TestOwnership:
         assert not (workspace / "data/outside").exists()
         assert not made.parent.exists()
 
+    @pytest.mark.parametrize(
+        "how", ["cp {} {}", "cp -p {} {}", "install -m 644 {} {}", "cat {} > {}", "mv {} {}"]
+    )
+    def test_what_is_copied_in_can_be_changed_at_once(
+        self, backend: DockerExecutionBackend, workspace: Path, tmp_path: Path, how: str
+    ) -> None:
+        inside(backend, "true")
+        source = tmp_path / "source"
+        source.write_text("old\n")
+        source.chmod(0o644)
+        subprocess.run(how.format(source, workspace / "data/copied"), shell=True, check=True)
+        assert inside(backend, "echo new >> /data/copied; cat /data/copied") == "old\nnew\n"
+        (tmp_path / "folder/inner").mkdir(parents=True)
+        (tmp_path / "folder/inner/file").write_text("old\n")
+        shutil.copytree(tmp_path / "folder", workspace / "data/folder")
+        assert backend.edit("/data/folder/inner/file", "old", "new").error is None
+        assert backend.write("/data/folder/inner/made", "x").error is None
+        inside(backend, "rm -r /data/copied /data/folder")
+
     def test_what_was_there_before_can_be_changed(self, tmp_path: Path) -> None:
         (tmp_path / "old/deep").mkdir(parents=True)
         (tmp_path / "old/deep/file").write_text("old")

@@ -160,6 +160,7 @@ def test_the_order_in_which_a_model_is_chosen() -> None:
     assert label(build_model(load_settings(None, openai_base_url="http://h/v1"))) == "openai:gpt-5-mini"
     assert label(build_model(load_settings(None, openai_api_key="k"))) == "openai:gpt-5-mini"
     assert label(build_model(load_settings(None))) == "local"
+    assert label(build_model(load_settings(None, openai_model="gpt-x"))) == "local"
     assert label(build_model(load_settings(None, model="local", openai_api_key="k"))) == "local"
 
 
@@ -167,7 +168,6 @@ def test_the_order_in_which_a_model_is_chosen() -> None:
     ("settings", "message"),
     [
         ({"model": "openai:gpt-x"}, "OPENAI_API_KEY is not set, and openai:gpt-x needs it"),
-        ({"openai_model": "gpt-x"}, "OPENAI_API_KEY is not set, and openai:gpt-x needs it"),
         ({"model": "anthropic:claude-x"}, "ANTHROPIC_API_KEY is not set, and anthropic:claude-x needs it"),
         ({"model": "nobody:x"}, "MODEL=nobody:x cannot be used"),
         ({}, "No model is configured, and there is no local model yet. Set MODEL="),

@@ -23,6 +23,7 @@ TOP_LEVEL = {
 READS_ENVIRONMENT = {
     "agent/config.py": "the one place for settings",
     "libs/sandbox/engine.py": "DOCKER_CONTEXT belongs to Docker",
+    "libs/sandbox/interpreter.py": "runs in the container, and passes its own on",
     "libs/sandbox/runner.py": "runs in the container, and passes its own on",
     "libs/sandbox/boot.py": "runs in the container, whose environment it is given",
     "libs/backends/docker/backend.py": "passes on what SANDBOX_ENV_ALLOW names",

@@ -29,7 +29,9 @@ from libs.backends.docker.answers import Answer
 from libs.backends.docker.image import image_state
 from libs.backends.docker.live import live_output
 from libs.sandbox import FileFailed, ImageMissing, SandboxError, SandboxLimits
+from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.container import DockerSandbox
+from libs.sandbox.errors import program
 
 if TYPE_CHECKING:
     import docker
@@ -61,6 +63,7 @@ class DockerExecutionBackend(BaseSandbox):
         image: str = "code-execution-agent",
         name: str = "code-execution-agent",
         runtime: str | None = None,
+        sandbox: ChannelSandbox | None = None,
     ) -> None:
         """Describe the computer.
 
@@ -74,10 +77,14 @@ class DockerExecutionBackend(BaseSandbox):
             image: what to start.
             name: containers are called `<name>-<8 hex digits>`.
             runtime: an OCI runtime of the Engine, such as `runsc`.
+            sandbox: a computer that is there already, in the place of the one described by the rest.
 
         Raises:
-            ValueError: two extra skill folders have the same name, or a skill folder is not there.
+            ValueError: two extra skill folders have the same name, a skill folder is not there, or the
+                sandbox does not isolate what a model runs from this machine.
         """
+        if sandbox is not None and not sandbox.isolated:
+            raise ValueError(f"{type(sandbox).__name__} does not isolate: it must not get a model's commands")
         read_only = {"/skills": skills_dir} if skills_dir else {}
         for folder in extra_skills:
             if read_only.setdefault(f"/skills.d/{folder.name}", folder) != folder:
@@ -93,7 +100,7 @@ class DockerExecutionBackend(BaseSandbox):
             for key, value in os.environ.items()
             if any(fnmatchcase(key, pattern) for pattern in env_allow)
         }
-        self.sandbox = DockerSandbox(
+        self.sandbox: ChannelSandbox = sandbox or DockerSandbox(
             root_dir,
             image=image,
             name=name,
@@ -113,7 +120,7 @@ class DockerExecutionBackend(BaseSandbox):
         if state != "ready":
             what = "is not there" if state == "missing" else "was built from other sources than these"
             raise ImageMissing(
-                f"The sandbox image {self._image!r} {what}.", hint="Build it with `code-agent setup`."
+                f"The sandbox image {self._image!r} {what}.", hint=f"Build it with `{program()} setup`."
             )
 
     # -- commands

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from libs.sandbox.engine import explained
-from libs.sandbox.errors import ImageMissing
+from libs.sandbox.errors import ImageMissing, program
 
 if TYPE_CHECKING:
     import docker
@@ -51,7 +51,7 @@ def find_base(client: docker.DockerClient, wanted: str, progress: Callable[[str]
     if wanted != DEFAULT_BASE:
         raise ImageMissing(
             f"The base image {wanted} could not be pulled: {reason}",
-            hint=f"See why with `docker pull {wanted}`, or run `code-agent setup` without a base.",
+            hint=f"See why with `docker pull {wanted}`, or run `{program()} setup` without a base.",
         )
     progress(f"no registry answers ({reason}); making a Debian base instead")
     _own_base(client, progress)
@@ -66,7 +66,7 @@ def _own_base(client: docker.DockerClient, progress: Callable[[str], None]) -> N
     if shutil.which("debootstrap") is None or os.name != "posix" or os.geteuid() != 0:
         raise ImageMissing(
             f"No registry answers for {DEFAULT_BASE}, and only root with debootstrap can make a Debian base.",
-            hint="Run `sudo apt-get install debootstrap && sudo code-agent setup`, or bring the base along: "
+            hint=f"Run `sudo apt-get install debootstrap && sudo {program()} setup`, or bring it along: "
             f"`docker save {DEFAULT_BASE}` where it is, `docker load` here.",
         )
     # /var/tmp, for /tmp is often small, mounted without devices, or memory.

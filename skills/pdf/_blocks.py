@@ -65,13 +65,13 @@ def _list(node: SyntaxTreeNode, width: float, style: ParagraphStyle) -> Iterator
     indent = max(INDENT, stringWidth(last, TEXT, style.fontSize))
     item_style = ParagraphStyle("item", style, leftIndent=indent, spaceAfter=3)
     for number, item in enumerate(node.children):
-        bullet: str | None = "•" if first is None else f"{first + number}."
-        head, *rest = item.children or [None]
-        if head is not None and head.type == "paragraph":
-            yield from _paragraph(head, width - indent, item_style, bullet)
+        bullet = "•" if first is None else f"{first + number}."
+        rest = item.children
+        if rest and rest[0].type == "paragraph":
+            yield from _paragraph(rest[0], width - indent, item_style, bullet)
+            rest = rest[1:]
         else:
             yield Paragraph("", item_style, bulletText=bullet)
-            rest = item.children
         if rest:
             yield from _indented(blocks(rest, width - INDENT, style))
     yield Spacer(0, 4)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from command import CommandError, Parser, open_pdf, run
-from form import OFF, Field, Flag, appearances, fields_of
+from form import OFF, Field, Flag, appearances, fields_of, form_of
 from pypdf import PdfWriter
 from pypdf.generic import NameObject, TextStringObject
 
@@ -117,8 +117,9 @@ def fill(writer: PdfWriter, fields: dict[str, Field], stored: dict[str, str]) ->
         writer.update_page_form_field_values(None, values, auto_regenerate=True)
         for name, value in written.items():
             fields[name].node[NameObject("/V")] = TextStringObject(value)
-    form = writer.root_object["/AcroForm"].get_object()
-    form.pop("/XFA", None)  # the same form in XML, with the old values: some programs would show that one
+    form_of(writer).pop(
+        "/XFA", None
+    )  # the same form in XML, with the old values: some programs would show that one
 
 
 if __name__ == "__main__":

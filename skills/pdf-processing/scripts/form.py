@@ -47,15 +47,16 @@ class Field:
 
 def has_xfa(pdf: PdfReader | PdfWriter) -> bool:
     """Whether the PDF brings a form in Adobe's XML too, which other programs cannot fill."""
-    return "/XFA" in _form(pdf)
+    return "/XFA" in form_of(pdf)
 
 
 def fields_of(pdf: PdfReader | PdfWriter) -> list[Field]:
     """Every field with a value, in the order of the form; none where there is no form."""
-    return list(_walk(_form(pdf).get("/Fields", ArrayObject()), "", {}, 0))
+    return list(_walk(form_of(pdf).get("/Fields", ArrayObject()), "", {}, 0))
 
 
-def _form(pdf: PdfReader | PdfWriter) -> DictionaryObject:
+def form_of(pdf: PdfReader | PdfWriter) -> DictionaryObject:
+    """The form as the PDF has it, empty where it has none."""
     form = pdf.root_object.get("/AcroForm", DictionaryObject()).get_object()
     return form if isinstance(form, DictionaryObject) else DictionaryObject()
 

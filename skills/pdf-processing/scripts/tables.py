@@ -33,7 +33,12 @@ def main() -> dict[str, Any]:
         for number in numbers:
             page = pdf.pages[number - 1]
             for index, rows in enumerate(page.extract_tables(settings), 1):
-                table = {"page": number, "table": index, "rows": len(rows), "columns": len(rows[0])}
+                table: dict[str, Any] = {
+                    "page": number,
+                    "table": index,
+                    "rows": len(rows),
+                    "columns": len(rows[0]),
+                }
                 if args.out:
                     name = f"{Path(args.file).stem}-page{number}-table{index}.csv"
                     table["out"] = str(Path(args.out) / name)

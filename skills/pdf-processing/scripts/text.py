@@ -24,35 +24,31 @@ def main() -> dict[str, Any]:
     if args.out and Path(args.out).resolve() == Path(args.file).resolve():
         raise CommandError("--out is the file that is read")
 
-    mode = "layout" if args.layout else "plain"
-    result: dict[str, Any] = {"file": args.file, "pages": len(reader.pages)}
+    def text_of(number: int) -> str:
+        page = reader.pages[number - 1]
+        text = page.extract_text(extraction_mode="layout") if args.layout else page.extract_text()
+        if not text.strip():
+            without.append(number)
+        return text
+
     without: list[int] = []
+    result: dict[str, Any] = {"file": args.file, "pages": len(reader.pages), "without_text": without}
     if args.out:
-        Path(args.out).parent.mkdir(parents=True, exist_ok=True)
-        characters = 0
-        with Path(args.out).open("w", encoding="utf-8", errors="replace") as out:
-            for number in numbers:
-                text = reader.pages[number - 1].extract_text(extraction_mode=mode)
-                without += [] if text.strip() else [number]
-                characters += out.write(f"--- page {number} ---\n{text}\n")
-        return result | {"written": len(numbers), "characters": characters, "without_text": without,
-                         "out": args.out}  # fmt: skip
+        out = Path(args.out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("w", encoding="utf-8", errors="replace") as file:
+            characters = sum(file.write(f"--- page {number} ---\n{text_of(number)}\n") for number in numbers)
+        return result | {"pages_written": len(numbers), "characters": characters, "out": args.out}
 
     shown: list[dict[str, Any]] = []
     left = args.limit
     for number in numbers:
         if left <= 0:
             break
-        text = reader.pages[number - 1].extract_text(extraction_mode=mode)
-        without += [] if text.strip() else [number]
+        text = text_of(number)
         shown.append({"page": number, "characters": len(text), "text": text[:left]})
         left -= len(text)
-    return result | {
-        "text": shown,
-        "without_text": without,
-        "cut": left < 0,
-        "pages_left_out": len(numbers) - len(shown),
-    }
+    return result | {"text": shown, "cut": left < 0, "pages_left_out": len(numbers) - len(shown)}
 
 
 if __name__ == "__main__":

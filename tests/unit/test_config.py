@@ -210,7 +210,9 @@ def test_a_script_is_read_when_the_model_is_made(tmp_path: Path) -> None:
 
 def test_the_backend_routes_every_folder_of_skills(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
-    backend = build_backend(load_settings(None, workspace_dir=tmp_path, skills_dirs=(tmp_path / "more",)))
+    backend = build_backend(
+        load_settings(None, workspace_dir=tmp_path / "workspace", skills_dirs=(tmp_path / "more",))
+    )
     assert set(backend.routes) == {"/skills/", "/skills.d/more/"}
     assert backend.artifacts_root == "/workspace/.output"
 
@@ -242,3 +244,20 @@ def test_settings_load_without_the_agent_framework() -> None:
     code = "import sys, agent.config; print(sorted({'langchain', 'deepagents', 'docker'} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "folder", ["/", "/etc", "/home", "/usr/", "/tmp/..", str(Path.home()), str(ROOT), str(ROOT.parent)]
+)
+def test_a_folder_that_holds_more_is_no_workspace(folder: str) -> None:
+    with pytest.raises(SettingsError, match="WORKSPACE_DIR"):
+        load_settings(None, workspace_dir=folder)
+
+
+def test_skills_and_workspace_are_apart(tmp_path: Path) -> None:
+    (tmp_path / "workspace/skills").mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "workspace/skills", tmp_path / "workspace/skills/.."):
+        with pytest.raises(SettingsError, match="apart from the workspace"):
+            load_settings(None, workspace_dir=tmp_path / "workspace", skills_dirs=str(folder))
+    with pytest.raises(SettingsError, match="whole machine"):
+        load_settings(None, workspace_dir=tmp_path / "workspace", skills_dirs="/")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
-import select
 import struct
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -45,8 +46,6 @@ class Handover:
         if self._events < 0:
             os.close(self._root)
             raise OSError(ctypes.get_errno(), "inotify_init1")
-        self._poll = select.poll()
-        self._poll.register(self._events, select.POLLIN)
         self._watched: dict[int, tuple[str, ...]] = {}
         """Path below the root, part by part, of each watched folder."""
         os.chown(self._root, 0, uid)
@@ -55,7 +54,8 @@ class Handover:
 
     def news(self) -> bool:
         """Whether something was made or moved into the workspace since the last `catch_up`. Never blocks."""
-        return bool(self._poll.poll(0))
+        waiting = fcntl.ioctl(self._events, termios.FIONREAD, bytes(4))
+        return any(waiting)
 
     def catch_up(self) -> None:
         """Hand over what has come since."""

@@ -597,7 +597,7 @@ class TestWithoutDocker:
             import docker.errors, docker.context, docker.utils, concurrent.futures
             from libs.backends.docker import DockerExecutionBackend
             os.environ.pop("DOCKER_HOST", None)
-            os.environ["HOME"] = {str(tmp_path)!r}
+            os.environ["HOME"] = "/nonexistent"
             os.setgroups([])
             os.setgid(65534)
             os.setuid(65534)

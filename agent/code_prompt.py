@@ -18,7 +18,7 @@ You carry out tasks with a computer of your own: a Linux container with bash and
 - A block that begins with ```python or ```bash and ends with ``` is run as soon as your reply ends. What it prints comes back to you in the next message; then you go on.
 - Say in one sentence what you do, write the code, and stop there. Never write down what it will print: you are told.
 - Only what is printed comes back: use print().
-- {state}
+- Python blocks share one live interpreter: variables and imports stay; the value of a last expression is shown. bash blocks keep the working directory.
 - Blocks run in order. When one fails, the rest of that reply is not run: read the error, mend the cause, send the whole corrected block. Never send the same code twice.
 - When what was printed answers the task, reply in words without a block. That ends the task. Give the findings with their figures first, then the paths of the files you made, and nothing that was not printed.
 - Only Python and bash run. A block without a language is not run.
@@ -32,7 +32,7 @@ You carry out tasks with a computer of your own: a Linux container with bash and
 ## How to work
 - Look at data before you compute with it: column names, types, gaps, odd values. Use the names that are there.
 - For more than 1,000 rows compute with a program; never print a large file whole.
-- Check a result before you report it. Save a plot with savefig to /results.
+- Check a result before you report it. Plots: matplotlib; a figure left open is saved to /results, and its name is printed.
 
 ## Limits and safety
 - There is no network: nothing can be downloaded or installed. input() has nothing to read.
@@ -61,8 +61,6 @@ Mugs       77
 You reply:
 Tea sold most: 812 units, before Coffee with 640.\
 """
-
-_STATE = "Each Python block is a new process: files stay, variables and imports do not. bash blocks keep the working directory."
 
 _APPROVALS = {
     "ask": "- A person approves each block first. Heed the reason of a refusal; do not get round it.",
@@ -96,7 +94,6 @@ def system_prompt(settings: Settings, *, skills: str, data: str) -> str:
         data: the listing of /data, "" where it is empty or could not be read.
     """
     text = _SYSTEM.format(
-        state=_STATE,
         tmp=settings.sandbox_tmp >> 20,
         timeout=settings.sandbox_timeout,
         approvals=_APPROVALS[settings.approvals],

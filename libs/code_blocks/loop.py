@@ -205,6 +205,8 @@ class CodeLoop:
         """Run the approved blocks in order, up to the first that fails; tell the model what they printed."""
         meter = self._meter(state["run_budget"])
         approved = state.get("approved") or []
+        # A run without a thread is one of its own: its first message tells it from every other.
+        thread = str(get_config()["configurable"].get("thread_id") or state["messages"][0].id)
         executions = list(state.get("executions") or [])
         outcomes: list[feedback.Outcome] = []
         over: str | None = None
@@ -216,7 +218,7 @@ class CodeLoop:
             if not going_on:
                 outcomes.append(None)
                 continue
-            done, over = await self._execute(each, meter)
+            done, over = await self._execute(each, thread, meter)
             outcomes.append(done)
             repeats = sum(_same(done, before) for before in executions)
             executions.append(done)
@@ -244,10 +246,9 @@ class CodeLoop:
         )
         return _end(status, meter, HumanMessage(said), AIMessage(words), **update)
 
-    async def _execute(self, block: Approved, meter: Meter) -> tuple[Execution, str | None]:
+    async def _execute(self, block: Approved, thread: str, meter: Meter) -> tuple[Execution, str | None]:
         """Run one block; the second value is the budget that it used up, if it did."""
         write = get_stream_writer()
-        thread = str(get_config()["configurable"].get("thread_id") or "")
         language, code, key = block["language"], block["code"], block["key"]
         write({"type": "code", "id": key, "language": language, "code": code})
         over = None

@@ -20,11 +20,12 @@ class SandboxRunner:
 
     Bash blocks of a thread keep the working directory. It is kept in the sandbox, and so begins at the
     workspace again in a fresh one; a block that replaces its shell (`exec`) or sets its own EXIT trap
-    leaves it as it was. Python blocks each run in a process of their own.
+    leaves it as it was. Python blocks of a thread share one live interpreter, with its variables, imports and
+    working directory (see `Sandbox.run_python`).
 
     Args:
         sandbox: the computer.
-        scratch: a folder in it for what is kept between blocks, out of the way of the user's files.
+        scratch: a folder in it where the working directories are kept, out of the way of the user's files.
     """
 
     def __init__(self, sandbox: Sandbox, *, scratch: str = "/tmp/.code-blocks") -> None:  # noqa: S108 - inside
@@ -32,33 +33,32 @@ class SandboxRunner:
         self._scratch = scratch
 
     async def run(
-        self, language: str, code: str, *, thread_id: str, key: str, on_output: OnOutput | None = None
+        self,
+        language: str,
+        code: str,
+        *,
+        thread_id: str,
+        key: str,  # noqa: ARG002 - for a sandbox that remembers what it has run
+        on_output: OnOutput | None = None,
     ) -> BlockResult:
         """See `BlockRunner.run`."""
         try:
             if language == "python":
-                return await self._python(code, key, on_output)
-            return await self._bash(code, thread_id, on_output)
+                session = _short(thread_id)
+                result = await self._sandbox.arun_python(code, session=session, on_output=on_output)
+            else:
+                command = _keeping_directory(code, f"{self._scratch}/{_short(thread_id)}/directory")
+                result = await self._sandbox.arun(command, on_output=on_output)
         except SandboxError as error:
             return BlockResult(f"{error} {error.hint}", SANDBOX_FAILED, 0.0)
         except ValueError as error:  # NUL, or half a character
             return BlockResult(f"The block cannot be run: {error}.", SANDBOX_FAILED, 0.0)
-
-    async def _bash(self, code: str, thread_id: str, on_output: OnOutput | None) -> BlockResult:
-        return await self._run(_keeping_directory(code, self._place(thread_id, "directory")), on_output)
-
-    async def _python(self, code: str, key: str, on_output: OnOutput | None) -> BlockResult:
-        program = self._place(key, "block.py")
-        await self._sandbox.awrite_file(program, code.encode())
-        return await self._run(f"exec python3 {shlex.quote(program)}", on_output)
-
-    async def _run(self, command: str, on_output: OnOutput | None) -> BlockResult:
-        result = await self._sandbox.arun(command, on_output=on_output)
         return BlockResult(result.output, result.exit_code, result.seconds)
 
-    def _place(self, owner: str, name: str) -> str:
-        # A thread id may be any text.
-        return f"{self._scratch}/{hashlib.sha256(owner.encode('utf-8', 'replace')).hexdigest()[:16]}/{name}"
+
+def _short(thread_id: str) -> str:
+    """A thread's name as a folder and a session may have it: a thread id may be any text."""
+    return hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _keeping_directory(code: str, place: str) -> str:

@@ -1,4 +1,7 @@
-"""Take every figure in one run: `make bench` (`python -m tests.bench [commands|files|life|request] …`)."""
+"""Take every figure in one run: `make bench`, or `python -m tests.bench PART …` for parts of it.
+
+The parts: commands, files, life, request, tokens.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from libs.backends.docker import DockerExecutionBackend
-from tests.bench import commands, files, life, request
+from tests.bench import commands, files, life, request, tokens
 from tests.bench.measure import Figure
 
 REPORT = Path(__file__).parents[1] / "artifacts" / "bench.json"
@@ -32,10 +35,12 @@ def _figures(parts: set[str], root: Path) -> Iterator[Figure]:
         yield from life.figures(root)
     if "request" in parts:
         yield from request.figures(root)
+    if "tokens" in parts:
+        yield from tokens.figures()
 
 
 def main() -> None:
-    parts = set(sys.argv[1:]) or {"commands", "files", "life", "request"}
+    parts = set(sys.argv[1:]) or {"commands", "files", "life", "request", "tokens"}
     console = Console(width=150 if not sys.stdout.isatty() else None)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     table = Table(title=f"Figures, median (5th to 95th percentile): {machine}")

@@ -37,6 +37,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 plt.plot([1, 2])
 plt.savefig("/results/plot.png")
+plt.close()
 ```"""
 
 
@@ -82,6 +83,26 @@ async def test_a_task_with_data_and_a_plot(backend: WorkspaceBackend, workspace:
     assert result["status"] == "completed"
     assert outputs(result) == ["3505", "", "plot.png"]
     assert (workspace / "results" / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+async def test_python_blocks_share_an_interpreter(backend: WorkspaceBackend, workspace: Path) -> None:
+    figure = "import matplotlib.pyplot as plt\nline = plt.plot(numbers)"
+    result = await run(
+        backend,
+        "```python\nnumbers = [1, 2, 3]\nsum(numbers)\n```",
+        f"```python\n{figure}\n```",
+        "The sum is 6.",
+    )
+    first, second = outputs(result)
+    assert first == "6"
+    [plot] = (workspace / "results").glob("*.png")
+    assert f"/results/{plot.name}" in second
+
+
+async def test_runs_without_a_thread_share_nothing(backend: WorkspaceBackend) -> None:
+    await run(backend, "```bash\ncd /data\n```\n```python\nx = 1\n```", "Done.")
+    result = await run(backend, "```bash\npwd\n```\n```python\nprint('x' in globals())\n```", "Done.")
+    assert outputs(result) == ["/workspace", "False"]
 
 
 async def test_the_model_is_told_what_is_in_data(backend: WorkspaceBackend, workspace: Path) -> None:

@@ -22,8 +22,8 @@ class Bench:
     async def bash(self, code: str, thread: str = "1") -> BlockResult:
         return await self._runner.run("bash", code, thread_id=thread, key="m/0")
 
-    async def python(self, code: str) -> BlockResult:
-        return await self._runner.run("python", code, thread_id="1", key="m/0")
+    async def python(self, code: str, thread: str = "1") -> BlockResult:
+        return await self._runner.run("python", code, thread_id=thread, key="m/0")
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ async def test_line_numbers_are_those_of_the_block(bench: Bench) -> None:
 
 
 async def test_python_exit_codes_and_output(bench: Bench) -> None:
-    assert await bench.python("import sys; print('ä'); sys.exit(7)") == BlockResult(
-        "ä\n", 7, pytest.approx(0, abs=60)
-    )
+    assert await bench.python("x = 'ä'; print(x)") == BlockResult("ä\n", 0, pytest.approx(0, abs=60))
+    assert (await bench.python("x * 2")).output == "'ää'\n", "variables stay, a last expression is shown"
+    assert (await bench.python("x", thread="2")).exit_code == 1, "another thread has its own"
     assert (await bench.python("print(input())")).exit_code == 1
 
 

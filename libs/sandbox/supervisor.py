@@ -371,15 +371,23 @@ class Supervisor:
 
     def _reap(self) -> None:
         """Continue workers that were stopped, and collect orphans that have ended."""
+        stopped = False
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
                 if pid == 0:
-                    return
+                    break
                 if os.WIFSTOPPED(status):
+                    stopped = True
                     kill(pid, SIGCONT)
         except ChildProcessError:
-            return
+            pass
+        if stopped:
+            # Whoever stopped a worker (`kill -STOP -1`) may have stopped the shell that an idle one was just
+            # about to start: that worker waits for it, and cannot be seen to be stopped.
+            for child in {child for child in self._children.values() if child.job is None}:
+                for shell in children_of(child.pid):
+                    kill(shell, SIGCONT)
 
 
 def _forget(poll: select.poll, descriptor: int) -> None:

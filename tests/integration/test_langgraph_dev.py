@@ -32,6 +32,10 @@ conversations:
   - text: I shall write a file.
     tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/one.txt; cat /workspace/one.txt"}}]
   - text: That is done.
+- when: code blocks
+  replies:
+  - text: "I look.\\n```bash\\necho ran >> /workspace/code.txt\\n```\\n```python\\n1 + 1\\n```"
+  - text: That is done.
 - when: wrong answers
   replies:
   - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/wrong.txt"}}]
@@ -286,6 +290,20 @@ async def test_what_is_wrong_with_the_model_reaches_the_client(server: Server) -
     given = {"messages": [{"role": "user", "content": "a task the script does not know"}]}
     with pytest.raises(Exception, match="no conversation fits the task 'a task the script does not know'"):
         await server.client.runs.wait(thread["thread_id"], "deep_agent", input=given)
+
+
+async def test_the_code_block_agent_asks_and_runs(server: Server) -> None:
+    thread = (await server.client.threads.create())["thread_id"]
+    given = {"messages": [{"role": "user", "content": "code blocks"}]}
+    waiting = await server.client.runs.wait(thread, "code_agent", input=given)
+    [question] = [each["value"] for each in waiting["__interrupt__"]]
+    assert [each["name"] for each in question["action_requests"]] == ["execute_code", "execute_code"]
+    assert not (server.workspace / "code.txt").exists()
+    command = {"resume": {"decisions": [{"type": "approve"}, {"type": "approve"}]}}
+    result = await server.client.runs.wait(thread, "code_agent", command=command)
+    assert result["status"] == "completed"
+    assert [(each["output"], each["exit_code"]) for each in result["executions"]] == [("", 0), ("2\n", 0)]
+    assert (server.workspace / "code.txt").read_text() == "ran\n"
 
 
 async def test_a_run_without_a_thread_is_refused_not_ungated(server: Server) -> None:

@@ -134,18 +134,36 @@ def doctor(as_json: AsJson = False) -> None:
 @skills_app.command("list")
 def skills_list(as_json: AsJson = False) -> None:
     """List the skills as the agent is told of them."""
-    from agent.readiness import skill_folders
     from libs.middleware.skill_files import SkillFolders
 
-    skills = SkillFolders(skill_folders(_settings())).scan()
+    settings = _settings()
+    skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted).scan()
     if as_json:
-        keys = ("name", "description", "path", "problem")
+        keys = ("name", "description", "path", "problem", "outside")
         typer.echo(json.dumps([{key: getattr(skill, key) for key in keys} for skill in skills]))
     else:
         _table(
             ("skill", "what it is for", "path"),
             [(s.name, f"UNUSABLE: {s.problem}" if s.problem else s.description, s.path) for s in skills],
         )
+
+
+@skills_app.command("new")
+def skills_new(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and hyphens.")],
+    description: Annotated[
+        str, typer.Option(help="What it does, and when to use it: all that the agent knows of it at first.")
+    ] = "Say what this skill does, and when to use it.",
+) -> None:
+    """Begin a skill in skills/."""
+    from agent.config import ROOT
+    from libs.middleware.skill_template import write_skill
+
+    try:
+        path = write_skill(ROOT / "skills", name, description)
+    except ValueError as error:
+        _end(str(error), status=2)
+    typer.echo(f"Written: {path}")
 
 
 @skills_app.command("validate")
@@ -155,10 +173,9 @@ def skills_validate(
     ] = None,
 ) -> None:
     """Check skills against every rule of the format. Exit status 1 if one is broken."""
-    from agent.readiness import skill_folders
     from libs.middleware.skill_files import validate_skills
 
-    chosen = folders or list(skill_folders(_settings()).values())
+    chosen = folders or list(_settings().skill_folders.values())
     problems = [problem for folder in chosen for problem in validate_skills(folder)]
     for problem in problems:
         typer.echo(str(problem))

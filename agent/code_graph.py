@@ -14,7 +14,7 @@ from langgraph.types import Checkpointer
 from pydantic import BaseModel, ConfigDict
 
 from agent import code_prompt, list_data
-from agent.config import INTERRUPT_ON, ROOT, Settings, build_backend, build_model, load_settings
+from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
 from agent.models import served_model
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
@@ -61,9 +61,7 @@ def build_graph(
     if not isinstance(model, BaseChatModel | BaseLLM):
         model = build_model(settings.model_copy(update={"model": model}) if model else settings)
     sandbox = _sandbox(backend or build_backend(settings))
-    folders = {"/skills": ROOT / "skills"}
-    folders |= {f"/skills.d/{path.absolute().name}": path for path in settings.skills_dirs}
-    skills = SkillFolders(folders)
+    skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted)
     budget = Budget(
         calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
     )

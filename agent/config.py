@@ -98,6 +98,8 @@ class Settings(BaseSettings):
     """Folder that is the agent's disk, mounted at /workspace. Made if it is missing."""
     skills_dirs: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_comma_list)] = ()
     """More folders of skills, comma-separated, each mounted read-only at /skills.d/<folder name>."""
+    skills_trusted: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_list)] = ()
+    """Skills of SKILLS_DIRS that may be used, comma-separated: `<folder>/<skill>`, or just `<skill>`."""
     skills_prompt_chars: int = Field(16_000, ge=2_000, le=1_000_000)
     """Characters that the list of skills may take in the prompt; descriptions are shortened to fit."""
 
@@ -202,6 +204,11 @@ Unset: OpenAI if one of the variables below is set, else `local`."""
         return self
 
     @property
+    def skill_folders(self) -> dict[str, Path]:
+        """Path inside the sandbox -> folder on the host, of every folder of skills."""
+        return {"/skills": ROOT / "skills"} | {f"/skills.d/{path.name}": path for path in self.skills_dirs}
+
+    @property
     def limits(self) -> SandboxLimits:
         """Limits of one sandbox."""
         return SandboxLimits(
@@ -262,14 +269,13 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
     from libs.backends.docker import DockerExecutionBackend
     from libs.backends.workspace import WorkspaceBackend
 
-    extra = [path.absolute() for path in settings.skills_dirs]
     sandbox = DockerExecutionBackend(
         settings.workspace_dir.absolute(),
-        skills_dir=ROOT / "skills",
-        extra_skills=extra,
+        skills_dir=settings.skill_folders["/skills"],
+        extra_skills=settings.skills_dirs,
         limits=settings.limits,
         env_allow=("*",) if settings.sandbox_env_inherit == "all" else settings.sandbox_env_allow,
         image=settings.sandbox_image,
         runtime=settings.sandbox_runtime,
     )
-    return WorkspaceBackend(sandbox, read_only=("/skills", *(f"/skills.d/{path.name}" for path in extra)))
+    return WorkspaceBackend(sandbox, read_only=list(settings.skill_folders))

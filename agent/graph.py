@@ -11,7 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
 from agent import prompt
-from agent.config import INTERRUPT_ON, ROOT, Settings, build_backend, build_model, load_settings
+from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
 from agent.file_tools import FilesystemMiddleware
 from agent.models import RealModel, served_model
 from libs.backends.workspace import WorkspaceBackend
@@ -70,8 +70,6 @@ def build_graph(
 
 
 def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddleware[Any, Any, Any]]:
-    folders = {"/skills": ROOT / "skills"}
-    folders |= {f"/skills.d/{path.absolute().name}": path for path in settings.skills_dirs}
     return [
         FilesystemMiddleware(
             backend=backend,
@@ -79,7 +77,11 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
             # Above what a command's result may hold: the sandbox has cut it already, and kept the whole.
             tool_token_limit_before_evict=max(20_000, settings.sandbox_output_chars // 2),
         ),
-        SkillsMiddleware(folders, prompt_chars=settings.skills_prompt_chars),
+        SkillsMiddleware(
+            settings.skill_folders,
+            prompt_chars=settings.skills_prompt_chars,
+            trusted=settings.skills_trusted,
+        ),
         RealModel(),
     ]
 

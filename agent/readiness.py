@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from agent.config import ROOT, Settings, SettingsError, load_settings
+from agent.config import Settings, SettingsError, load_settings
 from agent.doctor import Check, doctor
 from libs.middleware.skill_files import SkillFolders, validate_skills
 from libs.sandbox.errors import program
 
-__all__ = ["check_all", "skill_folders"]
-
-
-def skill_folders(settings: Settings) -> dict[str, Path]:
-    """Path inside the sandbox -> folder on the host, of every folder of skills."""
-    return {"/skills": ROOT / "skills"} | {
-        f"/skills.d/{path.absolute().name}": path for path in settings.skills_dirs
-    }
+__all__ = ["check_all"]
 
 
 def check_all() -> list[Check]:
@@ -55,10 +47,11 @@ def _model_check(settings: Settings) -> Check:
 
 
 def _skill_checks(settings: Settings) -> Iterator[Check]:
-    folders = skill_folders(settings)
+    folders = settings.skill_folders
     problems = [problem for folder in folders.values() for problem in validate_skills(folder)]
     if problems:
         yield Check("skills", False, "; ".join(map(str, problems)), f"{program()} skills validate")
     else:
-        count = len(SkillFolders(folders).scan())
-        yield Check("skills", True, f"{count} valid")
+        found = SkillFolders(folders, trusted=settings.skills_trusted).scan()
+        usable = sum(skill.problem is None for skill in found)
+        yield Check("skills", True, f"{len(found)} valid, {usable} of them trusted")

@@ -92,6 +92,9 @@ def test_skills_are_listed_and_validated(program: Program, tmp_path: Path) -> No
         folder.mkdir(parents=True)
         (folder / "SKILL.md").write_text(text)
     program.environment["SKILLS_DIRS"] = str(tmp_path / "more")
+    untrusted = {skill["path"]: skill for skill in json.loads(program.run("skills", "list", "--json").stdout)}
+    assert "SKILLS_TRUSTED" in untrusted["/skills.d/more/good/SKILL.md"]["problem"]
+    program.environment["SKILLS_TRUSTED"] = "more/good"
 
     skills = {skill["path"]: skill for skill in json.loads(program.run("skills", "list", "--json").stdout)}
     assert skills["/skills/csv-analytics/SKILL.md"]["problem"] is None
@@ -112,15 +115,18 @@ def test_sandboxes_are_listed_and_removed_by_name(program: Program, tmp_path: Pa
         "SANDBOX_IMAGE", "code-execution-agent"
     )
     with (
-        DockerExecutionBackend(tmp_path / "1", name="first", image=image) as first,
-        DockerExecutionBackend(tmp_path / "2", name="second", image=image) as second,
+        DockerExecutionBackend(program.workspace, name="first", image=image) as first,
+        DockerExecutionBackend(program.workspace, name="second", image=image) as second,
+        DockerExecutionBackend(tmp_path / "other", name="third", image=image) as elsewhere,
     ):
+        assert elsewhere.execute("true").exit_code == 0
         names = []
         for backend in (first, second):
             assert backend.execute("true").exit_code == 0
             names.append(str(backend.sandbox.container_name))
         rows = {row["name"]: row for row in json.loads(program.run("sandbox", "ls", "--json").stdout)}
         assert rows[names[0]]["owner"] == rows[names[1]]["owner"] == "alive"
+        assert set(rows) == set(names), "those of other workspaces are none of its business"
         assert f"{names[0]}\t" in program.run("sandbox", "ls").stdout
 
         done = program.run("sandbox", "reset", names[0])

@@ -62,11 +62,19 @@ def main() -> None:
 def _play(folder: Path, workspace: Path) -> str:
     """Everything the run has written to its terminal."""
     ours, theirs = pty.openpty()
-    command = [str(Path(sys.executable).with_name("code-agent")), "run", TASK]
+    programs = Path(sys.executable).parent
+    command = [str(programs / "code-agent"), "run", TASK]
     process = subprocess.Popen(
         [*command, "--model", f"scripted:{ROOT / 'agent' / 'demo.yaml'}"],
         cwd=folder,
-        env={**os.environ, "WORKSPACE_DIR": str(workspace), "COLUMNS": str(WIDTH), "TERM": "xterm-256color"},
+        env={
+            **os.environ,
+            # Found there, the program calls itself by its name alone.
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "WORKSPACE_DIR": str(workspace),
+            "COLUMNS": str(WIDTH),
+            "TERM": "xterm-256color",
+        },
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

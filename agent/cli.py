@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
+from agent.model_command import model_app
+
 if TYPE_CHECKING:
     from agent.config import Settings
 
@@ -29,6 +31,7 @@ skills_app = typer.Typer(no_args_is_help=True, help="The skills that the agent c
 sandbox_app = typer.Typer(no_args_is_help=True, help="The containers that the agent works in.")
 app.add_typer(skills_app, name="skills")
 app.add_typer(sandbox_app, name="sandbox")
+app.add_typer(model_app, name="model")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 

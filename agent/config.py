@@ -104,7 +104,8 @@ class Settings(BaseSettings):
     """Characters that the list of skills may take in the prompt; descriptions are shortened to fit."""
 
     model: str | None = None
-    """Chat model: `provider:model` (as in `anthropic:claude-sonnet-4-5`), `local`, or `scripted:<file>`. \
+    """Chat model: `provider:model` (as in `anthropic:claude-sonnet-4-5`), `local`, `local:<file.gguf>` or \
+`scripted:<file>`. \
 Unset: OpenAI if one of the variables below is set, else `local`."""
     openai_api_key: SecretStr | None = None
     """Key for OpenAI. Other providers have their own variable, such as ANTHROPIC_API_KEY."""
@@ -218,6 +219,14 @@ Unset: OpenAI if one of the variables below is set, else `local`."""
             tmp=self.sandbox_tmp,
             timeout=self.sandbox_timeout,
             output_chars=self.sandbox_output_chars,
+        )
+
+    @property
+    def models_dir(self) -> Path:
+        """Where fetched models are kept: below XDG_CACHE_HOME if that is absolute, else `~/.cache`."""
+        chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        return (
+            (chosen if chosen.is_absolute() else Path.home() / ".cache") / "code-execution-agent" / "models"
         )
 
     @property

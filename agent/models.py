@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
@@ -16,7 +16,10 @@ from agent.config import Settings
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
 from libs.models.scripted import ScriptedChatModel, ScriptError
 
-__all__ = ["RealModel", "build_model", "served_model"]
+if TYPE_CHECKING:
+    from libs.models.openvino import OpenVinoEngine
+
+__all__ = ["CHOICES", "RUNTIME_COMMAND", "RealModel", "build_model", "served_model"]
 
 _KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -40,6 +43,9 @@ CHOICES = (
     "your own (Ollama, vLLM, llama.cpp), in the environment or in .env; MODEL=scripted:<file> plays a script."
 )
 """How a model is chosen, for error messages."""
+
+RUNTIME_COMMAND = "pip install '.[local]'"
+"""Installs what runs a local model."""
 
 
 def build_model(settings: Settings) -> BaseChatModel:
@@ -103,7 +109,7 @@ def _with_real_model(request: ModelRequest[Any]) -> ModelRequest[Any]:
 
 def _build(settings: Settings, provider: str, name: str) -> BaseChatModel:
     if provider == "local":
-        raise ModelUnavailable(f"No model is configured, and there is no local model yet. {CHOICES}")
+        return _local(settings, name)
     if provider == "openai":
         return _openai(settings, name)
 
@@ -119,6 +125,36 @@ def _build(settings: Settings, provider: str, name: str) -> BaseChatModel:
     except (ImportError, ValueError) as error:  # its package is not installed, or it is no provider
         raise ModelUnavailable(f"MODEL={provider}:{name} cannot be used: {error}") from error
     return model
+
+
+def _local(settings: Settings, name: str) -> BaseChatModel:
+    """The model that was fetched, or the GGUF file that MODEL=local:<file> names."""
+    from libs.models.gguf import GgufError
+    from libs.models.local import LocalChatModel
+    from libs.models.openvino import runtime_installed
+    from libs.models.weights import QWEN_CODER, kept
+
+    path = Path(name).expanduser() if name else kept(QWEN_CODER, settings.models_dir)
+    missing = []
+    if path is None:
+        missing.append(f"fetch its {QWEN_CODER.bytes / 1e9:.1f} GB with `code-agent model fetch`")
+    if not runtime_installed():
+        missing.append(f"install what runs it with `{RUNTIME_COMMAND}`")
+    if path is None or missing:
+        why = "The local model" if settings.model else "No model is configured, and the local one"
+        raise ModelUnavailable(f"{why} is not ready: {', and '.join(missing)}. {CHOICES}")
+    try:
+        return LocalChatModel(engine=_engine(path), model_name=f"local:{path.name}")
+    except GgufError as error:
+        raise ModelUnavailable(f"MODEL=local:{name} cannot be used: {error}. {CHOICES}") from error
+
+
+@functools.cache
+def _engine(path: Path) -> OpenVinoEngine:
+    """One for all graphs of this process: each takes gigabytes."""
+    from libs.models.openvino import OpenVinoEngine
+
+    return OpenVinoEngine(path)
 
 
 def _openai(settings: Settings, name: str) -> BaseChatModel:

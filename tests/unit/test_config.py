@@ -170,7 +170,7 @@ def test_the_order_in_which_a_model_is_chosen() -> None:
         ({"model": "openai:gpt-x"}, "OPENAI_API_KEY is not set, and openai:gpt-x needs it"),
         ({"model": "anthropic:claude-x"}, "ANTHROPIC_API_KEY is not set, and anthropic:claude-x needs it"),
         ({"model": "nobody:x"}, "MODEL=nobody:x cannot be used"),
-        ({}, "No model is configured, and there is no local model yet. Set MODEL="),
+        ({}, "No model is configured, and the local one is not ready: "),
     ],
 )
 def test_what_is_missing_is_named_at_the_first_call(settings: dict[str, str], message: str) -> None:

@@ -1,0 +1,54 @@
+"""A file of weights from the web address of its hub repository."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from urllib.parse import urlsplit
+
+import httpx
+
+from libs.models.sources import SourceFailed
+
+__all__ = ["read"]
+
+_TIMEOUT = httpx.Timeout(30, connect=5)
+
+
+def read(url: str, start: int, total: int) -> Generator[bytes, None, None]:
+    """The bytes of the file from `start` on, as they come.
+
+    Gives up after 5 s without a connection and 30 s without a byte. Goes through the proxy of the
+    environment and trusts the certificates of the system beside those of certifi.
+
+    Raises:
+        SourceFailed: there is no answer, it is an error, it breaks off, or it is a file of another length.
+    """
+    host = urlsplit(url).hostname
+    try:
+        trusted = httpx.create_ssl_context()
+        trusted.load_default_certs()
+    except OSError as error:
+        raise SourceFailed(f"The certificates of this machine cannot be read: {error}.") from error
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+    try:
+        with (
+            httpx.Client(verify=trusted, timeout=_TIMEOUT, follow_redirects=True) as client,
+            client.stream("GET", url, headers=headers) as response,
+        ):
+            response.raise_for_status()
+            # A server may ignore the range and send everything.
+            begin = start if response.status_code == httpx.codes.PARTIAL_CONTENT else 0
+            length = response.headers.get("Content-Length", str(total - begin))
+            if length != str(total - begin):
+                raise SourceFailed(f"{host} has another file: {length} bytes, not {total - begin}.")
+            skip = start - begin
+            for chunk in response.iter_raw():
+                wanted = chunk[skip:]
+                skip = max(0, skip - len(chunk))
+                if wanted:
+                    yield wanted
+    except httpx.HTTPStatusError as error:
+        raise SourceFailed(f"{host} answers {error.response.status_code}.") from error
+    except httpx.HTTPError as error:
+        reason = str(error) or type(error).__name__
+        raise SourceFailed(f"{host} cannot be reached, or broke off: {reason}.") from error

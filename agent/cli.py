@@ -57,11 +57,19 @@ def run(
         str | None,
         typer.Argument(help="What is to be done. Without it, --thread goes on with what is pending."),
     ] = None,
+    *,
+    agent: Annotated[
+        Literal["deep", "code", "auto"],
+        typer.Option(
+            help="deep: plans, calls tools, has subagents. code: writes Python and bash blocks; any model "
+            "can. auto: the thread's agent; in a new thread deep where the model can call tools, else code."
+        ),
+    ] = "auto",
     approve: Annotated[
         Literal["ask", "auto"] | None,
         typer.Option(
-            help="ask: you approve each command, edit and deletion. auto: nobody is asked; with --thread and "
-            "no task, approves what is pending. Default: APPROVALS, else ask."
+            help="ask: you approve each command, block, edit and deletion. auto: nobody is asked; with "
+            "--thread and no task, approves what is pending. Default: APPROVALS, else ask."
         ),
     ] = None,
     model: Annotated[
@@ -80,13 +88,13 @@ def run(
     Where approval is needed and there is no terminal to ask at, prints what waits and ends with status 3:
     nothing of it was run. Threads are kept in .code-agent/.
 
-    Exit status: 0 completed, 1 error, 2 bad usage or settings, 3 approval pending, 4 a budget used up,
-    130 stopped by Ctrl-C.
+    Exit status: 0 completed, 1 error, or the model ran none of the code that the task needs, 2 bad usage or
+    settings, 3 approval pending, 4 a budget or the steps are used up, 130 stopped by Ctrl-C.
     """
     from agent.run_command import run_command
 
     try:
-        status = run_command(task, approve=approve, model=model, thread=thread, as_json=as_json)
+        status = run_command(task, agent=agent, approve=approve, model=model, thread=thread, as_json=as_json)
     except BrokenPipeError:  # whoever read our output has gone; Python's own flush at exit must not fail too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1

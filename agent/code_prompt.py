@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from agent.config import Settings
 
-__all__ = ["SKILL_STEPS", "system_prompt"]
+__all__ = ["SKILL_STEPS", "STOPPED", "system_prompt"]
 
 _SYSTEM = """\
 You carry out tasks with a computer of your own: a Linux container with bash and Python 3 (pandas, numpy, scipy, matplotlib, seaborn, pypdf, reportlab, pyyaml). You use it by writing code in your replies.
@@ -83,6 +83,9 @@ A skill is a set of tested instructions and programs for one kind of task. When 
 2. Follow it. Run its scripts by the absolute paths it shows; functions it names are imported: `from skills.<name> import …`.
 The files of a skill can be read and run, not changed.
 """
+
+STOPPED = "The program was stopped while the code of your last reply ran. How far it came is unknown, and variables are lost: look before you repeat anything."
+"""What the model reads when a run goes on that was cut off while blocks ran."""
 
 
 def system_prompt(settings: Settings, *, skills: str, data: str) -> str:

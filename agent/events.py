@@ -64,16 +64,18 @@ class ToolEnded:
 
 @dataclass(frozen=True, slots=True)
 class CommandStarted:
-    """A command begins in the sandbox, approved where that is needed."""
+    """A command or a block begins in the sandbox, approved where that is needed."""
 
     call_id: str
-    command: str
+    language: str
+    """`bash` or `python`."""
+    code: str
     subagent: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command has printed, as it comes. Of a flood, only samples."""
+    """What a command or a block has printed, as it comes. Of a flood, only samples."""
 
     call_id: str
     text: str
@@ -81,7 +83,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A command with its end."""
+    """A command or a block with its end."""
 
     language: str
     code: str
@@ -89,12 +91,12 @@ class Execution:
     exit_code: int | None
     """None where it was cut off, so that nobody knows."""
     seconds: float
-    """From the start of the call to its result: that of the sandbox, where it had to start, included."""
+    """Of a command from the start of its call to the result: that of the sandbox, where needed, included."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandEnded:
-    """A command has ended."""
+    """A command or a block has ended."""
 
     call_id: str
     execution: Execution

@@ -37,8 +37,8 @@ class JsonLines:
         match event:
             case Message(text=text, tool_calls=calls, subagent=subagent):
                 _write("message", text=text, tool_calls=list(calls), subagent=subagent)
-            case CommandStarted(call_id=call_id, command=command, subagent=subagent):
-                _write("command", id=call_id, language="bash", code=command, subagent=subagent)
+            case CommandStarted(call_id=call_id, language=language, code=code, subagent=subagent):
+                _write("command", id=call_id, language=language, code=code, subagent=subagent)
             case Output(call_id=call_id, text=text):
                 _write("output", id=call_id, text=text)
             case CommandEnded(call_id=call_id, execution=done):

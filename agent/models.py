@@ -19,7 +19,7 @@ from libs.models.scripted import ScriptedChatModel, ScriptError
 if TYPE_CHECKING:
     from libs.models.openvino import OpenVinoEngine
 
-__all__ = ["CHOICES", "RUNTIME_COMMAND", "RealModel", "build_model", "served_model"]
+__all__ = ["CHOICES", "RUNTIME_COMMAND", "RealModel", "build_model", "calls_tools", "served_model"]
 
 _KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -79,6 +79,19 @@ def served_model(settings: Settings) -> BaseChatModel:
         raise reason
 
     return DeferredChatModel(label=str(settings.model), build=refuse)
+
+
+def calls_tools(model: BaseChatModel) -> bool:
+    """Whether a model can be given tools. Builds a deferred one; do not call it on the event loop.
+
+    Raises:
+        ModelUnavailable: it cannot be built.
+    """
+    if isinstance(model, DeferredChatModel):
+        if model.label.partition(":")[0] == "local":  # known without its weights
+            return False
+        model = model.build()
+    return type(model).bind_tools is not BaseChatModel.bind_tools
 
 
 class RealModel(AgentMiddleware[Any, Any, Any]):

@@ -1,15 +1,13 @@
-"""One run of the deep agent in a thread: from a task, or from what is pending, to a result."""
+"""One run of an agent in a thread: from a task, or from what is pending, to a result."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot, StreamMode
@@ -17,7 +15,6 @@ from langgraph.types import Command, StateSnapshot, StreamMode
 from agent.events import (
     Approval,
     CommandEnded,
-    CommandStarted,
     Event,
     Execution,
     FileMade,
@@ -26,43 +23,36 @@ from agent.events import (
     Result,
     TextDelta,
     ToolEnded,
-    ToolStarted,
 )
 from agent.produced import listing, made_since
+from agent.steps import Steps, messages_of
 
 __all__ = ["Run"]
 
 _STREAMS: list[StreamMode] = ["messages", "updates", "custom", "tasks"]
-_VERDICT = re.compile(
-    r"\n\[Command (?:succeeded|failed) with exit code -?\d+\](?:\n\[Output was truncated.*\])?\Z"
-)
-"""What deepagents adds to a command's output for the model."""
-_STOPPED = (
-    "This {name} call was stopped while it ran: the program was ended. How far it came is unknown: look "
-    "before you repeat anything."
-)
 
 
 class Run:
     """Carries out a run and tells what happens; keeps what the result needs.
 
     Args:
-        graph: the deep agent, with a checkpointer.
+        graph: the agent, with a checkpointer.
+        steps: reads what that agent does.
         thread_id: the thread it goes on in; a new one begins where there is none.
         workspace: the folder on the host, to see which files come of it.
     """
 
     def __init__(
-        self, graph: CompiledStateGraph[Any, Any, Any, Any], thread_id: str, workspace: Path
+        self, graph: CompiledStateGraph[Any, Any, Any, Any], steps: Steps, thread_id: str, workspace: Path
     ) -> None:
         self.thread_id = thread_id
         self._graph = graph
+        self._steps = steps
         self._config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
         self._workspace = workspace
         self._before = listing(workspace)
         self._now = self._before
         self._said: set[str] = set()
-        self._started: dict[str, tuple[float, Mapping[str, Any]]] = {}
         self._executions: list[Execution] = []
 
     async def state(self) -> StateSnapshot:
@@ -91,31 +81,15 @@ class Run:
             yield event
 
     async def settle(self) -> None:
-        """Answer the calls that were cut off in the thread, so that none is run a second time unasked.
+        """Answer the step that was cut off in the thread, so that nothing is run a second time unasked.
 
-        The model reads that their effect is unknown. Does nothing where none was cut off, or where some
-        wait for approval.
+        The model reads that its effect is unknown. Does nothing where none was cut off, or where calls wait
+        for approval.
         """
         state = await self.state()
-        if "tools" not in state.next or state.interrupts:
-            return
-        done = {
-            message.tool_call_id
-            for message in [
-                *state.values.get("messages", []),
-                *(message for task in state.tasks for message in _messages(task.result)),
-            ]
-            if isinstance(message, ToolMessage)
-        }
-        reply = next(m for m in reversed(state.values["messages"]) if isinstance(m, AIMessage))
-        answers = [
-            ToolMessage(
-                _STOPPED.format(name=call["name"]), name=call["name"], tool_call_id=call["id"], status="error"
-            )
-            for call in reply.tool_calls
-            if call["id"] not in done
-        ]
-        await self._graph.aupdate_state(self._config, {"messages": answers}, as_node="tools")
+        if not state.interrupts and (found := self._steps.cut_off(state)):
+            node, answer = found
+            await self._graph.aupdate_state(self._config, answer, as_node=node)
 
     async def result(self) -> Result:
         """How the run ended, with the model's last words."""
@@ -141,9 +115,11 @@ class Run:
             namespace, mode, data = cast("tuple[tuple[str, ...], str, Any]", part)
             for event in self._read(mode, data, subagent=bool(namespace)):
                 yield event
-            if mode == "tasks" and data["name"] == "tools" and "result" in data:
-                for path in await self._look():
-                    yield FileMade(path)
+                if isinstance(event, CommandEnded):
+                    self._executions.append(event.execution)
+                if isinstance(event, CommandEnded | ToolEnded):
+                    for path in await self._look():
+                        yield FileMade(path)
 
     def _read(self, mode: str, data: Any, *, subagent: bool) -> Iterator[Event]:
         if mode == "messages":
@@ -151,16 +127,13 @@ class Run:
             # Other middleware (summaries) calls the model too; that is not said to anybody.
             if isinstance(chunk, AIMessageChunk) and chunk.text and metadata.get("langgraph_node") == "model":
                 yield TextDelta(str(chunk.id), chunk.text, subagent)
-        elif mode == "custom":
-            if isinstance(data, dict) and data.get("type") == "output":
-                yield Output(data["tool_call_id"], data["text"])
         elif mode == "updates":
             for update in data.values():
-                yield from self._replies(_messages(update), subagent=subagent)
-        elif data["name"] == "tools":
-            yield from (
-                self._ended(data) if "result" in data else self._begun(data["input"], subagent=subagent)
-            )
+                yield from self._replies(messages_of(update), subagent=subagent)
+        elif mode == "custom" and isinstance(data, dict) and data.get("type") == "output":
+            yield Output(data["tool_call_id"], data["text"])
+        else:
+            yield from self._steps.read(mode, data, subagent=subagent)
 
     def _replies(self, messages: Iterable[AnyMessage], *, subagent: bool) -> Iterator[Event]:
         for message in messages:
@@ -172,43 +145,7 @@ class Run:
                 ]
                 yield Message(str(message.id), message.text, calls, subagent)
 
-    def _begun(self, calls: Any, *, subagent: bool) -> Iterator[Event]:
-        for call in calls:
-            # A subagent's call begins again when the thread goes on after an approval.
-            if call["id"] in self._started:
-                continue
-            self._started[call["id"]] = time.monotonic(), call
-            if call["name"] == "execute":
-                yield CommandStarted(call["id"], str(call["args"].get("command", "")), subagent)
-            else:
-                yield ToolStarted(call["id"], call["name"], call["args"], subagent)
-
-    def _ended(self, data: Mapping[str, Any]) -> Iterator[Event]:
-        for message in _messages(data["result"]):
-            if not isinstance(message, ToolMessage) or message.tool_call_id not in self._started:
-                continue
-            since, call = self._started[message.tool_call_id]
-            if call["name"] != "execute":
-                error = message.text if message.status == "error" else None
-                yield ToolEnded(message.tool_call_id, call["name"], error)
-                continue
-            execution = Execution(
-                language="bash",
-                code=str(call["args"].get("command", "")),
-                output=_VERDICT.sub("", message.text),
-                exit_code=(message.artifact or {}).get("exit_code"),
-                seconds=round(time.monotonic() - since, 3),
-            )
-            self._executions.append(execution)
-            yield CommandEnded(message.tool_call_id, execution)
-
     async def _look(self) -> list[str]:
         """The files that are new or changed since the last look."""
         before, self._now = self._now, await asyncio.to_thread(listing, self._workspace)
         return made_since(before, self._now)
-
-
-def _messages(update: Any) -> list[AnyMessage]:
-    """The messages that a step adds; none where it replaces the whole list."""
-    messages = update.get("messages", []) if isinstance(update, dict) else []
-    return messages if isinstance(messages, list) else []

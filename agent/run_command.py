@@ -16,6 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.errors import GraphRecursionError
 from rich.console import Console
 
+from agent.agents import AgentName, AgentRefused, agent_of, build_agent, choose_agent, steps_of
 from agent.ask import LeftPending, ask_person
 from agent.config import Settings, SettingsError, build_backend, build_model, load_settings
 from agent.events import Approval, Event, Result
@@ -36,7 +37,7 @@ __all__ = ["THREADS", "run_command"]
 THREADS = Path(".code-agent/threads.sqlite")
 """Where threads are kept, in the working directory."""
 
-_EXIT = {"completed": 0, "error": 1, "interrupted": 3, "max_steps": 4}
+_EXIT = {"completed": 0, "error": 1, "no_execution": 1, "interrupted": 3, "max_steps": 4}
 _BAD_USAGE = 2
 # The classes that the errors of a provider's package derive from, where that package is loaded at all.
 _PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "groq": "GroqError"}
@@ -57,6 +58,7 @@ class View(Protocol):
 def run_command(
     task: str | None,
     *,
+    agent: Literal["deep", "code", "auto"],
     approve: Literal["ask", "auto"] | None,
     model: str | None,
     thread: str | None,
@@ -64,8 +66,8 @@ def run_command(
 ) -> int:
     """Carry out a task, or go on with a thread, and return the exit status of the program.
 
-    0 completed, 1 error, 2 bad usage or settings, 3 interrupted (approval pending), 4 a budget or limit,
-    130 stopped by Ctrl-C.
+    0 completed, 1 error or no code was run that the task needs, 2 bad usage or settings, 3 interrupted
+    (approval pending), 4 a budget or limit, 130 stopped by Ctrl-C.
     """
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -78,8 +80,9 @@ def run_command(
         settings = load_settings(**{name: value for name, value in given.items() if value is not None})
         chat_model = build_model(settings)
         options = ("--model", model) if model else ()
-        return run_stoppable(_run(settings, chat_model, task, thread, options=options, as_json=as_json))
-    except (BadUsage, SettingsError, ScriptError, ModelUnavailable) as error:
+        running = _run(settings, chat_model, agent, task, thread, options=options, as_json=as_json)
+        return run_stoppable(running)
+    except (BadUsage, AgentRefused, SettingsError, ScriptError, ModelUnavailable) as error:
         return _fail(str(error), thread, _BAD_USAGE, as_json=as_json)
     except CheckpointerUnavailable as error:
         return _fail(f"{error} {error.hint}", thread, _EXIT["error"], as_json=as_json)
@@ -97,28 +100,34 @@ def _fail(text: str, thread: str | None, status: int, *, as_json: bool) -> int:
 async def _run(
     settings: Settings,
     model: BaseChatModel,
+    asked: Literal["deep", "code", "auto"],
     task: str | None,
     thread: str | None,
     *,
     options: Sequence[str],
     as_json: bool,
 ) -> int:
-    # Importing it reads the settings as the server would have them: a bad one is the caller's to report.
-    from agent.graph import build_graph
-
-    if isinstance(model, DeferredChatModel):
-        await asyncio.to_thread(model.build)  # what is missing is said before a thread begins
     thread_id = thread or secrets.token_hex(4)
     backend = build_backend(settings)
     sandbox = cast("DockerExecutionBackend", backend.default)
     async with open_checkpointer(THREADS) as checkpointer:
         held = await asyncio.to_thread(_hold, thread_id)
         try:
+            agent = await asyncio.to_thread(
+                choose_agent,
+                asked,
+                thread_id=thread_id,
+                thread_agent=await agent_of(checkpointer, thread_id),
+                model=model,
+                spec=_label(model),
+            )
+            if isinstance(model, DeferredChatModel):
+                await asyncio.to_thread(model.build)  # what is missing is said before a thread begins
 
             def run_with(approvals: str) -> Run:
                 chosen = settings.model_copy(update={"approvals": approvals})
-                graph = build_graph(model, checkpointer=checkpointer, settings=chosen, backend=backend)
-                return Run(graph, thread_id, settings.workspace_dir)
+                graph = build_agent(agent, model, checkpointer=checkpointer, settings=chosen, backend=backend)
+                return Run(graph, steps_of(agent), thread_id, settings.workspace_dir)
 
             # Only a graph with the gate in it knows of the questions that wait at the gate.
             run = run_with("ask")
@@ -127,7 +136,9 @@ async def _run(
                 _check_pending(thread_id, exists=bool(state.values), pending=bool(state.next))
             if settings.approvals == "auto" and (task is not None or not state.interrupts):
                 run = run_with("auto")
-            view = JsonLines(thread_id) if as_json else _human_view(settings, model, thread_id, options)
+            view: View = JsonLines(thread_id)
+            if not as_json:
+                view = _human_view(settings, agent, model, thread_id, options)
             return await _carry_out(run, view, task, settings.approvals)
         finally:
             await asyncio.to_thread(sandbox.close)
@@ -152,18 +163,22 @@ def _check_pending(thread_id: str, *, exists: bool, pending: bool) -> None:
 
 
 def _human_view(
-    settings: Settings, model: BaseChatModel, thread_id: str, options: Sequence[str]
+    settings: Settings, agent: AgentName, model: BaseChatModel, thread_id: str, options: Sequence[str]
 ) -> HumanView:
     scripted = isinstance(model, ScriptedChatModel)
-    label = str(getattr(model, "label", None) or f"scripted:{getattr(model, 'source', '')}")
     return HumanView(
         Console(highlight=False, emoji=False),
         thread_id=thread_id,
-        model=label,
+        agent=agent,
+        model=_label(model),
         scripted=scripted,
         approvals=settings.approvals,
         options=options,
     )
+
+
+def _label(model: BaseChatModel) -> str:
+    return str(getattr(model, "label", None) or f"scripted:{getattr(model, 'source', '')}")
 
 
 async def _carry_out(run: Run, view: View, task: str | None, approvals: str) -> int:

@@ -24,6 +24,7 @@ from agent.events import (
     ToolStarted,
 )
 from agent.produced import is_plot
+from libs.code_blocks.reader import without_thoughts
 from libs.sandbox.errors import program
 
 __all__ = ["HumanView", "harmless"]
@@ -33,6 +34,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+_PROMPTS = {"bash": "$", "python": ">>>"}
 _MARKS = {"completed": "✓", "in_progress": "›", "pending": " "}
 
 
@@ -51,6 +53,7 @@ class HumanView:
     Args:
         console: where to.
         thread_id: the thread of the run.
+        agent: `deep` or `code`.
         model: what is configured, for people.
         scripted: whether that is a script.
         approvals: `ask` or `auto`.
@@ -62,6 +65,7 @@ class HumanView:
         console: Console,
         *,
         thread_id: str,
+        agent: str,
         model: str,
         scripted: bool,
         approvals: str,
@@ -73,11 +77,13 @@ class HumanView:
         self._go_on = shlex.join([program(), "run", "--thread", thread_id, *options])
         self._streaming: str | None = None
         """The message whose pieces are being printed."""
-        self._streamed: set[str] = set()
+        self._streamed: dict[str, str] = {}
+        self._said = ""
+        """The last whole reply."""
         self._at_line_start = True
         self._commands: dict[str, str] = {}
         self._output_of: str | None = None
-        self._line(f"Thread {thread_id}, model {self._model}", "dim")
+        self._line(f"Thread {thread_id}, {agent} agent, model {self._model}", "dim")
         if approvals == "auto":
             self._line("Approvals are off: every command, edit and deletion runs without asking.", "yellow")
 
@@ -87,12 +93,14 @@ class HumanView:
             case TextDelta():
                 self._delta(event)
             case Message(message_id=message_id, text=text, subagent=subagent):
-                if text.strip() and message_id not in self._streamed:
-                    self._delta(TextDelta(message_id, text, subagent))
+                if (rest := _unsaid(text, self._streamed.get(message_id, ""))).strip():
+                    self._delta(TextDelta(message_id, rest, subagent))
                 self._end_line()
-            case CommandStarted(call_id=call_id, command=command, subagent=subagent):
-                self._commands[call_id] = command
-                self._line(f"{_indent(subagent)}$ {command}", "bold cyan")
+                self._said = text
+            case CommandStarted(call_id=call_id, language=language, code=code, subagent=subagent):
+                shown = _briefly(code) if code in self._said else code
+                self._commands[call_id] = f"{_PROMPTS[language]} {_briefly(code)}"
+                self._line(f"{_indent(subagent)}{_PROMPTS[language]} {shown}", "bold cyan")
                 self._output_of = call_id
             case Output(call_id=call_id, text=text):
                 self._output(call_id, text)
@@ -123,7 +131,7 @@ class HumanView:
     def finish(self, result: Result) -> None:
         """Print how the run ended, what came of it and how to go on."""
         self._end_line()
-        if result.status == "error":
+        if result.status == "error" and result.text != self._said:
             self._line(result.text, "bold red")
         self._console.print()
         for path in result.files:
@@ -140,15 +148,16 @@ class HumanView:
         if self._streaming != delta.message_id:
             self._end_line()
             self._streaming = delta.message_id
-            self._streamed.add(delta.message_id)
+            self._streamed.setdefault(delta.message_id, "")
             self._console.print()
             if delta.subagent:
                 self._print("[subagent]\n", "dim")
+        self._streamed[delta.message_id] += delta.text
         self._piece(delta.text, "")
 
     def _output(self, call_id: str, text: str) -> None:
         if self._output_of != call_id:
-            self._line(f"output of $ {self._commands.get(call_id, '').partition(chr(10))[0][:100]}", "dim")
+            self._line(f"output of {self._commands.get(call_id, '')[:100]}", "dim")
             self._output_of = call_id
         for line in harmless(text).splitlines(keepends=True):
             self._piece(f"  │ {line}" if self._at_line_start else line, "dim")
@@ -177,6 +186,20 @@ class HumanView:
 
 def _indent(subagent: bool) -> str:
     return "[subagent] " if subagent else ""
+
+
+def _unsaid(text: str, streamed: str) -> str:
+    """What a whole reply has beyond its pieces: the last words of a run may have been added."""
+    for said in (streamed, without_thoughts(streamed)):
+        if text.startswith(said):
+            return text.removeprefix(said)
+    return text
+
+
+def _briefly(code: str) -> str:
+    """Code that can be read above: its first line, and how many there are."""
+    first, *others = code.split("\n")
+    return f"{first} … ({len(others) + 1} lines)" if others else first
 
 
 def _shifted(text: str) -> str:

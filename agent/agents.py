@@ -1,0 +1,105 @@
+"""Which agent a run is for: the deep one or the code-block one, and what each needs of a model."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import CompiledStateGraph
+
+from agent.code_steps import CodeSteps
+from agent.config import Settings
+from agent.deep_steps import DeepSteps
+from agent.models import CHOICES, calls_tools
+from agent.steps import Steps
+from libs.backends.workspace import WorkspaceBackend
+
+__all__ = ["AgentName", "AgentRefused", "agent_of", "build_agent", "choose_agent", "steps_of"]
+
+AgentName = Literal["deep", "code"]
+
+KEY = "agent"
+"""Where the metadata of a thread's checkpoints names its agent. One without is the deep agent's."""
+
+
+class AgentRefused(Exception):
+    """The agent that was asked for cannot carry out this run; the message says why, and how to go on."""
+
+
+async def agent_of(checkpointer: BaseCheckpointSaver[Any], thread_id: str) -> AgentName | None:
+    """The agent that a thread belongs to; None where there is no such thread."""
+    latest = await checkpointer.aget_tuple({"configurable": {"thread_id": thread_id}})
+    if latest is None:
+        return None
+    return "code" if latest.metadata.get(KEY) == "code" else "deep"
+
+
+def choose_agent(
+    asked: Literal["deep", "code", "auto"],
+    *,
+    thread_id: str,
+    thread_agent: AgentName | None,
+    model: BaseChatModel,
+    spec: str,
+) -> AgentName:
+    """The agent of a run: the thread's, else the one that was asked for, else what the model is able to do.
+
+    Args:
+        asked: what the person chose.
+        thread_id: the thread of the run.
+        thread_agent: whose thread that is already, None for a new one.
+        model: what is to answer.
+        spec: its name, for people.
+
+    Raises:
+        AgentRefused: the thread is another agent's, or the deep agent was chosen for a model that cannot
+            call tools.
+        ModelUnavailable: the model has to be looked at and cannot be built.
+    """
+    if thread_agent and asked not in ("auto", thread_agent):
+        raise AgentRefused(
+            f"Thread {thread_id!r} is one of the {thread_agent} agent: go on without --agent {asked}, or "
+            "begin a thread of another name."
+        )
+    name: str = thread_agent or asked
+    if name == "code":
+        return "code"
+    able = calls_tools(model)
+    if not able and name == "deep":
+        way = (
+            f"Thread {thread_id!r} is one of the deep agent; with this model begin a new thread."
+            if thread_agent
+            else "Use --agent code, which needs no tools."
+        )
+        raise AgentRefused(
+            f"The model {spec} cannot call tools, and the deep agent works with nothing else. {way} Or "
+            f"choose another model. {CHOICES}"
+        )
+    return "deep" if able else "code"
+
+
+def build_agent(
+    name: AgentName,
+    model: BaseChatModel,
+    *,
+    checkpointer: BaseCheckpointSaver[Any],
+    settings: Settings,
+    backend: WorkspaceBackend,
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Build an agent whose threads say that they are its own."""
+    # Importing one reads the settings as the server would have them: a bad one is the caller's to report.
+    if name == "code":
+        from agent.code_graph import build_graph as build_code
+
+        graph = build_code(model, checkpointer=checkpointer, settings=settings, backend=backend)
+    else:
+        from agent.graph import build_graph as build_deep
+
+        graph = build_deep(model, checkpointer=checkpointer, settings=settings, backend=backend)
+    return graph.with_config(metadata={KEY: name})
+
+
+def steps_of(name: AgentName) -> Steps:
+    """What reads a run of this agent."""
+    return CodeSteps() if name == "code" else DeepSteps()

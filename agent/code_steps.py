@@ -1,0 +1,41 @@
+"""The steps of the code-block agent: blocks, as its loop tells of them (see `libs.code_blocks.loop`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langgraph.types import Command, StateSnapshot
+
+from agent.code_prompt import STOPPED
+from agent.events import CommandEnded, CommandStarted, Event, Execution
+
+__all__ = ["CodeSteps"]
+
+
+class CodeSteps:
+    """Reads the `custom` stream. Implements `agent.steps.Steps`."""
+
+    def read(self, mode: str, data: Any, *, subagent: bool) -> Iterator[Event]:
+        """See `Steps.read`."""
+        if mode != "custom" or not isinstance(data, dict):
+            return
+        match data.get("type"):
+            case "code":
+                yield CommandStarted(data["id"], data["language"], data["code"], subagent)
+            case "execution":
+                execution = Execution(
+                    language=data["language"],
+                    code=data["code"],
+                    output=data["output"],
+                    exit_code=data["exit_code"],
+                    seconds=data["seconds"],
+                )
+                yield CommandEnded(data["id"], execution)
+
+    def cut_off(self, state: StateSnapshot) -> tuple[str, Any] | None:
+        """See `Steps.cut_off`: the model reads that the effect of its reply's blocks is unknown."""
+        if "run" not in state.next:
+            return None
+        return "run", Command(goto="model", update={"messages": [HumanMessage(STOPPED)], "nudges": 0})

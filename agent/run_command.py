@@ -25,6 +25,7 @@ from agent.run import Run
 from agent.show import HumanView
 from agent.stop import STOPPED, run_stoppable
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
+from libs.models.local import ContextTooLong
 from libs.models.scripted import ScriptedChatModel, ScriptError, ScriptExhausted
 from libs.persistence.sqlite import CheckpointerUnavailable, open_checkpointer
 from libs.persistence.thread_lock import ThreadInUse, thread_lock
@@ -39,6 +40,11 @@ THREADS = Path(".code-agent/threads.sqlite")
 
 _EXIT = {"completed": 0, "error": 1, "no_execution": 1, "interrupted": 3, "max_steps": 4}
 _BAD_USAGE = 2
+_EXPLAINED = (
+    *(ModelUnavailable, ContextTooLong, ScriptExhausted),
+    *(GraphRecursionError, sqlite3.Error, httpx.HTTPError),
+)
+"""Errors whose message is all that a person needs."""
 # The classes that the errors of a provider's package derive from, where that package is loaded at all.
 _PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "groq": "GroqError"}
 
@@ -189,7 +195,7 @@ async def _carry_out(run: Run, view: View, task: str | None, approvals: str) -> 
     except asyncio.CancelledError:
         await run.settle()
         result, status = run.ended("error", "Stopped by Ctrl-C."), STOPPED
-    except (ModelUnavailable, ScriptExhausted, GraphRecursionError, sqlite3.Error, httpx.HTTPError) as error:
+    except _EXPLAINED as error:
         result = run.ended("error", str(error))
     except _provider_errors() as error:
         result = run.ended("error", f"The model could not be reached or refused: {error}")

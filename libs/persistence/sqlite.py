@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -39,6 +40,8 @@ async def open_checkpointer(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
             hint="Run this in a folder that you may write to.",
         ) from error
     try:
+        # First without aiosqlite: its thread outlives a failed attempt, and complains to a closed loop.
+        await asyncio.to_thread(lambda: sqlite3.connect(path).close())
         connection = await aiosqlite.connect(path)
     except sqlite3.Error as error:
         raise _explained(path, error) from error

@@ -1,0 +1,42 @@
+"""The tasks, one file for each kind. The first of a kind belongs to `dev`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.eval.task import Task
+from tests.eval.tasks import dates, dirty, documents, joins, logs, output, plots, programs, tables, trees
+
+__all__ = ["KINDS", "choose"]
+
+KINDS: Mapping[str, Sequence[Task]] = {
+    "tables": tables.TASKS,
+    "dates": dates.TASKS,
+    "joins": joins.TASKS,
+    "dirty": dirty.TASKS,
+    "json": trees.TASKS,
+    "logs": logs.TASKS,
+    "programs": programs.TASKS,
+    "pdf": documents.TASKS,
+    "plots": plots.TASKS,
+    "files": output.TASKS,
+}
+
+
+def choose(subset: str) -> list[Task]:
+    """The tasks of `all`, `dev`, a kind, or one by its name.
+
+    Raises:
+        KeyError: there is nothing of that name.
+    """
+    everything = [task for tasks in KINDS.values() for task in tasks]
+    if subset == "all":
+        return everything
+    if subset == "dev":
+        return [tasks[0] for tasks in KINDS.values()]
+    if subset in KINDS:
+        return list(KINDS[subset])
+    named = [task for task in everything if task.name == subset]
+    if not named:
+        raise KeyError(subset)
+    return named

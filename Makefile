@@ -1,12 +1,12 @@
 # Every target does all the set-up it needs, on a machine that has nothing but make.
-# SETUP_ENGINE=0 leaves the Docker Engine alone; TASK="…" names the task of `make run`.
+# SETUP_ENGINE=0 leaves the Docker Engine alone; TASK="…" names the task of `make run`, SUBSET=dev|KIND|TASK what of `make eval` is run.
 
 BIN := .venv/bin
 TASK ?= Summarise /workspace/data/sales.csv: rows, gaps and odd values, revenue by region and by month. Save a plot of monthly revenue to /workspace/results/.
 DEMO := scripted:agent/demo.yaml
 export TASK
 
-.PHONY: setup run demo dev test lint bench lock clean
+.PHONY: setup run demo dev test lint bench eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup
@@ -60,6 +60,10 @@ test: setup lint
 
 bench: setup
 	$(BIN)/python -m tests.bench
+
+# Forty tasks with the configured model, or SUBSET of them. Takes about an hour with the local model.
+eval: setup
+	$(BIN)/python -m tests.eval $(or $(SUBSET),all)
 
 # Pins every package for the newest versions that pyproject.toml allows. Takes minutes: every wheel is hashed.
 lock: .venv/.ready

@@ -25,6 +25,8 @@ OWN_BASE = "code-execution-agent-base"
 _SUITE = "bookworm"  # its Python is 3.11, which the pinned packages are for
 # All that the Dockerfile would ask apt for, so that the build needs no network.
 _PACKAGES = "bash ca-certificates curl file git jq procps python-is-python3 python3 python3-pip ripgrep"
+# Downloads, and what debootstrap copies from this machine: its name and its name servers.
+_LEFT_OUT = ("var/cache/apt/*", "var/lib/apt/lists/*", "etc/hostname", "etc/resolv.conf")
 _LABEL = "code-agent.base-recipe"
 _RECIPE = hashlib.sha256(f"{_SUITE} {_PACKAGES}".encode()).hexdigest()
 
@@ -104,7 +106,7 @@ def _debootstrap(root: Path, progress: Callable[[str], None]) -> None:
 
 def _import(client: docker.DockerClient, root: Path) -> None:
     command = ["tar", "-C", str(root), "--one-file-system", "--numeric-owner"]
-    command += ["--exclude=./var/cache/apt/*", "--exclude=./var/lib/apt/lists/*", "-c", "."]
+    command += [f"--exclude=./{path}" for path in _LEFT_OUT] + ["-c", "."]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as tar, explained():
         assert tar.stdout is not None  # noqa: S101 - PIPE was asked for
         client.api.import_image_from_stream(

@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from agent.config import ROOT, Settings, SettingsError, build_model, load_settings
-from libs.models.deferred import ModelUnavailable
+from libs.models.deferred import DeferredChatModel, ModelUnavailable
 from libs.models.scripted import ScriptError
 from libs.sandbox import SandboxError
 from tests.eval.run import Score, run_task
@@ -52,12 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SandboxError as error:
         print(error, error.hint, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
 async def _run(tasks: Sequence[Task], settings: Settings, asked: argparse.Namespace) -> None:
     """Run the tasks, `jobs` at once, and show each as it ends. A run that is broken off is reported too."""
     model = build_model(settings)
+    # Before the clock runs, and before a sandbox starts for a model that is not there.
+    real = await asyncio.to_thread(model.build) if isinstance(model, DeferredChatModel) else model
+    name = getattr(real, "model_name", None) or getattr(real, "model", None) or settings.model or "local"
     folder = REPORTS / datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S")
     console = Console(width=150 if not sys.stdout.isatty() else None)
     free = asyncio.Semaphore(max(1, asked.jobs))
@@ -83,7 +88,7 @@ async def _run(tasks: Sequence[Task], settings: Settings, asked: argparse.Namesp
         raise errors.exceptions[0] from None
     finally:
         if scores:
-            report = _report(scores, tasks, settings, asked, time.monotonic() - begun)
+            report = _report(scores, tasks, str(name), asked, time.monotonic() - begun)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "report.json").write_text(json.dumps(report, indent=1))
             console.print(_table(scores, report))
@@ -93,11 +98,10 @@ async def _run(tasks: Sequence[Task], settings: Settings, asked: argparse.Namesp
 def _report(
     scores: Sequence[Score],
     tasks: Sequence[Task],
-    settings: Settings,
+    model: str,
     asked: argparse.Namespace,
     seconds: float,
 ) -> dict[str, Any]:
-    model = settings.model or (f"openai:{settings.openai_model}" if settings.uses_openai else "local")
     return {
         "taken": datetime.now(UTC).isoformat(timespec="seconds"),
         "revision": _revision(),

@@ -1,7 +1,9 @@
 # Every target does all the set-up it needs, on a machine that has nothing but make.
-# SETUP_ENGINE=0 leaves the Docker Engine alone; TASK="…" names the task of `make run`, SUBSET=dev|KIND|TASK what of `make eval` is run.
+# SETUP_ENGINE=0 leaves the Docker Engine alone; TASK="…" names the task of `make run`, PORT the port of
+# `make dev`, SUBSET=dev|KIND|TASK what of `make eval` is run.
 
 BIN := .venv/bin
+PORT ?= 2024
 TASK ?= Summarise /workspace/data/sales.csv: rows, gaps and odd values, revenue by region and by month. Save a plot of monthly revenue to /workspace/results/.
 DEMO := scripted:agent/demo.yaml
 export TASK
@@ -47,7 +49,7 @@ demo: setup
 
 # --no-reload: a script that the agent writes must not restart the server that runs it.
 dev: setup
-	LANGGRAPH_NO_VERSION_CHECK=true $(BIN)/langgraph dev --no-reload --n-jobs-per-worker 10
+	LANGGRAPH_NO_VERSION_CHECK=true $(BIN)/langgraph dev --port $(PORT) --no-reload --n-jobs-per-worker 10
 
 lint: .venv/.ready
 	$(BIN)/ruff check

@@ -112,7 +112,7 @@ class AttachedTransport:
             self._client.api.wait(self._container, timeout=_STOP_SECONDS, condition="removed")
         except docker.errors.NotFound:
             return
-        except (docker.errors.APIError, requests.RequestException, urllib3.exceptions.HTTPError):
+        except (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError):
             remove_now(self._client, self._container)
 
     def epitaph(self) -> str:
@@ -123,7 +123,7 @@ class AttachedTransport:
         if self._closed:
             return "it was closed"
         reasons: list[str] = []
-        with contextlib.suppress(docker.errors.APIError, requests.RequestException):
+        with contextlib.suppress(docker.errors.DockerException, requests.RequestException):
             state = self._client.api.inspect_container(self._container)["State"]
             if state.get("OOMKilled"):
                 reasons.append("it used up its memory (raise SANDBOX_MEMORY or use less)")
@@ -136,8 +136,12 @@ class AttachedTransport:
 
 
 def remove_now(client: docker.DockerClient, container: str) -> None:
-    """Kill and remove a container, if it is still there."""
+    """Kill and remove a container, if it is still there and the Engine answers."""
     import docker.errors
+    import requests
+    import urllib3
 
-    with contextlib.suppress(docker.errors.APIError):
+    with contextlib.suppress(
+        docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError
+    ):
         client.api.remove_container(container, force=True)

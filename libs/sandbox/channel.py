@@ -195,11 +195,12 @@ class Channel:
                 self.closed = True
                 calls, self._calls = self._calls, {}
                 self._more.notify_all()
-            self._transport.close()
-            self._on_close()
             for call in calls.values():
                 if call.future.set_running_or_notify_cancel():
                     call.future.set_exception(self._died())
+            # Only now: it waits for the container to be gone.
+            self._transport.close()
+            self._on_close()
 
     def _take(self, frame: Frame) -> None:
         stream, kind, payload, fd = frame

@@ -13,6 +13,7 @@ import fcntl
 import os
 import struct
 import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,10 @@ _EVENT: Final = struct.Struct("iIII")
 _CREATED, _MOVED_IN, _OVERFLOW = 0x100, 0x80, 0x4000
 _FOLDERS_ONLY: Final = 0x01000000
 _READ: Final = 64 * 1024
+_DEEPEST: Final = 64
+"""Folders below the root that are looked into, one in the other."""
+_SECONDS: Final = 5.0
+"""Seconds that one look may take."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -48,6 +53,7 @@ class Handover:
             raise OSError(ctypes.get_errno(), "inotify_init1")
         self._watched: dict[int, tuple[str, ...]] = {}
         """Path below the root, part by part, of each watched folder."""
+        self._deadline = time.monotonic() + _SECONDS
         os.chown(self._root, 0, uid)
         os.fchmod(self._root, 0o775)
         self._take(self._root, ())
@@ -59,6 +65,7 @@ class Handover:
 
     def catch_up(self) -> None:
         """Hand over what has come since."""
+        self._deadline = time.monotonic() + _SECONDS
         changed: set[tuple[str, ...]] = set()
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._events, _READ):
@@ -95,26 +102,43 @@ class Handover:
         finally:
             os.close(folder)
 
-    def _take(self, top: int, parts: tuple[str, ...]) -> None:
-        """Watch a folder and all below it, and give everything in it to the user."""
-        device = os.fstat(top).st_dev
-        for path, folders, files, folder in os.fwalk(".", dir_fd=top, follow_symlinks=False):
-            for name in [*files, *folders]:
-                with contextlib.suppress(FileNotFoundError):
-                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    def _take(self, folder: int, parts: tuple[str, ...]) -> None:
+        """Watch a folder and those below it, and give everything in them to the user."""
+        self._watch(folder, parts)
+        device = os.fstat(folder).st_dev
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):  # gone, or replaced by a link, in this moment
+                    found = entry.stat(follow_symlinks=False)
                     if found.st_dev != device:
-                        if name in folders:
-                            folders.remove(name)  # mounted there: it belongs to somebody else
-                    elif found.st_uid == 0:
-                        os.chown(name, self._uid, self._uid, dir_fd=folder, follow_symlinks=False)
-            # Covers the moment between a file's making and the next command. Not every file system has ACLs.
-            with contextlib.suppress(OSError):
-                os.setxattr(folder, "system.posix_acl_default", self._acl)
-            here = os.fsencode(f"/proc/self/fd/{folder}")
-            watch = _libc.inotify_add_watch(self._events, here, _CREATED | _MOVED_IN | _FOLDERS_ONLY)
-            if watch >= 0:
-                below = tuple(part for part in path.split("/") if part != ".")
-                self._watched[watch] = (*parts, *below)
+                        continue  # mounted there: it belongs to somebody else
+                    if found.st_uid == 0:
+                        os.chown(entry.name, self._uid, self._uid, dir_fd=folder, follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False) and self._goes_on(parts):
+                        with _opened(entry.name, folder) as inner:
+                            self._take(inner, (*parts, entry.name))
+
+    def _goes_on(self, parts: tuple[str, ...]) -> bool:
+        """A command can nest folders without end, or make them while this looks; both are its own already."""
+        return len(parts) < _DEEPEST and time.monotonic() < self._deadline
+
+    def _watch(self, folder: int, parts: tuple[str, ...]) -> None:
+        # Covers the moment between a file's making and the next command. Not every file system has ACLs.
+        with contextlib.suppress(OSError):
+            os.setxattr(folder, "system.posix_acl_default", self._acl)
+        here = os.fsencode(f"/proc/self/fd/{folder}")
+        watch = _libc.inotify_add_watch(self._events, here, _CREATED | _MOVED_IN | _FOLDERS_ONLY)
+        if watch >= 0:
+            self._watched[watch] = parts
+
+
+@contextlib.contextmanager
+def _opened(name: str, folder: int) -> Iterator[int]:
+    inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+    try:
+        yield inner
+    finally:
+        os.close(inner)
 
 
 def _default_acl(uid: int) -> bytes:

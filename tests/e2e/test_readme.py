@@ -146,11 +146,12 @@ def test_lint_and_bench(clone: Path) -> None:
 
 
 @pytest.fixture
-def server(clone: Path) -> Iterator[None]:
+def server(clone: Path) -> Iterator[str]:
     with socket.socket() as probe:
-        assert probe.connect_ex(("127.0.0.1", 2024)) != 0, "something else listens on port 2024"
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
     process = subprocess.Popen(
-        ["make", "dev"],
+        ["make", "dev", f"PORT={port}"],
         cwd=clone,
         env=environment(BROWSER="true"),
         stdin=subprocess.DEVNULL,
@@ -158,16 +159,16 @@ def server(clone: Path) -> Iterator[None]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    yield
+    yield f"http://127.0.0.1:{port}"
     os.killpg(process.pid, signal.SIGTERM)
     process.wait(30)
 
 
-def test_make_dev(server: None) -> None:
+def test_make_dev(server: str) -> None:
     deadline = time.monotonic() + 120
     while True:
         try:
-            found = httpx.post("http://127.0.0.1:2024/assistants/search", json={}).json()
+            found = httpx.post(f"{server}/assistants/search", json={}).json()
             break
         except httpx.TransportError:
             assert time.monotonic() < deadline, "the server did not come up"

@@ -44,7 +44,7 @@ CHOICES = (
 )
 """How a model is chosen, for error messages."""
 
-RUNTIME_COMMAND = "pip install '.[local]'"
+RUNTIME_COMMAND = "pip install -e '.[local]'"
 """Installs what runs a local model."""
 
 

@@ -264,7 +264,7 @@ def test_what_is_missing_is_said_with_the_choices(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     message = refusal(build_model(load_settings(None, model="local")))
     assert message.startswith("The local model is not ready: fetch its 1.1 GB with `code-agent model fetch`")
-    assert ("pip install '.[local]'" in message) is not runtime_installed()
+    assert ("pip install -e '.[local]'" in message) is not runtime_installed()
     assert "OPENAI_API_KEY" in message
 
 

@@ -261,3 +261,24 @@ def test_skills_and_workspace_are_apart(tmp_path: Path) -> None:
             load_settings(None, workspace_dir=tmp_path / "workspace", skills_dirs=str(folder))
     with pytest.raises(SettingsError, match="whole machine"):
         load_settings(None, workspace_dir=tmp_path / "workspace", skills_dirs="/")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "seen"),
+    [
+        ({}, set()),
+        ({"sandbox_env_allow": "CANARY_A"}, {"CANARY_A"}),
+        ({"sandbox_env_allow": "CANARY_*"}, {"CANARY_A", "CANARY_B"}),
+        ({"sandbox_env_inherit": "all"}, {"CANARY_A", "CANARY_B"}),
+    ],
+)
+def test_the_variables_that_commands_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overrides: dict[str, str], seen: set[str]
+) -> None:
+    monkeypatch.setenv("CANARY_A", "a")
+    monkeypatch.setenv("CANARY_B", "b")
+    backend = build_backend(load_settings(None, workspace_dir=tmp_path / "workspace", **overrides))
+    variables = backend.default.sandbox._variables()  # type: ignore[attr-defined]
+    assert {name for name in variables if name.startswith("CANARY_")} == seen
+    assert "PATH" not in variables, "it is the container's own"
+    assert variables["HOME"] == "/tmp/home"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,13 @@ from libs.backends.docker import DockerExecutionBackend
 
 ROOT = Path(__file__).parents[1]
 IMAGE = "code-execution-agent"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left_open() -> Iterator[None]:
+    """Collect garbage after each module, so that a file or socket left open is blamed on whoever left it."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import shutil
 import subprocess
@@ -23,7 +22,8 @@ IMAGE = "code-execution-agent"
 pytestmark = [
     pytest.mark.docker,
     pytest.mark.timeout(600),
-    # docker-py leaves the socket of a refused connection to the garbage collector.
+    # docker-py leaves the socket of a refused connection to the garbage collector, which tests/conftest.py
+    # calls after the module.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -73,7 +73,7 @@ class OwnEngine:
         shared = connect()
         own = docker.DockerClient(self.socket, version="auto", timeout=300)
         with tempfile.TemporaryFile(dir=self.folder) as file:
-            for chunk in shared.images.get(image).save(named=True):
+            for chunk in shared.api.get_image(image):  # by this name, whatever other names it has
                 file.write(chunk)
             file.seek(0)
             own.images.load(file)
@@ -131,4 +131,3 @@ async def test_the_running_command_is_told_and_the_next_one_works(
         assert time.monotonic() < deadline, [container.name for container in left]
         await asyncio.sleep(0.2)
     own.close()
-    gc.collect()

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agent import code_prompt, list_data
 from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
-from agent.models import served_model
+from agent.models import is_local, served_model
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
 from libs.backends.workspace import WorkspaceBackend
@@ -32,6 +32,8 @@ __all__ = ["BlockApprovals", "build_graph", "graph"]
 
 _LIST_DATA = f"python3 -c {shlex.quote(Path(list_data.__file__).read_text(encoding='utf-8'))} /data"
 _LISTING_SECONDS = 10.0
+_FOR_SMALL: dict[str, Any] = {"guided": True, "shown_chars": 4_000}
+"""A small model reads 50 tokens a second, and gets lost in long outputs."""
 
 
 def build_graph(
@@ -86,6 +88,7 @@ def build_graph(
         gate=BlockApprovals() if settings.approvals == "ask" else None,
         live=live_output,
         max_steps=max_steps,
+        **_FOR_SMALL if is_local(model) else {},
     )
     return answer_by_id(loop.graph(checkpointer=checkpointer, name="code_agent"))
 

@@ -1,9 +1,12 @@
-"""Print a short listing of a folder: files, sizes, and the columns of tables. Runs in the sandbox.
+"""Print what is in a folder, so that code can be written for it at once: runs in the sandbox.
 
     python3 list_data.py /data
 
-Standard library only, because it is sent there as it is. At most 40 files and about 6,000 characters; of each
-file at most the first 256 kB are read. Nothing but regular files is opened; hidden ones are left out.
+Of each file the size; of a table its rows, and for each column the kind of its values, how they are written,
+their range, the commonest, and what is missing; of JSON how it is nested; of any other text its first lines.
+
+Standard library only, because it is sent there as it is. At most 40 files and about 8,000 characters; of each
+file at most the first 2 MB are read. Nothing but regular files is opened; hidden ones are left out.
 """
 
 from __future__ import annotations
@@ -11,87 +14,258 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import stat
 import sys
+import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 MAX_FILES = 40
-MAX_CHARS = 6_000
-MAX_NAMES = 40
-MAX_NAME_CHARS = 60
+MAX_CHARS = 8_000
+MAX_FILE_CHARS = 2_500
+MAX_COLUMNS = 40
+MAX_TEXT = 60
 MAX_PATH_CHARS = 250
-HEAD_BYTES = 262_144
+HEAD_BYTES = 2_000_000
+FEW = 8
+"""Different values up to which a text column's are all listed."""
+
+GAPS = {"", "n/a", "na", "nan", "null", "none"}
+MONEY = re.compile(r"[-+]?[€$£]?\s?[-+]?\d{1,3}(?:[., ']?\d{3})*(?:[.,]\d+)?\s?(?:[€$£%]|[A-Z]{3})?")
+OFFSET = re.compile(r"(?:Z|[-+]\d\d:?\d\d)\s*$")
+KINDS = (
+    ("dates", re.compile(r"\d{4}-\d\d-\d\d")),
+    ("times", re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[-+]\d\d:?\d\d)?")),
+    ("months", re.compile(r"\d{4}-(?:0\d|1[0-2])")),
+    ("whole numbers", re.compile(r"[-+]?(?:0|[1-9]\d*)")),
+    ("numbers", re.compile(r"[-+]?(?:\d+\.\d*|\.?\d+)(?:[eE][-+]?\d+)?")),
+    ("dates written", re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}(?: \d\d:\d\d(?::\d\d)?)?")),
+    ("numbers written", MONEY),
+)
 
 
-def plain(text: object, limit: int = MAX_NAME_CHARS) -> str:
-    """A name on one line: what files are called, and their columns, is chosen by whoever made them."""
+def plain(text: object, limit: int = MAX_TEXT) -> str:
+    """A text on one line: names and values are chosen by whoever made the file."""
     shown = "".join(char if char.isprintable() else "?" for char in str(text))
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def keys(value: Any) -> list[Any]:
-    """The columns of one record, or of a list of records."""
-    if isinstance(value, list) and value:
-        return keys(value[0]) if isinstance(value[0], dict) else []
-    return list(value) if isinstance(value, dict) else []
+def kind_of(value: str) -> str:
+    """What a value that is not missing is written like."""
+    if value[0] == "0" and value.isdecimal() and len(value) > 1:
+        return "codes"  # read as a number, its zeros would be lost
+    return next((name for name, pattern in KINDS if pattern.fullmatch(value)), "text")
 
 
-def columns(path: Path, size: int) -> list[Any]:
-    """The names of a table's columns, none where it is no table that can be read."""
-    kind = path.suffix.lower()
-    if kind not in {".csv", ".tsv", ".json", ".jsonl", ".ndjson"}:
+def column(values: list[str]) -> str:
+    """What the values of a column are, the commonest kind first."""
+    kinds: dict[str, list[str]] = {}
+    for value in values:
+        if value.strip().lower() not in GAPS:
+            kinds.setdefault(kind_of(value.strip()), []).append(value)
+    if "codes" in kinds:
+        kinds["codes"] += kinds.pop("whole numbers", [])
+    if "numbers" in kinds:
+        kinds["numbers"] += kinds.pop("whole numbers", [])
+    if "text" in kinds and len(kinds["text"]) * 2 > len(values):
+        kinds = {"text": [value for members in kinds.values() for value in members]}
+    parts = []
+    for kind, members in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        count = "" if len(kinds) == 1 else f"{len(members):,} "
+        parts.append(count + described(kind, members))
+    gaps = Counter(value for value in values if value.strip().lower() in GAPS)
+    parts += [f"{count:,} {plain(value) if value.strip() else 'empty'}" for value, count in gaps.items()]
+    return "; ".join(parts) or "no values"
+
+
+def described(kind: str, values: list[str]) -> str:
+    """Values of one kind: their range, or which there are."""
+    if kind in ("whole numbers", "numbers"):
+        numbers = [float(value) for value in values]
+        return f"{kind} {min(numbers):.12g} to {max(numbers):.12g}"
+    if kind in ("dates", "times", "months"):
+        zones = {value.strip()[-6:] for value in values if kind == "times" and OFFSET.search(value)}
+        note = " (in different UTC offsets)" if len(zones) > 1 else ""
+        return f"{kind} {min(values).strip()} to {max(values).strip()}{note}"
+    if kind == "dates written":
+        return f"dates written {date_order(values)}, such as {plain(values[0])}"
+    counts = Counter(values)
+    examples = ", ".join(dict.fromkeys(plain(repr(value)) for value in list(counts)[:3]))
+    if kind == "numbers written":
+        return f"numbers written {examples}"
+    if kind == "codes":
+        return f"text of digits such as {examples}"
+    alike = len({" ".join(value.lower().split()) for value in counts})
+    note = f" ({alike} without regard to capitals and spaces)" if alike < len(counts) else ""
+    if len(counts) <= FEW or (len(counts) <= 2 * FEW and note):
+        listed = ", ".join(f"{plain(repr(value))} {count:,}" for value, count in counts.most_common())
+        return f"text{note}: {listed}"
+    return f"text, {len(counts):,} different{note}, such as {examples}"
+
+
+def date_order(values: list[str]) -> str:
+    """Which part of a date comes first, as far as the values show."""
+    parts = [[int(part) for part in re.findall(r"\d+", value)[:2]] for value in values]
+    if max(first for first, _ in parts) > 31:
+        return "year first"
+    if max(first for first, _ in parts) > 12:
+        return "day/month/year"
+    if max(second for _, second in parts) > 12:
+        return "month/day/year"
+    return "day and month in unknown order"
+
+
+def table(names: list[str], rows: list[list[str]], *, more: bool) -> list[str]:
+    """The lines about a table of texts. `more`: only its beginning was read."""
+    repeated = len(rows) - len({tuple(row) for row in rows})
+    count = f"{len(rows):,} row{'s' * (len(rows) != 1)}"
+    head = f"the first {count}" if more else count
+    lines = [head + (f", {repeated:,} of them exact repeats of another" if repeated else "")]
+    for index, name in enumerate(names[:MAX_COLUMNS]):
+        lines.append(f"- {plain(name)}: {column([row[index] if index < len(row) else '' for row in rows])}")
+    if len(names) > MAX_COLUMNS:
+        lines.append(f"- and {len(names) - MAX_COLUMNS} more columns")
+    return lines
+
+
+def read_table(text: str, *, more: bool) -> list[str]:
+    first = text.split("\n", 1)[0]
+    separator = max(",;\t|", key=first.count)
+    rows = [row for row in csv.reader(text.splitlines(keepends=True), delimiter=separator) if row]
+    if not rows:
         return []
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+    lines = table(rows[0], rows[1:], more=more)
+    written = {
+        ",": "",
+        ";": "separated by semicolons, ",
+        "\t": "separated by tabs, ",
+        "|": "separated by |, ",
+    }
+    return [written[separator] + lines[0], *lines[1:]]
+
+
+def outline(value: Any, depth: int = 0) -> str:
+    """How a JSON value is nested."""
+    if isinstance(value, dict):
+        if depth > 4:
+            return "object"
+        if len(value) > 3 and len({outline(each, depth + 1) for each in value.values()}) == 1:
+            keys = ", ".join(plain(repr(key)) for key in list(value)[:2])
+            inner = outline(next(iter(value.values())), depth + 1)
+            return f"object with {len(value):,} keys ({keys}, …), each {inner}"
+        inside = [
+            f"{plain(key)}: {outline(each, depth + 1)}" for key, each in list(value.items())[:MAX_COLUMNS]
+        ]
+        return "{" + ", ".join(inside) + "}"
+    if isinstance(value, list):
+        return f"list of {outline(value[0], depth + 1)}" if value and depth <= 4 else "list"
+    names = {bool: "true/false", int: "number", float: "number", str: "text", type(None): "null"}
+    return names[type(value)] + (f" ({plain(repr(value), 24)})" if isinstance(value, str) else "")
+
+
+def read_json(value: Any, name: str = "") -> list[str]:
+    """A list of objects as a table, with what is nested as an outline; else the outline alone."""
+    if isinstance(value, dict) and len(value) <= 3:
+        inner = [(key, each) for key, each in value.items() if is_records(each)]
+        if len(inner) == 1:
+            return read_json(inner[0][1], f"object, its {plain(inner[0][0])!r}: ")
+    if not is_records(value):
+        return [outline(value)]
+    keys = list(dict.fromkeys(key for record in value for key in record))
+    lines = [f"{name}list of {len(value):,} objects"]
+    for key in keys[:MAX_COLUMNS]:
+        values = [record[key] for record in value if key in record]
+        missing = f"; in {len(values):,} of them" if len(values) < len(value) else ""
+        nested = next((each for each in values if isinstance(each, dict | list) and each), None)
+        if nested is not None:
+            lines.append(f"- {plain(key)}: {outline(nested)}{missing}")
+        else:
+            quoted = any(isinstance(each, str) for each in values)
+            said = column([each if isinstance(each, str) else json.dumps(each) for each in values])
+            digits = quoted and "number" in said
+            lines.append(f"- {plain(key)}: {said}{' in quotes' if digits else ''}{missing}")
+    return lines
+
+
+def is_records(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+
+
+def read_text(text: str, *, more: bool) -> list[str]:
+    lines = text.splitlines()
+    if not lines:
+        return []
+    shown = [f"  {plain(line, 160)}" for line in lines[:3]]
+    return [f"{'more than ' if more else ''}{len(lines):,} lines, beginning with", *shown]
+
+
+def content(path: Path, size: int) -> list[str]:
+    """What is in a file, as lines; none where that cannot be told."""
+    with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    try:
-        if kind == ".csv":
-            first = head.split("\n", 1)[0]
-            separator = max(",;\t|", key=first.count)
-            return next(csv.reader([first], delimiter=separator), [])
-        if kind == ".tsv":
-            return head.split("\n", 1)[0].rstrip("\r").split("\t")
-        if kind == ".json":
-            return keys(json.loads(head)) if size <= HEAD_BYTES else []
-        return keys(json.loads(head.split("\n", 1)[0]))
-    except (ValueError, RecursionError, csv.Error):
+    more = size > len(head)
+    kind = path.suffix.lower()
+    if kind == ".gz":
+        head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, HEAD_BYTES)
+        more = len(head) >= HEAD_BYTES
+        kind = Path(path.stem).suffix.lower()
+    if b"\0" in head[:8_000] or head.startswith((b"%PDF", b"PK\3\4")):
         return []
+    if more:
+        head = head[: head.rfind(b"\n") + 1] or head
+    try:
+        text, encoding = head.decode("utf-8-sig"), ""
+    except UnicodeDecodeError:
+        text, encoding = head.decode("latin-1"), "not UTF-8 (latin-1?), "
+    lines: list[str] = []
+    try:
+        if kind in (".csv", ".tsv"):
+            lines = read_table(text, more=more)
+        elif kind == ".json" and not more:
+            lines = read_json(json.loads(text))
+        elif kind in (".jsonl", ".ndjson"):
+            lines = read_json([json.loads(line) for line in text.splitlines() if line.strip()])
+            lines[0] = "one JSON object a line: " + lines[0]
+    except (ValueError, RecursionError, csv.Error, LookupError):
+        lines = ["cannot be read as what its name says", *read_text(text, more=more)]
+    lines = lines or read_text(text, more=more)
+    return [encoding + lines[0], *lines[1:]] if lines else []
 
 
 def describe(path: Path) -> str | None:
-    """One line about a file; None where it is no regular file."""
+    """The lines about a file; None where it is no regular file."""
     try:
         state = path.lstat()
         if not stat.S_ISREG(state.st_mode):
             return None
-        names = columns(path, state.st_size)
-    except OSError:
-        return None
-    line = f"{plain(path, MAX_PATH_CHARS)} ({state.st_size:,} bytes)"
-    if names:
-        line += ": " + ", ".join(plain(name) for name in names[:MAX_NAMES])
-        line += f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return line
+        said = content(path, state.st_size)
+    except (OSError, zlib.error):
+        said = ["cannot be read"]
+    head = f"{plain(path, MAX_PATH_CHARS)} ({state.st_size:,} bytes)"
+    shown = "\n".join([f"{head}: {said[0]}", *said[1:]] if said else [head])
+    return shown if len(shown) <= MAX_FILE_CHARS else shown[:MAX_FILE_CHARS] + "…"
 
 
 def main(folder: str) -> None:
     """Print the listing of `folder`, nothing where it is empty or missing."""
-    lines: list[str] = []
+    said: list[str] = []
     room, left_out = MAX_CHARS, 0
     for parent, folders, files in os.walk(folder):
         folders.sort()
         for name in sorted(name for name in files if not name.startswith(".")):
-            if len(lines) >= MAX_FILES or room <= 0:
+            if len(said) >= MAX_FILES or room <= 0:
                 left_out += 1
                 continue
-            if line := describe(Path(parent, name)):
-                lines.append(line)
-                room -= len(line)
+            if text := describe(Path(parent, name)):
+                said.append(text)
+                room -= len(text)
         if left_out > MAX_FILES:
             break
     if left_out:
-        lines.append(f"and more: ls -R {folder}")
-    sys.stdout.buffer.write("\n".join(lines).encode("utf-8", "replace"))
+        said.append(f"and more: ls -R {folder}")
+    sys.stdout.buffer.write("\n".join(said).encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, BaseLLM
 from pydantic import SecretStr
 
 from agent.config import Settings
@@ -19,7 +19,15 @@ from libs.models.scripted import ScriptedChatModel, ScriptError
 if TYPE_CHECKING:
     from libs.models.openvino import OpenVinoEngine
 
-__all__ = ["CHOICES", "RUNTIME_COMMAND", "RealModel", "build_model", "calls_tools", "served_model"]
+__all__ = [
+    "CHOICES",
+    "RUNTIME_COMMAND",
+    "RealModel",
+    "build_model",
+    "calls_tools",
+    "is_local",
+    "served_model",
+]
 
 _KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -81,15 +89,24 @@ def served_model(settings: Settings) -> BaseChatModel:
     return DeferredChatModel(label=str(settings.model), build=refuse)
 
 
+def is_local(model: BaseChatModel | BaseLLM) -> bool:
+    """Whether a model runs in this process: a small one. Known without its weights."""
+    from libs.models.local import LocalChatModel
+
+    if isinstance(model, DeferredChatModel):
+        return model.label.partition(":")[0] == "local"
+    return isinstance(model, LocalChatModel)
+
+
 def calls_tools(model: BaseChatModel) -> bool:
     """Whether a model can be given tools. Builds a deferred one; do not call it on the event loop.
 
     Raises:
         ModelUnavailable: it cannot be built.
     """
+    if is_local(model):
+        return False
     if isinstance(model, DeferredChatModel):
-        if model.label.partition(":")[0] == "local":  # known without its weights
-            return False
         model = model.build()
     return type(model).bind_tools is not BaseChatModel.bind_tools
 

@@ -8,15 +8,31 @@ import re
 from collections.abc import Sequence
 
 from libs.code_blocks.protocol import Execution, Refused
-from libs.code_blocks.reader import MAX_REPLY, Reading
+from libs.code_blocks.reader import MAX_REPLY, Reading, read_reply
 
-__all__ = ["Outcome", "closing", "nudge", "outputs", "shortened"]
+__all__ = ["CUT_OFF", "Outcome", "closing", "first_block", "imagined", "nudge", "outputs", "shortened"]
 
 Outcome = Execution | Refused | None
 """What became of a block: how it ended, that a person refused it, or that it was not reached."""
 
 _CODE = (
     "Code runs when it stands in a block of its own that begins with ```python or ```bash and ends with ```."
+)
+
+CUT_OFF = "Your reply reached its greatest length and was cut off. Say it again, much shorter."
+"""To an answer whose end is missing."""
+
+_IMAGINED = re.compile(
+    r"^(?:`{3,}output\b|(?:The (?:python|bash) block|Block \d+ \((?:python|bash)\)) (?:succeeded|failed)\b)",
+    re.MULTILINE,
+)
+
+_FENCE = re.compile(r"^[ >]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
+"""A line that can close a block."""
+
+_GO_ON = (
+    "If this answers the whole task, reply in words, every figure copied exactly as it is printed here. If anything "
+    "that was asked for is missing, reply with the code for it."
 )
 
 _PROBLEMS = {
@@ -30,11 +46,14 @@ _PROBLEMS = {
 }
 
 
-def nudge(reading: Reading, reply: str, *, ran: bool, failed: bool, asked: bool, needed: bool) -> str | None:
+def nudge(
+    reading: Reading, reply: str, *, cut_off: bool, ran: bool, failed: bool, asked: bool, needed: bool
+) -> str | None:
     """What to say to a reply without code that can run; None where it is the answer.
 
     Args:
         reading: what was found in `reply`; it has no blocks.
+        cut_off: whether the model says that it had to end.
         ran: whether anything has run.
         failed: whether the block that ran last failed.
         asked: whether the reply before had no code either.
@@ -42,6 +61,8 @@ def nudge(reading: Reading, reply: str, *, ran: bool, failed: bool, asked: bool,
     """
     if reading.problem:
         return _PROBLEMS[reading.problem]
+    if cut_off:
+        return CUT_OFF
     if not reply.strip():
         return f"Your reply was empty. Go on with the task, or say what the answer is. {_CODE}"
     if reading.imitated_call:
@@ -65,8 +86,33 @@ def nudge(reading: Reading, reply: str, *, ran: bool, failed: bool, asked: bool,
     return f"Nothing has been run yet, so nothing is known yet. Write the code that does the task. {_CODE}"
 
 
+def imagined(reply: str) -> int | None:
+    """Where a reply goes on with what its code would print, which is for the next message to say; else None.
+
+    Small models write on in the form of what they were sent before.
+    """
+    for found in _IMAGINED.finditer(reply):
+        if read_reply(reply[: found.start()]).blocks:
+            return found.start()
+    return None
+
+
+def first_block(reply: str) -> int | None:
+    """Where the first block of a reply that can run ends; None where it has none so far."""
+    for found in _FENCE.finditer(reply):
+        if read_reply(reply[: found.end()]).blocks:
+            return found.end()
+    return None
+
+
 def outputs(
-    languages: Sequence[str], outcomes: Sequence[Outcome], reading: Reading, *, repeats: int, limit: int
+    languages: Sequence[str],
+    outcomes: Sequence[Outcome],
+    reading: Reading,
+    *,
+    repeats: int,
+    limit: int,
+    guided: bool = False,
 ) -> str:
     """What a reply's blocks printed, each labelled, as the next user message.
 
@@ -76,6 +122,7 @@ def outputs(
         reading: the reply; what it holds besides is mentioned at the end.
         repeats: how many times in this run the code that ended last had run before, just as it is.
         limit: characters of output that are shown, shared evenly by the blocks.
+        guided: whether to say, where all went well, how to go on.
     """
     ran = [outcome for outcome in outcomes if outcome and not isinstance(outcome, Refused)]
     share = limit // max(1, len(ran))
@@ -96,6 +143,8 @@ def outputs(
             )
     if failed:
         parts.append("Read the error, mend its cause and send the whole corrected block.")
+    elif guided and not repeats:
+        parts.append(_GO_ON)
     if repeats:
         parts.append(_repeated(repeats, failed=bool(failed)))
     if reading.problem:

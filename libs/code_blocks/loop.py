@@ -37,6 +37,8 @@ MAX_NUDGES = 3
 """Replies in a row without code that are answered with a request for it."""
 MAX_FAILURES = 3
 """Times the same code may fail in a run."""
+_CUT_OFF = {"length", "max_tokens", "MAX_TOKENS"}
+"""What providers call it, under one name or another, when a reply was longer than the model may write."""
 
 
 class Input(TypedDict):
@@ -85,6 +87,8 @@ class CodeLoop:
         live: makes what sends a block's output while it runs.
         max_steps: replies of the model in one run.
         shown_chars: characters of output that the model is shown after one reply.
+        guided: for small models: a reply ends with its first block, and what it printed is followed by how to
+            go on.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class CodeLoop:
         live: Live = lambda key: nullcontext(),  # noqa: ARG005
         max_steps: int = 10,
         shown_chars: int = 20_000,
+        guided: bool = False,
     ) -> None:
         if max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, not {max_steps}")
@@ -109,6 +114,7 @@ class CodeLoop:
         self._live = live
         self._max_steps = max_steps
         self._shown_chars = shown_chars
+        self._guided = guided
 
     def graph(
         self, *, checkpointer: Checkpointer = None, name: str = "code_agent"
@@ -148,7 +154,8 @@ class CodeLoop:
         with meter.working():
             try:
                 async with asyncio.timeout(meter.remaining()) as deadline:
-                    reply, tokens = await ask_model(self._model, request)
+                    end = feedback.first_block if self._guided else feedback.imagined
+                    reply, tokens = await ask_model(self._model, request, end=end)
             except TimeoutError:
                 if not deadline.expired():
                     raise
@@ -168,6 +175,7 @@ class CodeLoop:
         said = feedback.nudge(
             reading,
             text,
+            cut_off=not _CUT_OFF.isdisjoint(map(str, reply.response_metadata.values())),
             ran=last is not None,
             failed=last is not None and last["exit_code"] != 0 and not refused,
             asked=state["nudges"] > 0,
@@ -229,6 +237,7 @@ class CodeLoop:
             read_reply(state["messages"][-1].text),
             repeats=repeats,
             limit=self._shown_chars,
+            guided=self._guided,
         )
         update: dict[str, Any] = {"executions": executions, "nudges": 0}
         last = executions[-1] if executions else None

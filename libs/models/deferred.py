@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any
+from contextlib import aclosing
+from typing import Any, cast
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -74,8 +75,10 @@ class DeferredChatModel(BaseChatModel):
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[AIMessageChunk]:
         real = await asyncio.to_thread(self._real)
-        async for chunk in real.astream(input, config, **kwargs):
-            yield _as_chunk(chunk)
+        # Whoever closes this one ends the call at once, not when the other is collected.
+        async with aclosing(cast("Any", real.astream(input, config, **kwargs))) as chunks:
+            async for chunk in chunks:
+                yield _as_chunk(chunk)
 
     def _generate(
         self,

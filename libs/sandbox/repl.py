@@ -22,6 +22,9 @@ from typing import Any, Final
 HEADER: Final = struct.Struct("!I")
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 _FIGURES: Final = "/results"
+_ABOUT_DATA: Final = (LookupError, AttributeError, TypeError, ValueError, NameError)
+_TABLES: Final = 3
+_COLUMNS: Final = 20
 _libc = ctypes.CDLL(None)
 
 
@@ -95,10 +98,10 @@ class _Session:
             print(end.code if isinstance(end.code, str) else f"SystemExit: {end.code}", file=sys.stderr)
             return FAILED
         except KeyboardInterrupt:
-            _show_error()
+            _show_error(self._module.__dict__)
             return INTERRUPTED
         except BaseException:
-            _show_error()
+            _show_error(self._module.__dict__)
             return FAILED
         return DONE
 
@@ -145,14 +148,55 @@ class _Session:
             plt.close(number)
 
 
-def _show_error() -> None:
-    """A traceback that begins in the block; the frames of this program are left out."""
-    kind, error, trace = sys.exc_info()
-    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, ast.__file__):
-        trace = trace.tb_next
+def _show_error(variables: dict[str, Any]) -> None:
+    """The traceback, and where it may be about them, the tables there are."""
+    error = sys.exc_info()
+    lines = list(_own(traceback.TracebackException(*error, compact=True)).format())
+    if isinstance(error[1], _ABOUT_DATA):
+        with contextlib.suppress(Exception):  # whatever a block has made of pandas
+            lines += _tables(variables)
     # A stream that the block has closed or replaced is not where an error may get lost.
-    lines = traceback.format_exception(kind, error, trace)
     os.write(2, "".join(lines).encode("utf-8", "replace"))
+
+
+def _own(error: traceback.TracebackException) -> traceback.TracebackException:
+    """Without the frames of this program and of libraries, the last one apart.
+
+    Errors that led to this one inside of a library, and never came to a line of the person's, are left out.
+    """
+    frames = [frame for frame in error.stack if frame.filename not in (__file__, ast.__file__)]
+    last = frames[-1:]
+    error.stack = traceback.StackSummary.from_list(
+        [frame for frame in frames[:-1] if _is_own(frame.filename)] + last
+    )
+    for name in ("__cause__", "__context__"):
+        earlier = getattr(error, name)
+        if earlier is not None:
+            mine = any(_is_own(frame.filename) for frame in earlier.stack)
+            setattr(error, name, _own(earlier) if mine else None)
+    return error
+
+
+def _is_own(filename: str) -> bool:
+    return filename.startswith(("<block ", "/workspace/", "/skills/", "/tmp/"))
+
+
+def _tables(variables: dict[str, Any]) -> list[str]:
+    """A line for each of the latest DataFrames."""
+    pandas = sys.modules.get("pandas")
+    kind = getattr(pandas, "DataFrame", None)
+    if kind is None:
+        return []
+    found = [(name, value) for name, value in variables.items() if type(value) is kind and name[0] != "_"]
+    return [_table(name, value) for name, value in found[-_TABLES:]]
+
+
+def _table(name: str, value: Any) -> str:
+    names = [str(each) for each in value.columns[:_COLUMNS]]
+    kinds = ["text" if str(each) in ("object", "str") else str(each) for each in value.dtypes[:_COLUMNS]]
+    columns = ", ".join(f"{column} ({kind})" for column, kind in zip(names, kinds, strict=True))
+    more = f" and {len(value.columns) - _COLUMNS} more" if len(value.columns) > _COLUMNS else ""
+    return f"[{name}: a DataFrame of {len(value):,} rows with the columns {columns}{more}]\n"
 
 
 if __name__ == "__main__":

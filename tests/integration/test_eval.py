@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.outputs import ChatResult
+from langchain_core.outputs import ChatGenerationChunk
 
 from agent.config import load_settings
 from libs.models.scripted import Conversation, Reply, ScriptedChatModel
@@ -142,7 +143,7 @@ def test_the_program_prints_a_table_and_writes_a_report(
 
 
 class Failing(ScriptedChatModel):
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         raise ConnectionError("too many requests")
 
 

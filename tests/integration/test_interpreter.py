@@ -92,6 +92,18 @@ class TestBlocks:
         assert lines[-1] == "ZeroDivisionError: division by zero"
         assert "repl.py" not in result.output
 
+    def test_of_a_librarys_frames_only_the_last_is_shown(self, block: Session) -> None:
+        lines = block("import json\njson.loads('{')").output.splitlines()
+        first, last = [line for line in lines if line.startswith("  File")]
+        assert first.endswith('>", line 2, in <module>')
+        assert "json/decoder.py" in last
+        assert lines[-1].startswith("json.decoder.JSONDecodeError: Expecting property name")
+
+    def test_what_led_to_an_error_in_the_blocks_own_lines_is_shown(self, block: Session) -> None:
+        output = block("try:\n    1 / 0\nexcept ZeroDivisionError:\n    raise ValueError('mine')").output
+        assert "ZeroDivisionError" in output
+        assert output.endswith("ValueError: mine\n")
+
     def test_a_syntax_error_names_line_and_place(self, block: Session) -> None:
         result = block("x = 1\ny = = 2")
         assert result.exit_code == 1
@@ -273,6 +285,16 @@ class TestContainer:
             )
             assert (tmp_path / "results/figure-2.png").read_bytes().startswith(b"\x89PNG")
             assert sandbox.run_python("plt.get_fignums()", session="a").output == "[]\n"
+
+    def test_an_error_is_followed_by_the_tables_there_are(self, tmp_path: Path) -> None:
+        with DockerSandbox(tmp_path, image="code-execution-agent", name="interpreter") as sandbox:
+            code = "import pandas as pd\nsales = pd.DataFrame({'city': ['Rome'], 'units': [3]})\n_own = sales"
+            sandbox.run_python(code, session="a")
+            output = sandbox.run_python("sales['unit']", session="a").output
+            table = "[sales: a DataFrame of 1 rows with the columns city (text), units (int64)]\n"
+            assert output.endswith(f"KeyError: 'unit'\n{table}")
+            assert "The above exception" not in output  # pandas' own way to it
+            assert table not in sandbox.run_python("1 / 0", session="a").output
 
     def test_memory_used_up_ends_the_interpreter_not_the_sandbox(self, tmp_path: Path) -> None:
         limits = SandboxLimits(memory=256 * 2**20, tmp=16 * 2**20)

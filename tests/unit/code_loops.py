@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.outputs import ChatResult
+from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import PrivateAttr
 
@@ -29,15 +29,15 @@ class Recording(ScriptedChatModel):
 
     _requests: list[tuple[list[BaseMessage], dict[str, Any]]] = PrivateAttr(default_factory=list)
 
-    def _generate(
+    def _stream(
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: Any = None,
         **kwargs: Any,
-    ) -> ChatResult:
+    ) -> Iterator[ChatGenerationChunk]:
         self._requests.append((list(messages), {"stop": stop, **kwargs}))
-        return super()._generate(messages, stop, run_manager, **kwargs)
+        return super()._stream(messages, stop, run_manager, **kwargs)
 
 
 def playing(*replies: str, model: type[ScriptedChatModel] = Recording) -> Any:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from code_loops import SYSTEM, TASK, bash, looping, outputs, playing, python, roles, run, said_to_the_model
 from langchain_core.language_models import FakeListLLM, FakeStreamingListLLM
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.outputs import ChatGenerationChunk
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import PrivateAttr
 
 from libs.code_blocks import BlockResult, SandboxRunner
+from libs.code_blocks.feedback import CUT_OFF, first_block
 from libs.code_blocks.feedback import outputs as told
 from libs.code_blocks.protocol import Execution
 from libs.code_blocks.reader import MAX_REPLY, Reading
@@ -238,10 +242,10 @@ async def test_seconds_end_a_block_and_the_run(tmp_path: Path) -> None:
 class SlowModel(ScriptedChatModel):
     """Takes a minute."""
 
-    async def _agenerate(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Any:
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         await asyncio.sleep(60)
+        for chunk in self._stream(*args, **kwargs):
+            yield chunk
 
 
 def test_seconds_end_a_call_of_the_model(tmp_path: Path) -> None:
@@ -257,6 +261,105 @@ async def test_a_plain_generator_will_do(tmp_path: Path, model: type[FakeListLLM
         result = await graph.ainvoke({"messages": [HumanMessage(TASK)]})
     assert (result["status"], result["messages"][-1].text) == ("completed", "It is 7.")
     assert outputs(result) == ["7"]
+
+
+IMAGINED = [
+    "```output\nIt printed 8.\n```\nThere are 8.",
+    "The bash block succeeded:\n```output\n8\n```\nThere are 8.",
+    "Block 1 (bash) failed with exit code 1: nothing there",
+]
+
+
+@pytest.mark.parametrize("imagined", IMAGINED)
+def test_what_a_model_imagines_that_its_code_prints_is_not_kept(tmp_path: Path, imagined: str) -> None:
+    result = run(tmp_path, f"I count.\n{bash('echo 7')}\n{imagined}\n{bash('echo 9')}", "It is 7.")
+    assert result["messages"][1].text == f"I count.\n{bash('echo 7')}\n"
+    assert outputs(result) == ["7"]
+
+
+def test_an_output_that_is_quoted_in_an_answer_is_kept(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("echo 7"), f"It printed\n{IMAGINED[0]}")
+    assert result["messages"][-1].text == f"It printed\n{IMAGINED[0]}"
+
+
+class Endless(ScriptedChatModel):
+    """Goes on after the script's reply, until nobody asks for more."""
+
+    _after: int = PrivateAttr(0)
+    _closed: bool = PrivateAttr(default=False)
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        try:
+            for chunk in self._stream(*args, **kwargs):
+                yield chunk
+            while not self._next(args[0]).text.startswith("Done"):
+                self._after += 1
+                yield ChatGenerationChunk(message=AIMessageChunk(content="more\n"))
+        finally:
+            self._closed = True
+
+
+async def test_a_model_that_imagines_outputs_is_not_asked_for_more(tmp_path: Path) -> None:
+    model = playing(f"{bash('echo 7')}\n```output\n8\n```\n", "Done.", model=Endless)
+    with looping(tmp_path, model) as graph:
+        result = await asyncio.wait_for(graph.ainvoke({"messages": [HumanMessage(TASK)]}), 20)
+    assert (result["status"], outputs(result)) == ("completed", ["7"])
+    assert model._after == 0
+    assert model._closed
+
+
+async def test_a_guided_model_is_stopped_after_its_first_block(tmp_path: Path) -> None:
+    model = playing(f"I count.\n{bash('echo 7')}\nThen {bash('echo 8')} or\n", "Done: 7.", model=Endless)
+    with looping(tmp_path, model, guided=True) as graph:
+        result = await asyncio.wait_for(graph.ainvoke({"messages": [HumanMessage(TASK)]}), 20)
+    assert (result["status"], outputs(result)) == ("completed", ["7"])
+    assert result["messages"][1].text == f"I count.\n{bash('echo 7')}"
+    [said] = said_to_the_model(result)
+    assert said.startswith("The bash block succeeded:\n```output\n7\n```\n\nIf this answers the whole task")
+    assert model._after == 0
+
+
+def test_a_guided_model_is_told_how_to_go_on_only_where_nothing_else_is_said(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("false"), bash("echo 7"), bash("echo 7"), "It is 7.", guided=True)
+    failed, done, again = said_to_the_model(result)
+    assert "If this answers the whole task" in done
+    assert "If this answers the whole task" not in failed + again
+    assert "You sent exactly this code before" in again
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        ("Words.\n```python\nx\n```\nMore.", "Words.\n```python\nx\n```"),
+        ("~~~~bash\nx\n```\n~~~\n~~~~ \nMore.", "~~~~bash\nx\n```\n~~~\n~~~~ "),
+        ("```text\nx\n```\n```py\ny\n```\nMore.", "```text\nx\n```\n```py\ny\n```"),
+        ("> ```python\n> x\n> ```\nMore.", "> ```python\n> x\n> ```"),
+        ("```python\nx", None),
+        ("```\nx\n```\n", None),
+        ("", None),
+    ],
+)
+def test_where_the_first_block_ends(reply: str, kept: str | None) -> None:
+    end = first_block(reply)
+    assert (None if end is None else reply[:end]) == kept
+
+
+class CutOff(ScriptedChatModel):
+    """Its second reply reaches the greatest length."""
+
+    def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        yield from super()._stream(messages, *args, **kwargs)
+        end = "length" if sum(isinstance(message, AIMessage) for message in messages) == 1 else "stop"
+        last = AIMessageChunk(content="", response_metadata={"finish_reason": end})
+        yield ChatGenerationChunk(message=last)
+
+
+def test_an_answer_that_was_cut_off_is_asked_for_again(tmp_path: Path) -> None:
+    model = playing(bash("echo 7"), "There are seven, because", "Seven.", model=CutOff)
+    with looping(tmp_path, model) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert said_to_the_model(result)[-1] == CUT_OFF
+    assert (result["status"], result["messages"][-1].text) == ("completed", "Seven.")
 
 
 async def test_a_reply_is_streamed_as_it_comes_and_kept_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from syrupy.assertion import SnapshotAssertion
 
-from agent import code_prompt, list_data
+from agent import code_prompt
 from agent.code_graph import build_graph
 from agent.config import ROOT, load_settings
 from libs.backends.workspace import WorkspaceBackend
@@ -60,8 +60,8 @@ def test_it_speaks_no_vendors_language(tmp_path: Path) -> None:
 
 def test_its_own_example_is_read_as_code() -> None:
     settings = load_settings(None)
-    example = code_prompt.system_prompt(settings, skills="", data="").split("You reply:\n")[1]
-    [block] = read_reply(example.split("You receive:")[0]).blocks
+    example = code_prompt.system_prompt(settings, skills="", data="").split("## Example\n")[1]
+    [block] = read_reply(example).blocks
     assert block.language == "python"
     compile(block.code, "example", "exec")
 
@@ -98,57 +98,6 @@ def test_only_a_container_will_do(tmp_path: Path) -> None:
     shell = WorkspaceBackend(LocalShellBackend(root_dir=tmp_path, virtual_mode=True))
     with pytest.raises(TypeError, match="LocalShellBackend has none"):
         build_graph(playing("Hello!"), settings=load_settings(None), backend=shell)
-
-
-def listing(folder: Path) -> str:
-    command = [sys.executable, "-I", list_data.__file__, str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.replace(
-        f"{folder}/", ""
-    )
-
-
-def test_the_listing_names_columns(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b'\xef\xbb\xbfid,"full, name"\r\n1,Ada\r\n')
-    (tmp_path / "b.csv").write_text("id;name\n1;Ada\n")
-    (tmp_path / "c.tsv").write_text("id\tname\n")
-    (tmp_path / "d.json").write_text('[{"id": 1, "city": "Rome"}]')
-    (tmp_path / "e.jsonl").write_text('{"at": 1, "level": "info"}\n{}\n')
-    (tmp_path / "f.json").write_text("{broken")
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "g.log").write_text("x" * 2_000)
-    (tmp_path / ".hidden").write_text("x")
-    assert listing(tmp_path).split("\n") == [
-        "a.csv (27 bytes): id, full, name",
-        "b.csv (14 bytes): id, name",
-        "c.tsv (8 bytes): id, name",
-        "d.json (27 bytes): id, city",
-        "e.jsonl (30 bytes): at, level",
-        "f.json (7 bytes)",
-        "sub/g.log (2,000 bytes)",
-    ]
-
-
-def test_the_listing_withstands_what_is_in_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "all.csv").write_text(",".join(f"column{n}" for n in range(500)) + "\n")
-    (tmp_path / "long.csv").write_text("x" * 1_000_000)
-    (tmp_path / "a\nb\x1b.csv").write_text("c\x07d\n")
-    (tmp_path / "link.csv").symlink_to("/etc/passwd")
-    (tmp_path / "deep.json").write_text("[" * 100_000)
-    (tmp_path / "empty.csv").touch()
-    subprocess.run(["mkfifo", tmp_path / "pipe.csv"], check=True)
-    for number in range(100):
-        (tmp_path / f"many{number}.txt").touch()
-    said = listing(tmp_path)
-    assert len(said) < 10_000
-    assert "a?b?.csv (4 bytes): c?d" in said
-    assert "column39 and 460 more" in said
-    assert "passwd" not in said
-    assert "pipe" not in said
-    assert said.endswith(f"and more: ls -R {tmp_path}")
-
-
-def test_an_empty_folder_has_no_listing(tmp_path: Path) -> None:
-    assert listing(tmp_path) == listing(tmp_path / "missing") == ""
 
 
 def test_importing_the_served_graph_needs_nothing() -> None:

@@ -1,0 +1,184 @@
+"""What the code-block agent is told of the files in /data before it begins."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent import list_data
+
+
+def listing(folder: Path) -> str:
+    command = [sys.executable, "-I", list_data.__file__, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.replace(
+        f"{folder}/", ""
+    )
+
+
+def columns(folder: Path, name: str, text: str) -> list[str]:
+    """The lines about one file, without its name and size."""
+    (folder / name).write_text(text)
+    first, *lines = listing(folder).split("\n")
+    return [first.partition(": ")[2], *lines]
+
+
+def test_a_table_with_the_kinds_of_its_values(tmp_path: Path) -> None:
+    text = (
+        "id,day,city,units,price,code\n"
+        "1,2024-01-05,Rome,3,1.50,007\n"
+        "2,2024-03-01,Oslo,-2,2,012\n"
+        "3,2024-02-10,Rome,,10.25,100\n"
+        "3,2024-02-10,Rome,,10.25,100\n"
+    )
+    assert columns(tmp_path, "a.csv", text) == [
+        "4 rows, 1 of them exact repeats of another",
+        "- id: whole numbers 1 to 3",
+        "- day: dates 2024-01-05 to 2024-03-01",
+        "- city: text: 'Rome' 3, 'Oslo' 1",
+        "- units: whole numbers -2 to 3; 2 empty",
+        "- price: numbers 1.5 to 10.25",
+        "- code: text of digits such as '007', '012', '100'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            ["5", "$1,200.50", "n/a", ""],
+            "1 whole numbers 5 to 5; 1 numbers written '$1,200.50'; 1 n/a; 1 empty",
+        ),
+        (["1.200,50", "3,99"], "numbers written '1.200,50', '3,99'"),
+        (["5/13/2024", "1/2/2024"], "dates written month/day/year, such as 5/13/2024"),
+        (["13.5.2024", "1.2.2024"], "dates written day/month/year, such as 13.5.2024"),
+        (["1/2/2024", "3/4/2024"], "dates written day and month in unknown order, such as 1/2/2024"),
+        (
+            ["2024-05-01T10:00:00+02:00", "2024-05-02T10:00:00Z"],
+            "times 2024-05-01T10:00:00+02:00 to 2024-05-02T10:00:00Z (in different UTC offsets)",
+        ),
+        (
+            ["Rome", " rome ", "OSLO"],
+            "text (2 without regard to capitals and spaces): 'Rome' 1, ' rome ' 1, 'OSLO' 1",
+        ),
+        ([f"word {n}" for n in range(9)], "text, 9 different, such as 'word 0', 'word 1', 'word 2'"),
+    ],
+)
+def test_a_column(values: list[str], said: str) -> None:
+    assert list_data.column(values) == said
+
+
+def test_separators_and_encodings(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'\xef\xbb\xbfid,"full, name"\r\n1,Ada\r\n')
+    (tmp_path / "b.csv").write_text("id;name\n1;Ada\n")
+    (tmp_path / "c.tsv").write_text("id\tname\n")
+    (tmp_path / "d.csv").write_bytes("id,name\n1,Åsa\n".encode("latin-1"))
+    assert listing(tmp_path).split("\n") == [
+        "a.csv (27 bytes): 1 row",
+        "- id: whole numbers 1 to 1",
+        "- full, name: text: 'Ada' 1",
+        "b.csv (14 bytes): separated by semicolons, 1 row",
+        "- id: whole numbers 1 to 1",
+        "- name: text: 'Ada' 1",
+        "c.tsv (8 bytes): separated by tabs, 0 rows",
+        "- id: no values",
+        "- name: no values",
+        "d.csv (14 bytes): not UTF-8 (latin-1?), 1 row",
+        "- id: whole numbers 1 to 1",
+        "- name: text: 'Åsa' 1",
+    ]
+
+
+def test_json(tmp_path: Path) -> None:
+    orders = [
+        {"id": n, "status": "paid", "who": {"country": "NO"}, "items": [{"sku": "A", "price": 1.5}]}
+        for n in range(3)
+    ]
+    assert columns(tmp_path, "a.json", json.dumps({"orders": orders})) == [
+        "object, its 'orders': list of 3 objects",
+        "- id: whole numbers 0 to 2",
+        "- status: text: 'paid' 3",
+        "- who: {country: text ('NO')}",
+        "- items: list of {sku: text ('A'), price: number}",
+    ]
+    (tmp_path / "a.json").unlink()
+    days = {f"2024-01-0{n}": {"high": n} for n in range(1, 6)}
+    assert columns(tmp_path, "b.json", json.dumps(days)) == [
+        "object with 5 keys ('2024-01-01', '2024-01-02', …), each {high: number}"
+    ]
+    (tmp_path / "b.json").unlink()
+    lines = '{"at": "5", "level": "info"}\n{"level": "error", "code": null}\n'
+    assert columns(tmp_path, "c.jsonl", lines) == [
+        "one JSON object a line: list of 2 objects",
+        "- at: whole numbers 5 to 5 in quotes; in 1 of them",
+        "- level: text: 'info' 1, 'error' 1",
+        "- code: 1 null; in 1 of them",
+    ]
+
+
+def test_other_files(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("one\ntwo\nthree\nfour\n")
+    (tmp_path / "b.log.gz").write_bytes(gzip.compress(b"packed\n"))
+    (tmp_path / "c.pdf").write_bytes(b"%PDF-1.7\n")
+    (tmp_path / "d.json").write_text("{broken")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "e.log").write_text("x" * 2_000)
+    (tmp_path / "f.gz").write_bytes(b"not packed")
+    (tmp_path / ".hidden").write_text("x")
+    size = (tmp_path / "b.log.gz").stat().st_size
+    assert listing(tmp_path).split("\n") == [
+        "a.log (19 bytes): 4 lines, beginning with",
+        "  one",
+        "  two",
+        "  three",
+        f"b.log.gz ({size} bytes): 1 lines, beginning with",
+        "  packed",
+        "c.pdf (9 bytes)",
+        "d.json (7 bytes): cannot be read as what its name says",
+        "1 lines, beginning with",
+        "  {broken",
+        "f.gz (10 bytes): cannot be read",
+        "sub/e.log (2,000 bytes): 1 lines, beginning with",
+        f"  {'x' * 159}…",
+    ]
+
+
+def test_of_a_large_file_the_beginning_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n,word\n" + "".join(f"{n},same\n" for n in range(400_000)))
+    said = listing(tmp_path)
+    assert ": the first " in said
+    assert "- n: whole numbers 0 to " in said
+    assert "to 399999" not in said
+
+
+def test_it_withstands_what_is_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "all.csv").write_text(",".join(f"column{n}" for n in range(500)) + "\n")
+    (tmp_path / "long.csv").write_text("x" * 1_000_000)
+    (tmp_path / "a\nb\x1b.csv").write_text("c\x07d\n")
+    (tmp_path / "e.csv").write_text("name\n```\u202e\n")
+    (tmp_path / "link.csv").symlink_to("/etc/passwd")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "deep2.json").write_text('{"a":' * 900 + "1" + "}" * 900)
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "quotes.csv").write_text('"never closed,\n1,2\n')
+    (tmp_path / "zeros.csv").write_bytes(b"a,b\0\n1,2\n")
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"0" * 50_000_000))
+    subprocess.run(["mkfifo", tmp_path / "pipe.csv"], check=True)
+    for number in range(100):
+        (tmp_path / f"many{number}.txt").touch()
+    said = listing(tmp_path)
+    assert len(said) < 12_000
+    assert "a?b?.csv (4 bytes): 0 rows\n- c?d: no values" in said
+    assert "- and 460 more columns" in said
+    assert "passwd" not in said
+    assert "pipe" not in said
+    assert "\u202e" not in said
+    assert said.endswith(f"and more: ls -R {tmp_path}")
+
+
+def test_an_empty_folder_has_no_listing(tmp_path: Path) -> None:
+    assert listing(tmp_path) == listing(tmp_path / "missing") == ""

@@ -50,10 +50,12 @@ def blocks(language: str) -> list[Any]:
 def test_every_program_of_a_skill_works_and_prints_what_it_says(
     backend: DockerExecutionBackend, program: str
 ) -> None:
-    backend.upload_files([("/tmp/program.py", program.encode())])
+    sales = (ROOT / "workspace" / "data" / "sales.csv").read_bytes()
+    backend.upload_files([("/tmp/program.py", program.encode()), ("/workspace/data/sales.csv", sales)])
     done = backend.execute("rm -f /workspace/.beads.db; python /tmp/program.py")
     assert done.exit_code == 0, done.output
-    printed = re.findall(r"^print\(.*\)\s+# (['\[/].*)$", program, re.MULTILINE)
+    # What one line prints stands behind it, what several lines are below the statement.
+    printed = re.findall(r"^(?:print\(.*\)\s+# (?=['\[/])|# )(.*)$", program, re.MULTILINE)
     assert printed
     for line in printed:
         assert line in done.output.splitlines()

@@ -29,7 +29,7 @@ def test_it_is_what_the_skills_export() -> None:
 
 def test_every_library_is_in_it() -> None:
     text = skills_readme(SKILLS)
-    assert {"file", "pdf", "beads"} <= {file.parent.name for file in LIBRARIES}
+    assert {"file", "pdf", "beads", "tables"} <= {file.parent.name for file in LIBRARIES}
     for file in LIBRARIES:
         assert f"\n## {file.parent.name}\n" in text
     assert "`edit(path: str, old: str, new: str) -> str`" in text

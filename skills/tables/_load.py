@@ -1,0 +1,58 @@
+"""A file or a list of objects as a clean pandas table, and what a person should know about it in print."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skills.tables._columns import Column, convert, examine
+from skills.tables._files import find, read
+from skills.tables._header import Raw
+from skills.tables._records import from_objects
+from skills.tables._summary import summary
+
+
+def load_path(path: str | os.PathLike[str]) -> pd.DataFrame:
+    file = find(path)
+    return _table(read(file), str(file))
+
+
+def load_records(records: list[dict[str, Any]]) -> pd.DataFrame:
+    return _table(from_objects(records, "the list"), "the list")
+
+
+def _table(raw: Raw, where: str) -> pd.DataFrame:
+    columns = [examine(name, cells) for name, cells in zip(raw.names, raw.columns, strict=True)]
+    raw.columns.clear()  # what is converted from here on is held once
+    convert(columns)
+    table = pd.DataFrame({column.name: _series(column) for column in columns})
+    print(f"{where}: {len(table):,} rows, {len(columns)} columns")
+    comparable = table.apply(lambda series: series.map(repr) if series.dtype == object else series)
+    repeats = int(comparable.duplicated().sum()) if len(table) else 0
+    for line in [*raw.notes, *summary(columns, len(table), repeats)]:
+        print(line)
+    return table
+
+
+def _series(column: Column) -> pd.Series:
+    return pd.Series(_array(column)).take(column.places).reset_index(drop=True)
+
+
+def _array(column: Column) -> Any:
+    values = column.values
+    if column.kind == "date":
+        return pd.to_datetime(pd.Series(values, dtype=object))
+    if column.kind == "number":
+        if all(isinstance(value, int) for value in values):
+            return np.array(values, dtype=np.int64)
+        return np.array([np.nan if value is None else value for value in values], dtype=float)
+    if column.kind == "true/false":
+        return pd.array(values, dtype="boolean") if None in values else np.array(values, dtype=bool)
+    if column.kind == "text":
+        return pd.array(values, dtype="str")
+    if column.kind == "empty":
+        return np.full(len(values), np.nan)
+    return pd.Series(values, dtype=object)

@@ -1,0 +1,124 @@
+"""One number as people write it: currency, thousands, percent, decimal comma, accountants' brackets."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_SIGNS = {
+    **{sign: sign for sign in "$€£¥₹₽₩₺₫₪฿₴"},
+    **{"US$": "$", "USD": "$", "EUR": "€", "EURO": "€", "GBP": "£", "JPY": "¥", "CNY": "CNY", "INR": "₹"},
+    **{"RUB": "₽", "KRW": "₩", "TRY": "₺", "ILS": "₪", "THB": "฿", "UAH": "₴", "RS": "₹", "RS.": "₹"},
+    **{"R$": "BRL", "A$": "AUD", "C$": "CAD", "ZŁ": "PLN", "KČ": "CZK", "KR": "kr", "KR.": "kr", "FT": "HUF"},
+    **{code: code for code in ("CHF", "AUD", "CAD", "NZD", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF")},
+    **{code: code for code in ("RON", "BRL", "MXN", "ZAR", "SGD", "HKD")},
+}
+_CURRENCY = "|".join(re.escape(sign) for sign in sorted(_SIGNS, key=len, reverse=True))
+_WRITTEN = re.compile(
+    rf"(?P<open>\()? ?(?P<sign>[+-])? ?(?P<before>{_CURRENCY})? ?(?P<sign2>[+-])?"
+    r" ?(?P<body>[.,]?\d(?:[\d.,' ]*\d)?[.,]?)(?P<power>e[+-]?\d{1,3})?(?P<round>(?<=[.,])--?)?"
+    rf" ?(?P<percent>%)? ?(?P<after>{_CURRENCY})? ?(?P<sign3>[+-])? ?(?P<close>\))?",
+    re.IGNORECASE,
+)
+_SPACED = re.compile(r"(\d{1,3}(?:([ '])\d{3})(?:\2\d{3})*)(?:([.,])(\d*))?")
+_GROUPED = {  # by what comes before the fraction; groups of two digits are India's
+    ".": re.compile(r"([1-9]\d{0,2}(?:,\d{3})+|[1-9]\d?(?:,\d\d)+,\d{3})(?:\.(\d*))?"),
+    ",": re.compile(r"([1-9]\d{0,2}(?:\.\d{3})+)(?:,(\d*))?"),
+}
+_PLAIN = re.compile(r"(\d*)(?:([.,])(\d*))?")
+_ALIKE = str.maketrans({"−": "-", "–": "-", "’": "'", "`": "'", "_": "'"})
+_EXACT_DIGITS = 15
+
+
+class Number(NamedTuple):
+    """What a text says: its value where the point, and where the comma, comes before the fraction."""
+
+    point: int | float
+    comma: int | float
+    mark: str  # which of the two it must be: "." or ",", "" where the text does not tell
+    sign: str  # of a currency, or %
+    code: bool  # digits that are no quantity: leading zeros, or more of them than a number keeps
+
+
+def number(text: str) -> Number | None:
+    """Read one text, or return None where it is no number."""
+    match = _WRITTEN.fullmatch(text.translate(_ALIKE))
+    if match is None or bool(match["open"]) != bool(match["close"]):
+        return None
+    signs = [match[name] for name in ("sign", "sign2", "sign3") if match[name]]
+    if len(signs) + bool(match["open"]) > 1 or (match["before"] and match["after"]):
+        return None
+    currency = match["before"] or match["after"] or ""
+    unit = _SIGNS[currency.upper()] if currency else match["percent"] or ""
+    if match["power"] is not None:
+        return _power(match, unit, signs)
+    read = _body(match["body"], unit)
+    if read is None:
+        return None
+    point, comma, mark = read
+    bare = not unit and not signs and not match["open"] and match["body"].isdigit()
+    code = bare and (
+        len(match["body"]) > _EXACT_DIGITS or (match["body"][0] == "0" and len(match["body"]) > 1)
+    )
+    if "-" in signs or match["open"]:
+        point, comma = -point, -comma
+    return Number(point, comma, mark, unit, code)
+
+
+def _power(match: re.Match[str], unit: str, signs: list[str]) -> Number | None:
+    # 12E5 is a code more often than a number: a power of ten has a point, a comma or a sign.
+    body = match["body"].replace(",", ".")
+    if not re.fullmatch(r"\d*\.?\d*", body) or not ("." in body or match["power"][1] in "+-"):
+        return None
+    value = float(body + match["power"]) * (-1 if "-" in signs or match["open"] else 1)
+    return Number(value, value, "," if "," in match["body"] else "." if "." in body else "", unit, False)
+
+
+def _body(body: str, unit: str) -> tuple[int | float, int | float, str] | None:
+    if match := _SPACED.fullmatch(body):
+        value = _value(match[1], match[4])
+        return value, value, match[3] or "" if match[4] else ""
+    for mark, shape in _GROUPED.items():
+        if match := shape.fullmatch(body):
+            value = _value(match[1], match[2])
+            if match[2] or len(re.findall(r"[.,]", match[1])) > 1:
+                return value, value, mark
+            # One group of three, as in 1,234: thousands or a fraction. Prices have no three decimals, but
+            # whoever writes $ or £ has a point before them.
+            part = float(match[1].replace(",", "."))
+            if unit not in ("", "%") and (mark == "." or unit not in "$£"):
+                return value, value, ""
+            return (value, part, "") if mark == "." else (part, value, "")
+    match = _PLAIN.fullmatch(body)
+    if match is None:
+        return None
+    value = _value(match[1], match[3])
+    return value, value, match[2] or "" if match[3] else ""
+
+
+def _value(digits: str, fraction: str | None) -> int | float:
+    whole = re.sub(r"\D", "", digits) or "0"
+    return float(f"{whole}.{fraction}") if fraction else int(whole)
+
+
+class Reading(NamedTuple):
+    """How the numbers of a column are written."""
+
+    mark: str  # comes before the fraction: "." or ","
+    told: bool  # by its own values or, failing those, by other columns
+    both: bool  # some values have a point there, others a comma
+
+
+def reading(numbers: Mapping[Number, int], others: str = "") -> Reading:
+    """Decide between point and comma by the values, `numbers` with how often each is there.
+
+    `others` is what the file's other columns have, and decides where these values do not tell.
+    """
+    votes: Counter[str] = Counter()
+    for value, count in numbers.items():
+        votes[value.mark] += count
+    if votes["."] == votes[","]:
+        return Reading(others or ".", bool(others), votes["."] > 0)
+    return Reading("," if votes[","] > votes["."] else ".", True, votes["."] > 0 < votes[","])

@@ -1,0 +1,69 @@
+"""What a JSON file holds as named columns: nested objects become `customer.country`, lists stay lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from skills.tables._cells import clean
+from skills.tables._header import Raw, from_rows
+
+
+def from_objects(content: object, where: str) -> Raw:
+    """Columns of a list of objects, or of an object that holds exactly one such list.
+
+    Raises:
+        ValueError: there is no list of objects, or more than one.
+    """
+    notes: list[str] = []
+    if isinstance(content, dict):
+        content = _inside(content, where, notes)
+    if not isinstance(content, list) or not content:
+        raise ValueError(f"{where} holds no list of objects")
+    if all(isinstance(row, list) for row in content):
+        return from_rows(
+            [(line, ["" if cell is None else cell for cell in row]) for line, row in enumerate(content, 1)]
+        )
+    records = [dict(_flat(row)) if isinstance(row, dict) else {"value": row} for row in content]
+    names = list(dict.fromkeys(name for record in records for name in record))
+    return Raw(names, [[record.get(name) for record in records] for name in names], notes)
+
+
+def _inside(content: dict[str, Any], where: str, notes: list[str]) -> object:
+    found = dict(_lists(content))
+    if len(found) > 1:
+        first = next(iter(found))
+        keys = "".join(f"[{key!r}]" for key in first.split("."))
+        raise ValueError(
+            f"{where} holds {len(found)} lists: {', '.join(found)}. Load one of them:"
+            f" import json; table = load(json.load(open({where!r})){keys})"
+        )
+    if found:
+        ((name, rows),) = found.items()
+        other = [key for key in content if key != name.split(".")[0]]
+        beside = f"; beside it: {', '.join(other[:8])}" if other else ""
+        notes.append(f"list: {name}{beside}")
+        return rows
+    values = list(content.values())
+    if values and all(isinstance(value, list) for value in values) and len({len(v) for v in values}) == 1:
+        return [dict(zip(content, row, strict=True)) for row in zip(*values, strict=True)]
+    if values and all(isinstance(value, dict) for value in values):
+        return [{"key": key, **value} for key, value in content.items()]
+    return [content]
+
+
+def _lists(content: dict[str, Any], before: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """The lists of objects in an object, with the keys that lead there."""
+    for key, value in content.items():
+        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+            yield before + key, value
+        elif isinstance(value, dict):
+            yield from _lists(value, f"{before}{key}.")
+
+
+def _flat(record: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in record.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{before}{clean(key)}.")
+        else:
+            yield before + clean(key), value

@@ -32,8 +32,12 @@ __all__ = ["BlockApprovals", "build_graph", "graph"]
 
 _LIST_DATA = f"python3 -c {shlex.quote(Path(list_data.__file__).read_text(encoding='utf-8'))} /data"
 _LISTING_SECONDS = 10.0
-_FOR_SMALL: dict[str, Any] = {"guided": True, "shown_chars": 4_000}
-"""A small model reads 50 tokens a second, and gets lost in long outputs."""
+_FOR_SMALL: dict[str, Any] = {
+    "guided": True,
+    "shown_chars": 4_000,  # it reads 50 tokens a second, and gets lost in long outputs
+    "after_repeat": {"temperature": 0.7},
+}
+"""How the loop treats a small model."""
 
 
 def build_graph(
@@ -68,14 +72,16 @@ def build_graph(
         calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
     )
 
-    def skills_section() -> str:
-        return render_skills(
-            skills.scan(), max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS
-        )
-
     async def system_prompt() -> str:
-        section, data = await asyncio.gather(asyncio.to_thread(skills_section), _listing(sandbox))
-        return code_prompt.system_prompt(settings, skills=section, data=data)
+        found, data = await asyncio.gather(asyncio.to_thread(skills.scan), _listing(sandbox))
+        return code_prompt.system_prompt(
+            settings,
+            skills=render_skills(
+                found, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS
+            ),
+            data=data,
+            tables=any(skill.name == "tables" and skill.problem is None for skill in found),
+        )
 
     def meter(spent: Mapping[str, Any] | None) -> Meter:
         return Meter(budget, spent=cast("Spent | None", spent))

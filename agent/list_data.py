@@ -26,6 +26,8 @@ MAX_FILES = 40
 MAX_CHARS = 8_000
 MAX_FILE_CHARS = 2_500
 MAX_COLUMNS = 40
+MAX_KEYS = 20_000
+"""Rows up to which a table is compared with the others."""
 MAX_TEXT = 60
 MAX_PATH_CHARS = 250
 HEAD_BYTES = 2_000_000
@@ -130,20 +132,42 @@ def table(names: list[str], rows: list[list[str]], *, more: bool) -> list[str]:
     return lines
 
 
-def read_table(text: str, *, more: bool) -> list[str]:
+def read_table(text: str) -> tuple[list[str], list[list[str]], str]:
+    """The columns' names, the rows, and how they are separated, where that is worth a word."""
     first = text.split("\n", 1)[0]
     separator = max(",;\t|", key=first.count)
     rows = [row for row in csv.reader(text.splitlines(keepends=True), delimiter=separator) if row]
-    if not rows:
-        return []
-    lines = table(rows[0], rows[1:], more=more)
     written = {
         ",": "",
         ";": "separated by semicolons, ",
         "\t": "separated by tabs, ",
         "|": "separated by |, ",
     }
-    return [written[separator] + lines[0], *lines[1:]]
+    return (rows[0], rows[1:], written[separator]) if rows else ([], [], "")
+
+
+def keys(tables: dict[str, tuple[list[str], list[list[str]]]]) -> list[str]:
+    """Which columns say what row of another table a row belongs to, going by names and values."""
+    found: dict[tuple[str, str], list[str]] = {}
+    values = {
+        (path, name): [row[index] for row in rows if index < len(row)]
+        for path, (names, rows) in tables.items()
+        for index, name in enumerate(names[:MAX_COLUMNS])
+    }
+    different = {place: set(each) for place, each in values.items()}
+    unique = [place for place in values if 1 < len(values[place]) == len(different[place])]
+    for place, each in values.items():
+        for key in unique:
+            mine, theirs = place[1].lower(), key[1].lower()
+            # Most of them: rows that belong to none are what people ask for, too.
+            if place[0] != key[0] and (mine in theirs or theirs in mine):
+                known = sum(value in different[key] for value in each)
+                if known * 2 > len(each) and (place not in unique or place > key):
+                    found.setdefault(key, []).append(f"{plain(place[1])} of {plain(Path(place[0]).name)}")
+    return [
+        f"- {' and '.join(places)}: {plain(name)} of {plain(Path(path).name)}"
+        for (path, name), places in found.items()
+    ]
 
 
 def outline(value: Any, depth: int = 0) -> str:
@@ -201,8 +225,8 @@ def read_text(text: str, *, more: bool) -> list[str]:
     return [f"{'more than ' if more else ''}{len(lines):,} lines, beginning with", *shown]
 
 
-def content(path: Path, size: int) -> list[str]:
-    """What is in a file, as lines; none where that cannot be told."""
+def content(path: Path, size: int, tables: dict[str, tuple[list[str], list[list[str]]]]) -> list[str]:
+    """What is in a file, as lines; none where that cannot be told. A table that was read whole is kept."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     more = size > len(head)
@@ -222,7 +246,12 @@ def content(path: Path, size: int) -> list[str]:
     lines: list[str] = []
     try:
         if kind in (".csv", ".tsv"):
-            lines = read_table(text, more=more)
+            names, rows, written = read_table(text)
+            if names:
+                lines = table(names, rows, more=more)
+                lines[0] = written + lines[0]
+            if len(rows) <= MAX_KEYS and not more:
+                tables[str(path)] = (names, rows)
         elif kind == ".json" and not more:
             lines = read_json(json.loads(text))
         elif kind in (".jsonl", ".ndjson"):
@@ -234,13 +263,13 @@ def content(path: Path, size: int) -> list[str]:
     return [encoding + lines[0], *lines[1:]] if lines else []
 
 
-def describe(path: Path) -> str | None:
+def describe(path: Path, tables: dict[str, tuple[list[str], list[list[str]]]]) -> str | None:
     """The lines about a file; None where it is no regular file."""
     try:
         state = path.lstat()
         if not stat.S_ISREG(state.st_mode):
             return None
-        said = content(path, state.st_size)
+        said = content(path, state.st_size, tables)
     except (OSError, zlib.error):
         said = ["cannot be read"]
     head = f"{plain(path, MAX_PATH_CHARS)} ({state.st_size:,} bytes)"
@@ -251,6 +280,7 @@ def describe(path: Path) -> str | None:
 def main(folder: str) -> None:
     """Print the listing of `folder`, nothing where it is empty or missing."""
     said: list[str] = []
+    tables: dict[str, tuple[list[str], list[list[str]]]] = {}
     room, left_out = MAX_CHARS, 0
     for parent, folders, files in os.walk(folder):
         folders.sort()
@@ -258,13 +288,15 @@ def main(folder: str) -> None:
             if len(said) >= MAX_FILES or room <= 0:
                 left_out += 1
                 continue
-            if text := describe(Path(parent, name)):
+            if text := describe(Path(parent, name), tables):
                 said.append(text)
                 room -= len(text)
         if left_out > MAX_FILES:
             break
     if left_out:
         said.append(f"and more: ls -R {folder}")
+    if belonging := keys(tables)[:MAX_COLUMNS]:
+        said += ["Columns that belong together:", *belonging]
     sys.stdout.buffer.write("\n".join(said).encode("utf-8", "replace"))
 
 

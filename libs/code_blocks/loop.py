@@ -11,8 +11,9 @@ block begins, and `{"type": "execution", "id", …}` with the fields of `Executi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
@@ -89,6 +90,8 @@ class CodeLoop:
         shown_chars: characters of output that the model is shown after one reply.
         guided: for small models: a reply ends with its first block, and what it printed is followed by how to
             go on.
+        after_repeat: for the model, beside the request, once the code that failed last had failed before, so
+            that it does not say the same for ever: a higher temperature.
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class CodeLoop:
         max_steps: int = 10,
         shown_chars: int = 20_000,
         guided: bool = False,
+        after_repeat: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         if max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, not {max_steps}")
@@ -115,6 +119,7 @@ class CodeLoop:
         self._max_steps = max_steps
         self._shown_chars = shown_chars
         self._guided = guided
+        self._after_repeat = after_repeat
 
     def graph(
         self, *, checkpointer: Checkpointer = None, name: str = "code_agent"
@@ -155,7 +160,8 @@ class CodeLoop:
             try:
                 async with asyncio.timeout(meter.remaining()) as deadline:
                     end = feedback.first_block if self._guided else feedback.imagined
-                    reply, tokens = await ask_model(self._model, request, end=end)
+                    options = self._after_repeat if _repeated(state.get("executions") or []) else {}
+                    reply, tokens = await ask_model(self._model, request, end=end, options=options)
             except TimeoutError:
                 if not deadline.expired():
                     raise
@@ -291,6 +297,15 @@ def _go(to: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[
 
 def _end(status: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[Any]:
     return _go(END, meter, *messages, status=status, **update)
+
+
+def _repeated(executions: Sequence[Execution]) -> bool:
+    """Whether the latest code failed, as it had done before in this run."""
+    return bool(
+        executions
+        and executions[-1]["exit_code"]
+        and any(_same(executions[-1], before) for before in executions[:-1])
+    )
 
 
 def _same(one: Execution, other: Execution) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -20,7 +20,11 @@ _NEXT_TURN = "\nHuman:"
 
 
 async def ask_model(
-    model: TextModel, messages: Sequence[BaseMessage], *, end: Callable[[str], int | None]
+    model: TextModel,
+    messages: Sequence[BaseMessage],
+    *,
+    end: Callable[[str], int | None],
+    options: Mapping[str, Any],
 ) -> tuple[AIMessage, int]:
     """Return the reply, its content plain text, and the tokens of request and reply.
 
@@ -31,24 +35,30 @@ async def ask_model(
         messages: the request.
         end: where a reply, complete or as far as it has come, stops being the model's own turn; None: nowhere
             yet. What follows is dropped, and a model that streams is not asked for more.
+        options: for the model beside the request.
     """
     if isinstance(model, BaseLLM):
         prompt = f"{get_buffer_string(messages)}\nAI:"
         # A generator goes on with the person's turn; not every one heeds `stop`.
-        text = (await model.ainvoke(prompt, stop=[_NEXT_TURN])).split(_NEXT_TURN)[0].strip()
+        text = (await model.ainvoke(prompt, stop=[_NEXT_TURN], **options)).split(_NEXT_TURN)[0].strip()
         reply = AIMessage(text[: end(text)])
     else:
-        reply = await _streamed(model, messages, end)
+        reply = await _streamed(model, messages, end, options)
     reported = reply.usage_metadata["total_tokens"] if reply.usage_metadata else 0
     return reply, reported or count_tokens_approximately([*messages, reply])
 
 
 async def _streamed(
-    model: BaseChatModel, messages: Sequence[BaseMessage], end: Callable[[str], int | None]
+    model: BaseChatModel,
+    messages: Sequence[BaseMessage],
+    end: Callable[[str], int | None],
+    options: Mapping[str, Any],
 ) -> AIMessage:
     chunks: list[AIMessageChunk] = []
     text = ""
-    stream = cast("Any", model.astream(list(messages)))  # an asynchronous generator, whatever its type says
+    stream = cast(
+        "Any", model.astream(list(messages), **options)
+    )  # an asynchronous generator, whatever its type says
     async with aclosing(stream):
         async for chunk in stream:
             chunks.append(chunk)

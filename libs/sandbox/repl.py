@@ -25,6 +25,7 @@ _FIGURES: Final = "/results"
 _ABOUT_DATA: Final = (LookupError, AttributeError, TypeError, ValueError, NameError)
 _TABLES: Final = 3
 _COLUMNS: Final = 20
+_MERGED_ROWS: Final = 100_000
 _libc = ctypes.CDLL(None)
 
 
@@ -154,7 +155,7 @@ def _show_error(variables: dict[str, Any]) -> None:
     lines = list(_own(traceback.TracebackException(*error, compact=True)).format())
     if isinstance(error[1], _ABOUT_DATA):
         with contextlib.suppress(Exception):  # whatever a block has made of pandas
-            lines += _tables(variables)
+            lines += _tables(variables, error[1].args[0] if isinstance(error[1], KeyError) else None)
     # A stream that the block has closed or replaced is not where an error may get lost.
     os.write(2, "".join(lines).encode("utf-8", "replace"))
 
@@ -181,14 +182,25 @@ def _is_own(filename: str) -> bool:
     return filename.startswith(("<block ", "/workspace/", "/skills/", "/tmp/"))
 
 
-def _tables(variables: dict[str, Any]) -> list[str]:
-    """A line for each of the latest DataFrames."""
-    pandas = sys.modules.get("pandas")
-    kind = getattr(pandas, "DataFrame", None)
+def _tables(variables: dict[str, Any], missing: object) -> list[str]:
+    """A line for each of the latest DataFrames; where one of them has the missing name, that too."""
+    kind = getattr(sys.modules.get("pandas"), "DataFrame", None)
     if kind is None:
         return []
-    found = [(name, value) for name, value in variables.items() if type(value) is kind and name[0] != "_"]
-    return [_table(name, value) for name, value in found[-_TABLES:]]
+    found = {name: value for name, value in variables.items() if type(value) is kind and name[0] != "_"}
+    latest = dict(list(found.items())[-_TABLES:])
+    lines = [_table(name, value) for name, value in latest.items()]
+    owners = [name for name, value in latest.items() if isinstance(missing, str) and missing in value.columns]
+    others = [name for name in latest if name not in owners]
+    if owners and others:
+        merge = "merge the two first"
+        for other in reversed(others):
+            if keys := _keys(latest[other], latest[owners[0]]):
+                left, right = keys
+                merge += f", as in {other}.merge({owners[0]}, left_on={left!r}, right_on={right!r})"
+                break
+        lines.append(f"[{missing!r} is a column of {owners[0]}: to have it in another table, {merge}]\n")
+    return lines
 
 
 def _table(name: str, value: Any) -> str:
@@ -197,6 +209,18 @@ def _table(name: str, value: Any) -> str:
     columns = ", ".join(f"{column} ({kind})" for column, kind in zip(names, kinds, strict=True))
     more = f" and {len(value.columns) - _COLUMNS} more" if len(value.columns) > _COLUMNS else ""
     return f"[{name}: a DataFrame of {len(value):,} rows with the columns {columns}{more}]\n"
+
+
+def _keys(left: Any, right: Any) -> tuple[str, str] | None:
+    """The columns by which rows of `left` belong to rows of `right`, going by names and values."""
+    if max(len(left), len(right)) > _MERGED_ROWS:
+        return None
+    for mine in map(str, left.columns):
+        for theirs in map(str, right.columns):
+            alike = mine.lower() in theirs.lower() or theirs.lower() in mine.lower()
+            if alike and right[theirs].is_unique and left[mine].isin(right[theirs]).mean() > 0.5:
+                return mine, theirs
+    return None
 
 
 if __name__ == "__main__":

@@ -51,13 +51,21 @@ _APPROVALS = {
 
 _TABLES = """\
 ## Tables
-Prefer these to reading files with pandas yourself: `from skills.tables import load, in_period, totals, per_period, plot`
-- load(path): a CSV or JSON file as a clean DataFrame: "$1,200.50" and "1.200,50" become numbers, dates become dates.
-- in_period(table, date_column, "2024-03"): its rows of a month, year ("2024"), quarter ("2024-Q2"), day or range ("2024-01-10 to 2024-02-20").
-- totals(table, column, value_column, how="sum"): a Series by group, largest first. how: sum, mean, median, min, max, count.
-- per_period(table, date_column, value_column, every="month"): a Series by month (day, week, quarter, year), in order.
-- plot(series, "name.png", kind="bar", title="…"): draws it into /results; kind "line" for months.
-What they return are pandas objects: go on with merge, drop_duplicates, sort_index, to_csv. When a column is in another file, merge the two tables first.\
+For data files, take what the task needs from this:
+```python
+from skills.tables import load, in_period, totals, per_period, plot
+t = load("/data/orders.csv")  # CSV or JSON; "$1,200.50" and "1.200,50" become numbers, dates become dates
+t = t.drop_duplicates()  # only where rows that are in the file twice are to count once
+t["total"] = t["count"] * t["price"]  # a new column, before anything is added up
+t = t[t["status"] == "open"]  # only some rows
+t = t.merge(load("/data/shops.csv"), left_on="shop_id", right_on="id")  # the columns of another file, too
+t = in_period(t, "day", "2024-03")  # a month; or "2024", "2024-Q2", "2024-03-05", "2024-01-10 to 2024-02-20"
+print(t["total"].sum(), t["total"].mean(), len(t))
+print(totals(t, "city", "total", how="sum"))  # by group, largest first; also mean, median, min, max, count
+months = per_period(t, "day", "total", every="month")  # in order; also day, week, quarter, year
+plot(months, "months.png", kind="line", title="Total per month")  # or kind="bar"; saved as /results/months.png
+```
+All are pandas objects: any other method of pandas works on them.\
 """
 
 _EXAMPLE = """\

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from libs.code_blocks.protocol import Execution, Refused
 from libs.code_blocks.reader import MAX_REPLY, Reading, read_reply
 
-__all__ = ["CUT_OFF", "Outcome", "closing", "first_block", "imagined", "nudge", "outputs", "shortened"]
+__all__ = [
+    "CUT_OFF",
+    "Outcome",
+    "another_way",
+    "closing",
+    "first_block",
+    "imagined",
+    "nudge",
+    "outputs",
+    "shortened",
+]
 
 Outcome = Execution | Refused | None
 """What became of a block: how it ended, that a person refused it, or that it was not reached."""
@@ -152,6 +162,14 @@ def outputs(
     if reading.others:
         parts.append(_languages(reading))
     return "\n\n".join(parts)
+
+
+def another_way(error: str) -> str:
+    """What a guided model is told in place of its turns that failed."""
+    return (
+        f"Code for this was tried, and failed{_shown(error, 1_500)}\n\nDo it in another way, in smaller steps: first "
+        "print the values you need, then go on in the next reply."
+    )
 
 
 def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> str:

@@ -26,6 +26,7 @@ from langgraph.types import Checkpointer, Command
 from typing_extensions import TypedDict
 
 from libs.code_blocks import feedback
+from libs.code_blocks.afresh import error_of, failed_turns, sent
 from libs.code_blocks.blocking import blocking
 from libs.code_blocks.model import TextModel, ask_model
 from libs.code_blocks.need import needs_code
@@ -72,6 +73,8 @@ class CodeState(Output):
     nudges: NotRequired[int]
     """Requests for code since the last block."""
     approved: NotRequired[list[Approved]]
+    forgotten: NotRequired[list[str]]
+    """Ids of messages that a guided model is not sent any more: see `libs.code_blocks.afresh`."""
     run_budget: NotRequired[dict[str, Any]]
     """What the run has used."""
 
@@ -155,7 +158,8 @@ class CodeLoop:
         meter = self._meter(state["run_budget"])
         if over := meter.take_call():
             return _end(over, meter, AIMessage(meter.budget.explain(over)))
-        request = [SystemMessage(state["system"]), *state["messages"]]
+        visible = sent(state["messages"], state.get("forgotten") or [])
+        request = [SystemMessage(state["system"]), *visible]
         with meter.working():
             try:
                 async with asyncio.timeout(meter.remaining()) as deadline:
@@ -247,6 +251,11 @@ class CodeLoop:
         )
         update: dict[str, Any] = {"executions": executions, "nudges": 0}
         last = executions[-1] if executions else None
+        if self._guided and last and _repeated(executions):
+            said = feedback.another_way(error_of(last["output"]))
+            turns = failed_turns(state["messages"], executions)
+            forgotten = [turn.id for turn in turns if turn.id]
+            update["forgotten"] = [*(state.get("forgotten") or []), *forgotten]
         status = over
         if not status and last and last["exit_code"] and repeats + 1 >= MAX_FAILURES:
             status = "error"

@@ -296,6 +296,19 @@ class TestContainer:
             assert "The above exception" not in output  # pandas' own way to it
             assert table not in sandbox.run_python("1 / 0", session="a").output
 
+    def test_a_column_of_another_table_is_named_with_the_way_to_it(self, tmp_path: Path) -> None:
+        with DockerSandbox(tmp_path, image="code-execution-agent", name="interpreter") as sandbox:
+            code = (
+                "import pandas as pd\npeople = pd.DataFrame({'id': [1, 2], 'city': ['Rome', 'Oslo']})\n"
+                "orders = pd.DataFrame({'person_id': [2, 2, 1], 'units': [3, 4, 5]})\n"
+                "orders.groupby('city')['units'].sum()"
+            )
+            output = sandbox.run_python(code, session="a").output
+            way = "orders.merge(people, left_on='person_id', right_on='id')"
+            assert "['city' is a column of people: to have it in another table, merge the two" in output
+            assert output.endswith(f"as in {way}]\n")
+            assert sandbox.run_python(f"len({way})", session="a").output == "3\n"
+
     def test_memory_used_up_ends_the_interpreter_not_the_sandbox(self, tmp_path: Path) -> None:
         limits = SandboxLimits(memory=256 * 2**20, tmp=16 * 2**20)
         with DockerSandbox(

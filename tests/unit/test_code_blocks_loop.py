@@ -10,7 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from code_loops import SYSTEM, TASK, bash, looping, outputs, playing, python, roles, run, said_to_the_model
+from code_loops import (
+    SYSTEM,
+    TASK,
+    Recording,
+    bash,
+    looping,
+    outputs,
+    playing,
+    python,
+    roles,
+    run,
+    said_to_the_model,
+)
 from langchain_core.language_models import FakeListLLM, FakeStreamingListLLM
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk
@@ -18,6 +30,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import PrivateAttr
 
 from libs.code_blocks import BlockResult, SandboxRunner
+from libs.code_blocks.afresh import error_of
 from libs.code_blocks.feedback import CUT_OFF, first_block
 from libs.code_blocks.feedback import outputs as told
 from libs.code_blocks.protocol import Execution
@@ -325,6 +338,58 @@ def test_a_guided_model_is_told_how_to_go_on_only_where_nothing_else_is_said(tmp
     assert "If this answers the whole task" in done
     assert "If this answers the whole task" not in failed + again
     assert "You sent exactly this code before" in again
+
+
+class InTurn(Recording):
+    """Gives its replies one after the other, whatever it is sent."""
+
+    def _next(self, messages: Any) -> AIMessage:
+        return AIMessage(self.conversations[0].replies[len(self._requests) - 1].text)
+
+
+def test_a_guided_model_is_not_sent_what_failed_twice(tmp_path: Path) -> None:
+    broken = python("value = 3\nvalue.nothing")
+    replies = [bash("echo 1"), broken, broken, bash("echo 7"), "It is 7."]
+    model = playing(*replies, "Again 7.", "It is 7.", model=InTurn)
+    with looping(tmp_path, model, guided=True, checkpointer=InMemorySaver()) as graph:
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        result = graph.invoke({"messages": [HumanMessage(TASK)]}, thread)
+        graph.invoke({"messages": [HumanMessage("Sure?")]}, thread)
+    requests = [messages for messages, _ in model._requests]
+    assert roles(requests[2]) == ["system", "human", "ai", "human", "ai", "human"]
+    afresh = requests[3]
+    assert roles(afresh) == ["system", "human", "ai", "human"]
+    assert "value.nothing" not in "".join(message.text for message in afresh)
+    assert afresh[-1].text.startswith("The bash block succeeded:\n```output\n1\n```")
+    assert "AttributeError: 'int' object has no attribute 'nothing'" in afresh[-1].text
+    assert "Do it in another way" in afresh[-1].text
+    # The conversation has it all; a later run is not sent it either.
+    assert [m.text for m in result["messages"] if isinstance(m, AIMessage)] == replies
+    assert roles(requests[5]) == ["system", "human", "ai", "human", "ai", "human", "ai", "human"]
+    assert requests[5][-1].text == "Sure?"
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (
+            "1\nTraceback (most recent call last):\n  File\nKeyError: 'a'\n[t: a DataFrame]\n",
+            "KeyError: 'a'\n[t: a DataFrame]\n",
+        ),
+        ("json.decoder.JSONDecodeError: no\nIn it:\nValueError: b\nc", "ValueError: b\nc"),
+        ("one\ntwo\nthree\nfour\n", "two\nthree\nfour"),
+        ("", ""),
+    ],
+)
+def test_what_an_output_says_of_the_error(output: str, said: str) -> None:
+    assert error_of(output) == said
+
+
+def test_after_code_that_failed_twice_the_model_is_asked_otherwise(tmp_path: Path) -> None:
+    model = playing(bash("false"), bash("false"), bash("echo 7"), "It is 7.")
+    with looping(tmp_path, model, after_repeat={"temperature": 0.7}) as graph:
+        graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert [beside.get("temperature") for _, beside in model._requests] == [None, None, 0.7, None]
 
 
 @pytest.mark.parametrize(

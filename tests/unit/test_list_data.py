@@ -93,6 +93,18 @@ def test_separators_and_encodings(tmp_path: Path) -> None:
     ]
 
 
+def test_columns_that_belong_together(tmp_path: Path) -> None:
+    (tmp_path / "customers.csv").write_text("id,name\n" + "".join(f"{n},Name {n}\n" for n in range(10, 40)))
+    (tmp_path / "orders.csv").write_text(
+        "order,customer_id,units\n" + "".join(f"{n},{n % 25 + 12},{n % 5}\n" for n in range(50))
+    )
+    (tmp_path / "other.csv").write_text("grid,units\n900,7\n901,8\n")
+    assert listing(tmp_path).split("\n")[-2:] == [
+        "Columns that belong together:",
+        "- customer_id of orders.csv: id of customers.csv",
+    ]
+
+
 def test_json(tmp_path: Path) -> None:
     orders = [
         {"id": n, "status": "paid", "who": {"country": "NO"}, "items": [{"sku": "A", "price": 1.5}]}

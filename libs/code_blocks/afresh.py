@@ -1,0 +1,60 @@
+"""Let a small model begin afresh: what it has said itself it says again, whatever it is told about it.
+
+Once the same code has failed twice, the turns that failed are no longer sent. In their place stands how they
+ended, without the code. The conversation itself keeps everything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+
+from libs.code_blocks.protocol import Execution
+from libs.code_blocks.reader import read_reply
+
+__all__ = ["error_of", "failed_turns", "sent"]
+
+_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b.*", re.MULTILINE)
+
+
+def failed_turns(messages: Sequence[AnyMessage], executions: Sequence[Execution]) -> list[AnyMessage]:
+    """The turns since the last block that succeeded, the latest reply included.
+
+    Args:
+        messages: the conversation, up to the latest reply; each reply has one block at most.
+        executions: of the run, in order, that of the latest reply included.
+    """
+    failed = 0
+    for done in reversed(executions):
+        if not done["exit_code"]:
+            break
+        failed += 1
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if failed and isinstance(message, AIMessage) and read_reply(message.text).blocks:
+            failed -= 1
+            if not failed:
+                return list(messages[index:])
+    return []
+
+
+def error_of(output: str) -> str:
+    """What an output says of the error in the end, without the lines of the code."""
+    found = list(_ERROR.finditer(output))
+    return output[found[-1].start() :] if found else "\n".join(output.rstrip().split("\n")[-3:])
+
+
+def sent(messages: Sequence[AnyMessage], forgotten: Collection[str]) -> list[AnyMessage]:
+    """The messages that a model is sent; two of a person that come to stand together become one."""
+    kept: list[AnyMessage] = []
+    for message in messages:
+        if message.id in forgotten:
+            continue
+        last = kept[-1] if kept else None
+        if forgotten and isinstance(message, HumanMessage) and isinstance(last, HumanMessage):
+            kept[-1] = HumanMessage(f"{last.text}\n\n{message.text}", id=last.id)
+        else:
+            kept.append(message)
+    return kept

@@ -173,7 +173,10 @@ def test_the_order_in_which_a_model_is_chosen() -> None:
         ({}, "No model is configured, and the local one is not ready: "),
     ],
 )
-def test_what_is_missing_is_named_at_the_first_call(settings: dict[str, str], message: str) -> None:
+def test_what_is_missing_is_named_at_the_first_call(
+    settings: dict[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where no model was fetched
     model = build_model(load_settings(None, **settings))
     bound = model.bind_tools([])
     with pytest.raises(ModelUnavailable) as caught:

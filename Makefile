@@ -34,7 +34,7 @@ setup: .venv/.ready
 run: setup
 	@set --; \
 	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
-	if $(BIN)/python -c 'from agent.config import load_settings as s; x = s(); raise SystemExit(bool(x.model or x.uses_openai))'; then \
+	if [ "$$($(BIN)/code-agent model which)" = local ]; then \
 	  if [ "$(origin TASK)" != file ]; then \
 	    echo "No model is configured, so nothing was done. Point it at one first: see README.md and .env.example." >&2; exit 2; fi; \
 	  echo "No model is configured (see README.md): this is the demo, with a scripted model."; \

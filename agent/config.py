@@ -230,10 +230,12 @@ Unset: OpenAI if one of the variables below is set, else `local`."""
         )
 
     @property
-    def uses_openai(self) -> bool:
-        """Whether OpenAI's key, or a server of that kind, chooses the model, and not MODEL."""
-        chosen = {"openai_api_key", "openai_base_url"} & self.model_fields_set
-        return self.model is None and bool(chosen)
+    def chosen_model(self) -> str:
+        """The model that is asked for, as MODEL names it: MODEL, else OpenAI's variables, else `local`."""
+        if self.model is not None:
+            return self.model
+        openai = {"openai_api_key", "openai_base_url"} & self.model_fields_set
+        return f"openai:{self.openai_model}" if openai else "local"
 
     def secret(self, variable: str) -> SecretStr | None:
         """The value of a provider's key variable, from the environment or else from `.env`."""

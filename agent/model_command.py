@@ -45,6 +45,12 @@ def fetch_model() -> None:
         typer.echo(f"What runs it is not installed: {RUNTIME_COMMAND}")
 
 
+@model_app.command("which")
+def chosen_model() -> None:
+    """Print the model that the settings choose, as MODEL names it."""
+    typer.echo(_settings().chosen_model)
+
+
 @model_app.command("path")
 def model_path() -> None:
     """Print where the file of the model is. Exit status 1 if it was not fetched."""

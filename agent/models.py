@@ -57,7 +57,7 @@ RUNTIME_COMMAND = "pip install -e '.[local]'"
 
 
 def build_model(settings: Settings) -> BaseChatModel:
-    """Make the model: MODEL, else OpenAI's variables, else `local`.
+    """Make the model that `Settings.chosen_model` names.
 
     Needs neither key nor network: all but a script is built at the first call, which raises
     `ModelUnavailable` where something is missing.
@@ -65,7 +65,7 @@ def build_model(settings: Settings) -> BaseChatModel:
     Raises:
         ScriptError: `MODEL=scripted:<file>` names a file that is no script.
     """
-    spec = settings.model or (f"openai:{settings.openai_model}" if settings.uses_openai else "local")
+    spec = settings.chosen_model
     provider, _, name = spec.partition(":")
     if provider == "scripted":
         return ScriptedChatModel.from_file(Path(name))

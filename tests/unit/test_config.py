@@ -63,7 +63,7 @@ def test_empty_means_unset(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name.upper(), "")
     settings = load_settings(None)
     assert settings.sandbox_memory == 2 << 30
-    assert not settings.uses_openai
+    assert settings.chosen_model == "local"
 
 
 def test_lists_and_sizes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

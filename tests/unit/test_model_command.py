@@ -14,14 +14,18 @@ ROOT = Path(__file__).parents[2]
 NOWHERE = "http://127.0.0.1:1"
 
 
-def model(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PIP_") and "PROXY" not in k.upper()}
+def model(cache: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    ignored = ("PIP_", "MODEL", "OPENAI_")
+    inherited = {
+        k: v for k, v in os.environ.items() if not k.startswith(ignored) and "PROXY" not in k.upper()
+    }
     own = {"HTTPS_PROXY": NOWHERE, "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": f"{NOWHERE}/simple/"}
     program = "from agent.cli import app; app(prog_name='code-agent')"
+    own |= {"PIP_RETRIES": "0", "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         [sys.executable, "-c", program, "model", *arguments],
         cwd=cache,
-        env=inherited | own | {"PIP_RETRIES": "0", "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT)},
+        env=inherited | own | settings,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -54,3 +58,13 @@ def test_the_path_and_the_removal_of_a_file_that_is_there(tmp_path: Path) -> Non
     assert model(tmp_path, "fetch").stdout.startswith(f"{QWEN_CODER.name} is there: {path}\n")
     assert model(tmp_path, "rm").stdout == "Removed: 1,117 MB.\n"
     assert not path.exists()
+
+
+def test_the_model_that_the_settings_choose(tmp_path: Path) -> None:
+    assert model(tmp_path, "which").stdout == "local\n"
+    assert model(tmp_path, "which", MODEL="local:/own.gguf").stdout == "local:/own.gguf\n"
+    (tmp_path / ".env").write_text("OPENAI_BASE_URL=http://localhost:1/v1\nOPENAI_MODEL=tiny\n")
+    assert model(tmp_path, "which").stdout == "openai:tiny\n"
+    wrong = model(tmp_path, "which", MODEL="gpt-5")
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("MODEL=gpt-5: must be")

@@ -1,6 +1,6 @@
 # Every target does all the set-up it needs, on a machine that has nothing but make.
-# SETUP_ENGINE=0 leaves the Docker Engine alone; TASK="…" names the task of `make run`, PORT the port of
-# `make dev`, SUBSET=dev|KIND|TASK what of `make eval` is run.
+# SETUP_ENGINE=0 leaves the Docker Engine alone; TASK="…" names the task of `make run`, MODEL=… another model
+# than the configured one, PORT the port of `make dev`, SUBSET=dev|KIND|TASK what of `make eval` is run.
 
 BIN := .venv/bin
 PORT ?= 2024
@@ -8,7 +8,7 @@ TASK ?= Summarise /workspace/data/sales.csv: rows, gaps and odd values, revenue 
 DEMO := scripted:agent/demo.yaml
 export TASK
 
-.PHONY: setup run demo dev test lint bench eval lock clean
+.PHONY: setup local model run demo dev test lint bench eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup
@@ -29,19 +29,32 @@ setup: .venv/.ready
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+# What a model on this machine needs: what runs it, and its file.
+local: .venv/.local
+	@$(BIN)/code-agent model fetch
+
+.venv/.local: libs/models/requirements.lock .venv/.ready
+	@echo "installing what runs a local model into .venv (OpenVINO, about 70 MB)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r libs/models/requirements.lock || { \
+	  echo "It could not be installed. README.md says how to choose another model; make demo needs none." >&2; exit 1; }
+	@touch $@
+
+# The same where the settings choose that model, as they do where they name none; no file where they name one.
+model: setup
+	@spec="$$($(BIN)/code-agent model which)" || exit; \
+	case "$$spec" in \
+	  local) $(MAKE) --no-print-directory local;; \
+	  local:*) $(MAKE) --no-print-directory .venv/.local;; \
+	esac
+
 # At a terminal a person approves each step. Without one nobody can, and this target approves by itself:
 # a choice for the sample, which `code-agent run` never makes.
-run: setup
+run: model
 	@set --; \
 	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
-	if [ "$$($(BIN)/code-agent model which)" = local ]; then \
-	  if [ "$(origin TASK)" != file ]; then \
-	    echo "No model is configured, so nothing was done. Point it at one first: see README.md and .env.example." >&2; exit 2; fi; \
-	  echo "No model is configured (see README.md): this is the demo, with a scripted model."; \
-	  export WORKSPACE_DIR=workspace; set -- "$$@" --model $(DEMO); fi; \
 	$(BIN)/code-agent run "$$@" "$$TASK"
 
-# On the sample file, whatever the settings say: it is what the script was written for.
+# The deep agent without any model, on the sample file whatever the settings say: the script was written for it.
 demo: setup
 	@set --; \
 	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
@@ -64,7 +77,7 @@ bench: setup
 	$(BIN)/python -m tests.bench
 
 # Forty tasks with the configured model, or SUBSET of them. Takes about an hour with the local model.
-eval: setup
+eval: model
 	$(BIN)/python -m tests.eval $(or $(SUBSET),all)
 
 # Pins every package for the newest versions that pyproject.toml allows, then what the extra `local` adds.

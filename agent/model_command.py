@@ -36,7 +36,7 @@ def fetch_model() -> None:
             with _bar(QWEN_CODER.bytes) as progress:
                 path = fetch(QWEN_CODER, folder, progress=progress)
         except WeightsError as error:
-            _end(error)
+            _end(error, f"Or use another model. {CHOICES}")
         except KeyboardInterrupt:
             typer.echo("Stopped. What has come is kept: the next `code-agent model fetch` goes on.", err=True)
             raise typer.Exit(130) from None
@@ -116,6 +116,6 @@ def _settings() -> Settings:
         raise typer.Exit(2) from None
 
 
-def _end(error: WeightsError) -> NoReturn:
-    typer.echo(f"{error}\n{error.hint}", err=True)
+def _end(error: WeightsError, *more: str) -> NoReturn:
+    typer.echo("\n".join([str(error), error.hint, *more]), err=True)
     raise typer.Exit(1)

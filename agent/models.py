@@ -48,7 +48,8 @@ _KEYS = {
 
 CHOICES = (
     "Set MODEL=provider:model and the provider's key, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of "
-    "your own (Ollama, vLLM, llama.cpp), in the environment or in .env; MODEL=scripted:<file> plays a script."
+    "your own (Ollama, vLLM, llama.cpp), in the environment or in .env; MODEL=scripted:<file> plays a "
+    "script, as `make demo` does, which needs no model."
 )
 """How a model is chosen, for error messages."""
 
@@ -172,7 +173,8 @@ def _local(settings: Settings, name: str) -> BaseChatModel:
         missing.append(f"install what runs it with `{RUNTIME_COMMAND}`")
     if path is None or missing:
         why = "The local model" if settings.model else "No model is configured, and the local one"
-        raise ModelUnavailable(f"{why} is not ready: {', and '.join(missing)}. {CHOICES}")
+        both = ", or do both with `make local`" if len(missing) > 1 else ""
+        raise ModelUnavailable(f"{why} is not ready: {', and '.join(missing)}{both}. {CHOICES}")
     try:
         return LocalChatModel(engine=_engine(path), model_name=f"local:{path.name}")
     except GgufError as error:

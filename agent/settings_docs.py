@@ -31,15 +31,16 @@ The first of these that applies:
 
 1. `MODEL=provider:model`: any provider of LangChain's `init_chat_model` whose package is installed, with that
    provider's own key variable (`ANTHROPIC_API_KEY`, `GOOGLE_API_KEY`, …), which may be in `.env` too.
-   `MODEL=scripted:<file>` plays a script; `MODEL=local` is the model that needs no key: `code-agent model
-   fetch` fetches it, `pip install -e '.[local]'` installs what runs it. `MODEL=local:<file.gguf>` runs a file
-   of your own (architectures that OpenVINO GenAI reads from GGUF: Llama, Qwen2, Qwen3).
+   `MODEL=scripted:<file>` plays a script, as `make demo` does. `MODEL=local` is the model that needs no key:
+   `make local` installs what runs it and fetches its file, `code-agent model` shows and removes the file.
+   `MODEL=local:<file.gguf>` runs a file of your own (architectures that OpenVINO GenAI reads from GGUF:
+   Llama, Qwen2, Qwen3).
 2. `OPENAI_BASE_URL`: an OpenAI-compatible server; no key is needed.
 3. `OPENAI_API_KEY`: OpenAI.
-4. none of them: `local`.
+4. none of them: `local`. `make run` and `make eval` do what `make local` does first.
 
-`OPENAI_MODEL` names the model in cases 2 and 3. A missing key is named when the model is first called;
-nothing is needed to start.
+`OPENAI_MODEL` names the model in cases 2 and 3; `code-agent model which` prints what is chosen. A missing key
+is named when the model is first called; nothing is needed to start.
 """
 
 

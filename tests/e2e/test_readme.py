@@ -1,7 +1,12 @@
-"""Every command of the README, run as a stranger would: in an empty folder, from a fresh clone (Q1)."""
+"""Every command of the README, run as a stranger would: in an empty folder, from a fresh clone (Q1).
+
+Nothing here fetches the weights of the local model: a script stands in for it, or the sources of the weights
+lead nowhere.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,6 +21,9 @@ import httpx
 import pytest
 
 from agent.config import ROOT
+from libs.models.weights import QWEN_CODER
+from tests.eval.reference import play
+from tests.eval.tasks import choose
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 
@@ -28,7 +36,18 @@ COMMANDS = [
     for line in block.splitlines()
     if line.strip()
 ]
+OWN_TASK = 'make run TASK="Which region lost most in 2024, and why? Plot it."'
+OTHER_FILE = '.venv/bin/code-agent run "Look at /data/your-file.csv and tell me what is odd about it."'
 MODEL_VARIABLES = ("MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL")
+PLOT = "workspace/results/revenue_by_month.png"
+
+# Nothing listens there: neither the hub nor an index can be reached, whatever this machine can reach.
+NOWHERE = "http://127.0.0.1:1"
+NO_SOURCES = {
+    **{"HTTPS_PROXY": NOWHERE, "https_proxy": NOWHERE, "NO_PROXY": "", "no_proxy": ""},
+    **{"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": f"{NOWHERE}/simple/", "PIP_RETRIES": "0"},
+    **{"PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": ""},
+}
 
 
 def environment(**added: str) -> dict[str, str]:
@@ -41,8 +60,8 @@ def environment(**added: str) -> dict[str, str]:
     return kept | added
 
 
-def run(command: str, folder: Path, **added: str) -> str:
-    done = subprocess.run(
+def attempt(command: str, folder: Path, **added: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
         env=environment(**added),
@@ -50,6 +69,10 @@ def run(command: str, folder: Path, **added: str) -> str:
         capture_output=True,
         text=True,
     )
+
+
+def run(command: str, folder: Path, **added: str) -> str:
+    done = attempt(command, folder, **added)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -70,43 +93,110 @@ def test_there_is_no_command_that_is_not_run() -> None:
     assert COMMANDS == [
         "git clone <this repository> code-execution-agent && cd code-execution-agent",
         "make run",
+        "make demo",
         "cp .env.example .env",
-        'make run TASK="Which region lost most in 2024, and why? Plot it."',
-        '.venv/bin/code-agent run "Look at /data/your-file.csv and tell me what is odd about it."',
+        OWN_TASK,
+        OTHER_FILE,
         "make test",
         "make lint",
         "make bench",
+        "make eval SUBSET=dev",
     ]
     # The one that cannot be run from within itself is what continuous integration runs.
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
 def test_make_run(clone: Path) -> None:
-    said = run("make run", clone)
-    assert "No model is configured" in said
+    said = run("make run", clone, MODEL="scripted:agent/demo.yaml")
     assert "No terminal: every step is approved" in said
-    assert (clone / "workspace/results/revenue_by_month.png").read_bytes().startswith(b"\x89PNG")
+    assert (clone / PLOT).read_bytes().startswith(b"\x89PNG")
+    assert not (clone / ".venv/.local").exists(), "what runs a local model is for those who have chosen one"
 
 
 def test_make_run_again_shows_no_error(clone: Path) -> None:
-    said = run("make run", clone)
+    said = run("make run", clone, MODEL="scripted:agent/demo.yaml")
     assert "exit 0" in said
     assert "Error" not in said
 
 
+def test_make_demo(clone: Path) -> None:
+    (clone / PLOT).unlink()
+    said = run("make demo", clone, **NO_SOURCES)
+    assert "deep agent" in said
+    assert "a script that is played, not a model" in said
+    assert (clone / PLOT).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_command_alone_names_the_choices(clone: Path, tmp_path: Path) -> None:
+    done = attempt(OTHER_FILE, clone, XDG_CACHE_HOME=str(tmp_path), **NO_SOURCES)
+    assert done.returncode == 2
+    assert done.stderr.startswith("No model is configured, and the local one is not ready")
+    for way in ("code-agent model fetch", "`make local`", "OPENAI_API_KEY", "OPENAI_BASE_URL", "make demo"):
+        assert way in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_runs_a_local_model_cannot_be_had(clone: Path, tmp_path: Path) -> None:
+    done = attempt("make run", clone, XDG_CACHE_HOME=str(tmp_path), **NO_SOURCES)
+    assert done.returncode == 2
+    assert "It could not be installed." in done.stderr
+    assert "make demo" in done.stderr
+    assert "Thread" not in done.stdout, "a run began"
+    assert not (clone / ".venv/.local").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def runtime(clone: Path) -> str:
+    """What runs a local model, without the weights; and what was said of it."""
+    return run("make .venv/.local", clone)
+
+
+def test_what_runs_a_local_model(clone: Path, runtime: str) -> None:
+    assert runtime == "installing what runs a local model into .venv (OpenVINO, about 70 MB)\n"
+    run(".venv/bin/python -c 'import openvino_genai'", clone)
+    assert run("make -s .venv/.local", clone) == ""
+
+
+@pytest.mark.parametrize("command", ["make run", OWN_TASK, "make run MODEL=local", "make eval SUBSET=dev"])
+def test_no_model_and_no_source_of_one(clone: Path, runtime: str, tmp_path: Path, command: str) -> None:
+    done = attempt(command, clone, XDG_CACHE_HOME=str(tmp_path), **NO_SOURCES)
+    assert done.returncode == 2, done.stdout + done.stderr
+    what = f"Fetching {QWEN_CODER.name}, licence Apache-2.0: 1.12 GB, once, into {tmp_path}/"
+    assert what in done.stdout
+    assert "To use another model instead, stop this with Ctrl-C" in done.stdout
+    assert f"{QWEN_CODER.name} could not be fetched" in done.stderr
+    for said in (done.stdout, done.stderr):
+        for way in ("MODEL=provider:model", "OPENAI_API_KEY", "OPENAI_BASE_URL", "make demo"):
+            assert way in said
+    assert "Thread" not in done.stdout, "a run began"
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) == 0
+
+
+def test_a_local_file_of_ones_own_is_not_fetched(clone: Path, runtime: str, tmp_path: Path) -> None:
+    command = f"make run MODEL=local:{tmp_path}/absent.gguf"
+    done = attempt(command, clone, XDG_CACHE_HOME=str(tmp_path), **NO_SOURCES)
+    assert done.returncode == 2
+    assert "absent.gguf cannot be used" in done.stderr
+    assert "Fetching" not in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_setting_that_cannot_be_is_named_before_anything_is_fetched(clone: Path, tmp_path: Path) -> None:
+    done = attempt("make run MODEL=gpt-5", clone, XDG_CACHE_HOME=str(tmp_path), **NO_SOURCES)
+    assert done.returncode == 2
+    assert "MODEL=gpt-5: must be" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_task_and_settings_of_ones_own(clone: Path) -> None:
     run("cp .env.example .env", clone)
-    refused = subprocess.run(
-        ["bash", "-c", COMMANDS[3]], cwd=clone, env=environment(), capture_output=True, text=True
-    )
-    assert refused.returncode == 2
-    assert "No model is configured, so nothing was done." in refused.stderr
     script = clone.parent / "lost.yaml"
     script.write_text(
         "- tool_calls:\n  - name: execute\n    args: {command: 'head -1 /data/sales.csv'}\n"
         "- text: The south lost most.\n"
     )
-    said = run(COMMANDS[3], clone, MODEL=f"scripted:{script}")
+    said = run(OWN_TASK, clone, MODEL=f"scripted:{script}")
     assert "order_id,order_date,region" in said
     assert "The south lost most." in said
 
@@ -118,7 +208,7 @@ def test_another_file(clone: Path) -> None:
         "- tool_calls:\n  - name: execute\n    args: {command: 'cat /data/your-file.csv'}\n"
         "- text: Minus three visitors are odd.\n"
     )
-    said = run(f"{COMMANDS[4]} --approve auto", clone, MODEL=f"scripted:{script}")
+    said = run(f"{OTHER_FILE} --approve auto", clone, MODEL=f"scripted:{script}")
     assert "2024-01-02,-3" in said
     assert "Minus three visitors are odd." in said
 
@@ -143,6 +233,18 @@ def test_lint_and_bench(clone: Path) -> None:
     said = run("make bench", clone)
     assert "warm `echo hi`" in said
     assert (clone / "tests/artifacts/bench.json").is_file()
+
+
+def test_make_eval(clone: Path, tmp_path: Path) -> None:
+    """One of the ten tasks of the README's command, for there is no model."""
+    task = choose("dev")[0]
+    answer = play(task, task.reference, tmp_path).answer
+    script = clone.parent / "eval.yaml"
+    replies = ["```bash\nhead -3 /data/*.csv\n```", answer]
+    script.write_text(json.dumps([{"text": text} for text in replies]))
+    said = run(f"make eval SUBSET={task.name}", clone, MODEL=f"scripted:{script}")
+    assert f"1/1 solved {task.name}" in said
+    assert len(list((clone / "tests/artifacts/eval").glob("*/report.json"))) == 1
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Forty tasks that measure the code-block agent with the model that is configured: `make eval`.
+"""Forty tasks that measure the code-block agent with the configured model, else the local one: `make eval`.
 
     python -m tests.eval [all|dev|KIND|TASK] [--jobs 1] [--seconds 300] [--model provider:model]
 

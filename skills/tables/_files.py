@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import csv
+import codecs
 import difflib
 import gzip
 import io
 import json
 import os
+import zipfile
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from skills.tables._cells import clean
+from skills.tables._cells import counted
 from skills.tables._header import Raw, from_rows
 from skills.tables._records import from_objects
+from skills.tables._separated import rows_of, separator
 
-csv.field_size_limit(2**31 - 1)  # a cell may hold a whole text
 _READS = "CSV, TSV and other separated text, JSON, JSON lines (each also as .gz), and .xlsx"
-_SEPARATORS = ",;\t|"
-_SNIFFED_LINES = 200
 _SEPARATED = {".csv", ".tsv", ".txt", ".tab", ".psv", ".dat", ""}
 _LINES = {".jsonl", ".ndjson"}
-_BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MAX_BYTES = 50_000_000
+"""What fits into the memory of a sandbox, with room to work on it."""
 
 
 def find(path: str | os.PathLike[str]) -> Path:
@@ -51,14 +51,22 @@ def read(file: Path) -> Raw:
     Raises:
         ValueError: it is of a kind that cannot be read, damaged or empty.
     """
-    content = file.read_bytes()
+    size = file.stat().st_size
+    content = b"" if size > MAX_BYTES else file.read_bytes()
     suffixes = [suffix.lower() for suffix in file.suffixes] or [""]
     if content[:2] == b"\x1f\x8b":
         try:
-            content = gzip.decompress(content)
+            with gzip.open(io.BytesIO(content)) as packed:
+                content = packed.read(MAX_BYTES + 1)
+            size = len(content)
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{file} is damaged: {error}") from error
         suffixes = (suffixes[:-1] if suffixes[-1] == ".gz" else suffixes) or [""]
+    if size > MAX_BYTES:
+        raise ValueError(
+            f"{file} has over {MAX_BYTES // 10**6} MB, too much for load: use the scripts of"
+            " /skills/csv-analytics, or pd.read_csv(path, chunksize=100_000)"
+        )
     if content[:4] == b"PK\x03\x04" and suffixes[-1] in (".xlsx", ".xlsm"):
         return _sheet(file, content)
     text, notes = _decode(file, content)
@@ -74,85 +82,61 @@ def _names(folder: Path) -> str:
 
 
 def _decode(file: Path, content: bytes) -> tuple[str, list[str]]:
-    for mark, encoding in _BOMS:
-        if content.startswith(mark):
-            return content.decode(encoding, errors="replace"), []
+    if content.startswith(_UTF_16):
+        return content.decode("utf-16", errors="replace"), []
     if b"\0" in content:
         raise ValueError(f"{file} is no table that load can read; it reads {_READS}")
-    # cp1252 is what spreadsheets write, and has the euro sign; latin-1 reads any byte.
-    for encoding in ("utf-8", "cp1252"):
+    foreign = 0
+
+    def as_windows(error: UnicodeError) -> tuple[str, int]:
+        # cp1252 is what spreadsheets write, and has the euro sign; latin-1 reads any byte.
+        nonlocal foreign
+        assert isinstance(error, UnicodeDecodeError)
+        piece = error.object[error.start : error.end]
+        foreign += len(piece)
         try:
-            return content.decode(encoding), [] if encoding == "utf-8" else [
-                "letters: not UTF-8, read as Latin"
-            ]
+            return piece.decode("cp1252"), error.end
         except UnicodeDecodeError:
-            continue
-    return content.decode("latin-1"), ["letters: not UTF-8, read as Latin"]
+            return piece.decode("latin-1"), error.end
+
+    codecs.register_error("skills.tables", as_windows)
+    text = content.decode("utf-8-sig", errors="skills.tables")
+    return text, [f"letters: {counted(foreign, 'byte')} not in UTF-8, read as Latin"] if foreign else []
 
 
 def _parse(file: Path, text: str, suffix: str) -> Raw:
     start = text.lstrip()[:1]
     if suffix in _LINES or suffix == ".json" or (suffix not in _SEPARATED - {"", ".txt"} and start in "[{"):
         return _json(file, text, lines=suffix in _LINES)
-    separator = _separator(text)
-    if suffix not in _SEPARATED and (separator is None or start == "<"):
+    mark = separator(text)
+    if suffix not in _SEPARATED and (mark is None or start == "<"):
         raise ValueError(f"{file} is no table that load can read; it reads {_READS}")
-    first, _, rest = text.partition("\n")
-    if first.strip().lower() in {f"sep={mark}" for mark in _SEPARATORS}:  # Excel's own hint
-        text, separator = rest, first.strip()[4:]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator or ",", skipinitialspace=True)
-    rows: list[tuple[int, list[Any]]] = []
-    line = 1
-    for row in reader:
-        if any(clean(cell) for cell in row):
-            rows.append((line, row))
-        line = reader.line_num + 1
-    return from_rows(rows)
-
-
-def _separator(text: str) -> str | None:
-    """The separator by which most lines have the same number of fields; None where there is one column."""
-    head = [line for _, line in zip(range(_SNIFFED_LINES), io.StringIO(text, newline=""), strict=False)]
-
-    def score(separator: str) -> tuple[float, int]:
-        widths = [len(row) for row in csv.reader(head, delimiter=separator, skipinitialspace=True) if row]
-        several = [width for width in widths if width > 1]
-        if not several:
-            return 0.0, 0
-        usual = max(set(several), key=lambda width: (several.count(width), width))
-        return several.count(usual) / len(widths), usual
-
-    best = max(_SEPARATORS, key=score)
-    return best if score(best)[0] > 0 else None
-
-
-class _Bad(NamedTuple):
-    line: int
-    text: str
+    notes: list[str] = []
+    raw = from_rows(rows_of(text, mark, notes))
+    return raw._replace(notes=notes + raw.notes)
 
 
 def _json(file: Path, text: str, *, lines: bool) -> Raw:
+    reason = ""
     if not lines:
         try:
             return from_objects(json.loads(text), str(file))
         except json.JSONDecodeError as error:
-            if "\n" not in text.strip():
-                raise ValueError(f"{file} is no valid JSON: {error}") from error
-            whole = error
+            reason = f": {error}"
     records, bad = [], []
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 records.append(json.loads(line))
             except json.JSONDecodeError:
-                bad.append(_Bad(number, line.strip()))
+                bad.append(f"line {number}: {line.strip()[:60]}")
+    # Half a document is no list of objects: its lines are `"id": 1,` or `]`.
+    records = [record for record in records if isinstance(record, dict | list)]
     if len(bad) >= max(len(records), 1):
-        reason = f": {whole}" if not lines else f"; line {bad[0].line} is {bad[0].text[:60]}"
-        raise ValueError(f"{file} is no valid JSON{reason}")
+        raise ValueError(f"{file} is no valid JSON{reason or f'; {bad[0]}'}")
     raw = from_objects(records, str(file))
     if bad:
-        shown = "; ".join(f"line {one.line}: {one.text[:60]}" for one in bad[:3])
-        raw.notes.append(f"left out: {len(bad)} lines that are no JSON, {shown}")
+        raw.notes.append(f"left out: {counted(len(bad), 'line')}, no JSON, {'; '.join(bad[:3])}")
     return raw
 
 
@@ -163,7 +147,10 @@ def _sheet(file: Path, content: bytes) -> Raw:
         raise ValueError(
             f"{file}: an .xlsx file needs the package openpyxl; save it as CSV instead"
         ) from error
-    book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+    try:
+        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise ValueError(f"{file} is damaged: {error}") from error
     sheet, *others = book.worksheets
     rows = [
         (number, ["" if cell is None else cell for cell in row])

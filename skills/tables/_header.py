@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from skills.tables._cells import clean
+from skills.tables._cells import clean, counted
 from skills.tables._dates import stamp
 from skills.tables._numbers import number
 
@@ -46,19 +46,25 @@ def from_rows(rows: Sequence[tuple[int, list[Any]]]) -> Raw:
     while names and not names[-1] and all(_width(row) < len(names) for _, row in body):
         names.pop()
     names = _unique(names, notes)
-    again = [row for row in body if [clean(str(cell)) for cell in row[1][: len(names)]] == names]
+    fitting, again, long, short = [], [], [], []
+    for row in body:
+        _, cells = row
+        if len(cells) > len(names) and _width(cells) > len(names):
+            long.append(row)
+        elif clean(str(cells[0])) == names[0] and [clean(str(cell)) for cell in cells] == names:
+            again.append(row)
+        else:
+            fitting.append(cells)
+            if len(cells) < len(names):
+                short.append(row)
     if again:
-        notes.append(f"left out: {len(again)} rows that repeat the names, line {_numbers(again)}")
-        body = [row for row in body if row not in again]
-    long = [row for row in body if _width(row[1]) > len(names)]
+        notes.append(f"left out: {counted(len(again), 'row')}, the names again, {_numbers(again)}")
     if long:
-        notes.append(f"left out: {len(long)} rows with more cells than names, {_lines(long)}")
-        body = [row for row in body if _width(row[1]) <= len(names)]
-    short = [row for row in body if len(row[1]) < len(names)]
+        notes.append(f"left out: {counted(len(long), 'row')} with more cells than names, {_lines(long)}")
     if short:
-        notes.append(f"short: {len(short)} rows have fewer cells than names, line {_numbers(short)}")
+        notes.append(f"short: {counted(len(short), 'row')} with fewer cells than names, {_numbers(short)}")
     columns: list[list[Any]] = [
-        [row[place] if place < len(row) else "" for _, row in body] for place in range(len(names))
+        [row[place] if place < len(row) else "" for row in fitting] for place in range(len(names))
     ]
     return Raw(names, columns, notes)
 
@@ -95,9 +101,9 @@ def _unique(names: list[str], notes: list[str]) -> list[str]:
 
 
 def _lines(rows: Sequence[tuple[int, list[Any]]]) -> str:
-    shown = [f"line {line}: {' '.join(str(cell) for cell in row)[:60]!r}" for line, row in rows[:_SHOWN]]
+    shown = [f"line {line}: {clean(' '.join(map(str, row)))[:60]!r}" for line, row in rows[:_SHOWN]]
     return "; ".join(shown) + ("; …" if len(rows) > _SHOWN else "")
 
 
 def _numbers(rows: Sequence[tuple[int, list[Any]]]) -> str:
-    return ", ".join(str(line) for line, _ in rows[:5]) + (", …" if len(rows) > 5 else "")
+    return "line " + ", ".join(str(line) for line, _ in rows[:5]) + (", …" if len(rows) > 5 else "")

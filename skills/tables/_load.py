@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skills.tables._columns import Column, convert, examine
+from skills.tables._cells import counted
+from skills.tables._columns import Column, examine
+from skills.tables._convert import convert
 from skills.tables._files import find, read
 from skills.tables._header import Raw
 from skills.tables._records import from_objects
@@ -21,15 +23,17 @@ def load_path(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def load_records(records: list[dict[str, Any]]) -> pd.DataFrame:
+    if not all(isinstance(record, dict) for record in records):
+        raise ValueError("load reads one file or a list of objects; for files: pd.concat(map(load, paths))")
     return _table(from_objects(records, "the list"), "the list")
 
 
 def _table(raw: Raw, where: str) -> pd.DataFrame:
-    columns = [examine(name, cells) for name, cells in zip(raw.names, raw.columns, strict=True)]
-    raw.columns.clear()  # what is converted from here on is held once
+    raw.columns.reverse()
+    columns = [examine(name, raw.columns.pop()) for name in raw.names]  # what was looked at is let go
     convert(columns)
     table = pd.DataFrame({column.name: _series(column) for column in columns})
-    print(f"{where}: {len(table):,} rows, {len(columns)} columns")
+    print(f"{where}: {counted(len(table), 'row')}, {counted(len(columns), 'column')}")
     comparable = table.apply(lambda series: series.map(repr) if series.dtype == object else series)
     repeats = int(comparable.duplicated().sum()) if len(table) else 0
     for line in [*raw.notes, *summary(columns, len(table), repeats)]:

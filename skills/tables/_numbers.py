@@ -44,6 +44,8 @@ class Number(NamedTuple):
 
 def number(text: str) -> Number | None:
     """Read one text, or return None where it is no number."""
+    if text.isascii() and text.isdigit() and (text[0] != "0" or text == "0") and len(text) <= _EXACT_DIGITS:
+        return Number(value := int(text), value, "", "", False)  # most numbers: as below, in less time
     match = _WRITTEN.fullmatch(text.translate(_ALIKE))
     if match is None or bool(match["open"]) != bool(match["close"]):
         return None

@@ -32,6 +32,8 @@ def draw(
         raise ValueError(f"plot: kind is 'bar' or 'line', not {kind!r}")
     data = _numbers(series)
     labels = [" / ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in data.index]
+    if all(label.endswith(" 00:00:00") for label in labels):  # days
+        labels = [label.removesuffix(" 00:00:00") for label in labels]
     width, height = size or (max(8.0, min(0.35 * len(data), 20.0)), 5.0)
     if width > _PIXELS_FROM:
         width, height = width / _DPI, height / _DPI

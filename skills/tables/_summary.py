@@ -2,50 +2,69 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from datetime import datetime
 from typing import Any
 
+from skills.tables._cells import counted, folded
 from skills.tables._columns import Column
-from skills.tables._groups import folded
+from skills.tables._convert import TOPICS
 
 _WIDTH = 300
 _FEW = 4
+_FEW_CHARACTERS = 60
 _SIGN_SHARE = 0.1
+_FAR = 10
+_RARE = 10
+_MANY = 300
+_TOTALS = {
+    "total",
+    "totals",
+    "sum",
+    "subtotal",
+    "grandtotal",
+    "overall",
+    "gesamt",
+    "summe",
+    "gesamtsumme",
+    "всего",
+}
+_TOTALS |= {"totale", "totaal", "somme", "suma", "итого"}
+_CLOCK = re.compile(r"(?i)date|time|stamp|epoch|_at$|^ts$|_ts$")
+_SECONDS = (10**9, 2.2 * 10**9)
 
 
 def summary(columns: list[Column], rows: int, repeats: int) -> list[str]:
     """Lines: the columns by kind, then what is missing, was not readable, is unclear or odd."""
     lines = []
-    for kind in ("date", "number", "true/false", "text", "empty", "other"):
+    for kind in ("date", "number", "true/false", "text", "empty", "lists"):
         found = [_described(column) for column in columns if column.kind == kind]
-        if found:
-            lines.append(_line({"other": "lists"}.get(kind, kind), found))
-    for topic in ("missing", "unreadable", "stays text", "unclear"):
-        found = [column.notes[topic] for column in columns if topic in column.notes]
-        if found:
-            lines.append(_line({"unreadable": "could not be read, now missing"}.get(topic, topic), found))
+        lines += _line(kind, found)
+    for topic, told in TOPICS.items():
+        lines += _line(told, [column.notes[topic] for column in columns if topic in column.notes])
     if repeats:
         lines.append(
-            f"repeats: {repeats:,} of {rows:,} rows are exact copies of earlier ones and are kept;"
+            f"repeats: {repeats:,} of {counted(rows, 'row')} are exact copies of earlier ones and are kept;"
             " table = table.drop_duplicates() removes them"
         )
-    spellings = [text for column in columns if column.kind == "text" and (text := _spellings(column))]
-    if spellings:
-        lines.append(_line("spelled differently", spellings))
-    odd = [text for column in columns if column.kind == "number" and (text := _odd(column))]
-    if odd:
-        lines.append(_line("odd", odd))
-    return lines
+    texts = [column for column in columns if column.kind == "text"]
+    numbers = [column for column in columns if column.kind == "number"]
+    lines += _line("spelled differently", [text for column in texts if (text := _spellings(column))])
+    lines += _line("perhaps misspelled", [text for column in texts if (text := _misspelled(column))])
+    odd = [text for column in numbers for text in _odd(column)]
+    return [*lines, *_line("odd", odd), *_line("totals", _total_rows(columns))]
 
 
-def _line(topic: str, items: list[str]) -> str:
-    text = f"{topic}: "
-    for place, item in enumerate(items):
-        if len(text) + len(item) > _WIDTH and place:
-            return f"{text}and {len(items) - place} more"
-        text += item + ("; " if place < len(items) - 1 else "")
-    return text
+def _line(topic: str, items: list[str]) -> list[str]:
+    if not items:
+        return []
+    text = f"{topic}: {items[0]}"
+    for place, item in enumerate(items[1:], 1):
+        if len(text) + len(item) > _WIDTH:
+            return [f"{text}; and {len(items) - place} more"]
+        text += f"; {item}"
+    return [text]
 
 
 def _described(column: Column) -> str:
@@ -54,8 +73,8 @@ def _described(column: Column) -> str:
     if column.kind in ("number", "date") and values:
         return f"{column.name} {_shown(min(values))} to {_shown(max(values))}{about}"
     if column.kind == "text":
-        if len(values) <= _FEW and sum(len(str(value)) for value in values) <= 60:
-            return f"{column.name} ({', '.join(map(str, values))})"
+        if len(values) <= _FEW and sum(map(len, values)) <= _FEW_CHARACTERS:
+            return f"{column.name} ({', '.join(values)})"
         return f"{column.name} ({len(values):,} different)"
     return column.name
 
@@ -67,22 +86,83 @@ def _shown(value: Any) -> str:
 
 
 def _spellings(column: Column) -> str:
-    forms: dict[str, Counter[str]] = {}
-    for value, count in zip(column.values, column.counts, strict=True):
-        if isinstance(value, str):
-            forms.setdefault(folded(value), Counter())[value] += count
-    several = [list(form) for form in forms.values() if len(form) > 1]
+    several = [list(form) for form in _forms(column).values() if len(form) > 1]
     shown = ", ".join(" = ".join(form) for form in several[:2])
     return f"{column.name} {shown}{', …' if len(several) > 2 else ''}" if several else ""
 
 
-def _odd(column: Column) -> str:
-    counted = [
+def _forms(column: Column) -> dict[str, Counter[str]]:
+    forms: dict[str, Counter[str]] = {}
+    for value, count in zip(column.values, column.counts, strict=True):
+        if value is not None:
+            forms.setdefault(folded(value), Counter())[value] += count
+    return forms
+
+
+def _misspelled(column: Column) -> str:
+    """Names that are one slip away from one that is far more common."""
+    forms = _forms(column)
+    if len(forms) > _MANY:
+        return ""
+    found = []
+    for text, form in forms.items():
+        for other, common in forms.items():
+            if form.total() * _RARE <= common.total() and _slip(text, other):
+                found.append(f"{form.most_common(1)[0][0]} {form.total()}x ({common.most_common(1)[0][0]}?)")
+                break
+    return f"{column.name} {', '.join(found[:3])}{', …' if len(found) > 3 else ''}" if found else ""
+
+
+def _slip(one: str, other: str) -> bool:
+    """Whether a letter is wrong, missing, too many, or two are swapped, in words of four letters or more."""
+    if min(len(one), len(other)) < 4 or not (one + other).isalpha() or abs(len(one) - len(other)) > 1:
+        return False
+    start = next(
+        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), -1
+    )
+    if start < 0:
+        return len(one) != len(other)
+    short, long = sorted((one[start:], other[start:]), key=len)
+    if len(short) < len(long):
+        return short == long[1:]
+    return short[1:] == long[1:] or (short[:2] == long[1::-1] and short[2:] == long[2:])
+
+
+def _odd(column: Column) -> list[str]:
+    pairs = [
         (value, count) for value, count in zip(column.values, column.counts, strict=True) if value is not None
     ]
-    rows = sum(count for _, count in counted)
-    below = [value for value, _ in counted if value < 0]
-    few = sum(count for value, count in counted if value < 0)
+    rows = sum(count for _, count in pairs)
+    below = [value for value, _ in pairs if value < 0]
+    few = sum(count for value, count in pairs if value < 0)
+    found = []
     if below and few < rows * _SIGN_SHARE:
-        return f"{column.name} has {few:,} below zero, such as {_shown(below[0])}"
-    return ""
+        found.append(f"{column.name} has {few:,} below zero, such as {_shown(below[0])}")
+    far = sorted((value for value, _ in pairs), key=abs)[-2:]
+    if len(pairs) > _FAR and abs(far[1]) > _FAR * abs(far[0]) > 0:
+        found.append(f"{column.name} {_shown(far[1])} is far from all others, the next is {_shown(far[0])}")
+    low, high = min(value for value, _ in pairs), max(value for value, _ in pairs)
+    for unit, factor in (("s", 1), ("ms", 1000)):
+        if _CLOCK.search(column.name) and _SECONDS[0] * factor <= low <= high <= _SECONDS[1] * factor:
+            code = f"table[{column.name!r}] = pd.to_datetime(table[{column.name!r}], unit={unit!r})"
+            found.append(f"{column.name} may be times, counted since 1970: {code}")
+    return found
+
+
+def _total_rows(columns: list[Column]) -> list[str]:
+    """Rows that seem to hold the sum of others, and would be counted twice."""
+    found: dict[int, str] = {}
+    for column in columns:
+        texts = dict(enumerate(column.values)) if column.kind == "text" else column.unread
+        sums = {
+            place: text
+            for place, text in texts.items()
+            if text is not None and folded(text).rstrip(":") in _TOTALS and column.counts[place] == 1
+        }
+        if sums:
+            found |= {row: sums[place] for row, place in enumerate(column.places) if place in sums}
+    if not found:
+        return []
+    rows = sorted(found)[:5]
+    shown = ", ".join(f"{row} ({found[row]})" for row in rows)
+    return [f"row {shown} may be a sum of others; table = table.drop({rows}) removes it"]

@@ -1,0 +1,143 @@
+"""Columns of a table by what they are used for: as the dates, the numbers or the names of groups."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from typing import Any
+
+import pandas as pd
+
+from skills.tables._cells import clean, folded
+from skills.tables._columns import Column, examine
+from skills.tables._convert import TOPICS, convert
+
+MISSING = "(missing)"
+
+
+class NoColumn(KeyError):
+    """There is no such column. Its argument is the name, as pandas has it, its text says what there is."""
+
+    def __init__(self, wanted: object, message: str) -> None:
+        super().__init__(wanted)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def column_name(table: pd.DataFrame, wanted: object, what: str) -> Any:
+    """The column that is meant; capitals, spaces, `_` and `-` need not be right.
+
+    Raises:
+        TypeError: `table` is no table.
+        NoColumn: there is none; the message lists those there are.
+    """
+    if not isinstance(table, pd.DataFrame):
+        given = type(table).__name__
+        raise TypeError(f"{what}: the first argument is a table, as load(path) returns it, not {given}")
+    names = list(table.columns)
+    if wanted in names:
+        return wanted
+    near = [name for name in names if _loose(name) == _loose(wanted)]
+    if len(near) == 1:
+        return near[0]
+    close = difflib.get_close_matches(str(wanted), map(str, names), 1)
+    meant = f"; did you mean {close[0]!r}?" if close else ""
+    raise NoColumn(
+        wanted, f"{what}: there is no column {wanted!r}; the columns are: {', '.join(map(str, names))}{meant}"
+    )
+
+
+def dates_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:
+    """The column as times without zone, in UTC where it has one; text is read as `load` reads it.
+
+    Raises:
+        ValueError: it has no dates.
+    """
+    series = table[name]
+    if isinstance(series.dtype, pd.DatetimeTZDtype):
+        return series.dt.tz_convert(None)
+    if pd.api.types.is_datetime64_dtype(series):
+        return series
+    if pd.api.types.is_numeric_dtype(series):
+        known = series.dropna()
+        if len(known) and known.between(1900, 2100).all() and (known % 1 == 0).all():
+            return pd.to_datetime(series.astype("Int64").astype("string"), format="%Y")
+    else:
+        column = _converted(series, what)
+        if column.kind == "date":
+            return pd.Series(pd.to_datetime(list(column.rows())), index=series.index)
+    dates = [str(other) for other in table.columns if pd.api.types.is_datetime64_any_dtype(table[other])]
+    hint = f"columns with dates: {', '.join(dates)}" if dates else "no other column has dates"
+    raise ValueError(f"{what}: column {name!r} is no date but {_examples(series)}; {hint}")
+
+
+def numbers_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:
+    """The column as numbers; true is 1, and text is read as `load` reads it.
+
+    Raises:
+        ValueError: it has anything else.
+    """
+    series = table[name]
+    if pd.api.types.is_bool_dtype(series):
+        return series.astype(float) if series.isna().any() else series.astype(int)
+    if pd.api.types.is_numeric_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
+        return series
+    column = _converted(series, what)
+    if column.kind in ("number", "true/false"):
+        return pd.Series(list(column.rows()), index=series.index, name=name, dtype=float)
+    numbers = [str(other) for other in table.columns if pd.api.types.is_numeric_dtype(table[other])]
+    raise ValueError(
+        f"{what}: column {name!r} is no number but text: {_examples(series)}; columns with numbers:"
+        f" {', '.join(numbers) or 'none'}. To make numbers of it:"
+        f" table[{name!r}] = pd.to_numeric(table[{name!r}], errors='coerce')."
+        " To count rows, leave value out."
+    )
+
+
+def keys_of(series: pd.Series) -> pd.Series:
+    """What the groups are called: spellings that are alike as the commonest of them, dates as text."""
+    if pd.api.types.is_datetime64_any_dtype(series):
+        known = series.dropna()
+        whole = bool((known == known.dt.normalize()).all())
+        series = series.dt.strftime("%Y-%m-%d" if whole else "%Y-%m-%d %H:%M:%S")
+    elif pd.api.types.is_float_dtype(series) and (series.dropna() % 1 == 0).all():
+        series = series.astype("Int64")
+    if pd.api.types.is_numeric_dtype(series) and series.notna().all():
+        return series
+    plain = series.map(lambda value: repr(value) if isinstance(value, list | dict) else value)
+    codes, unique = pd.factorize(plain)
+    counts = Counter(codes.tolist())
+    forms: dict[object, Counter[object]] = {}
+    keys = []
+    for code, value in enumerate(unique):
+        key = (str, folded(value)) if isinstance(value, str) else (type(value), value)
+        forms.setdefault(key, Counter())[clean(value) if isinstance(value, str) else value] += counts[code]
+        keys.append(key)
+    merged = [" = ".join(map(str, form)) for form in forms.values() if len(form) > 1]
+    if merged:
+        print(f"{series.name}: counted as one: {'; '.join(merged[:3])}{'; …' if len(merged) > 3 else ''}")
+    names = [forms[key].most_common(1)[0][0] for key in keys]
+    if -1 in counts or len({type(name) for name in names}) > 1:  # names of one kind can be put in order
+        names = [str(name) for name in names]
+    return pd.Series([*names, MISSING], dtype=object).take(codes).set_axis(series.index).rename(series.name)
+
+
+def _loose(name: object) -> str:
+    return folded(str(name)).replace("_", "").replace("-", "")
+
+
+def _converted(series: pd.Series, what: str) -> Column:
+    column = examine(
+        str(series.name), [None if gone else value for value, gone in zip(series, series.isna(), strict=True)]
+    )
+    convert([column])
+    for topic, note in column.notes.items():
+        if topic != "missing":
+            print(f"{what}: {TOPICS.get(topic, topic)}: {note}")
+    return column
+
+
+def _examples(series: pd.Series) -> str:
+    return ", ".join(repr(value)[:40] for value in series.dropna().head(3).tolist()) or "nothing"

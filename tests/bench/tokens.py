@@ -38,8 +38,8 @@ def figures() -> Iterator[Figure]:
         "less than as schemas",
         lines < declared,
     )
-    whole = _tokens(code_prompt.system_prompt(settings, skills=section, data=""))
-    with_schemas = _tokens(code_prompt.system_prompt(settings, skills="", data=""), schemas)
+    whole = _tokens(code_prompt.system_prompt(settings, skills=section, data="", tables=True))
+    with_schemas = _tokens(code_prompt.system_prompt(settings, skills="", data="", tables=False), schemas)
     yield Figure(
         "first request with the same instructions",
         "tokens (estimated)",

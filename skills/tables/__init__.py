@@ -30,14 +30,14 @@ How = Literal["sum", "mean", "median", "min", "max", "count", "nunique"]
 def load(path: str | os.PathLike[str] | list[dict[str, Any]]) -> pandas.DataFrame:
     """Read a CSV, TSV, JSON, JSON lines (also .gz) or .xlsx file clean, and print what a person should know.
 
-    Separator, encoding and decimal comma are found out. Text such as "$1,234.50", "1.234,50 €", "12 %" or
-    "(5)" becomes numbers; dates in any common form become datetime64, times with an offset all UTC; true and
-    false become booleans; spaces around text are gone. Codes with leading zeros stay text. Empty, N/A, NA,
-    null, nan and none become missing. A column is converted when nine tenths of its values can be read; the
-    others become missing and are printed. Where a date does not tell day from month, the other values decide,
-    else the day comes first, and that is printed. Nested objects of JSON become columns such as
-    `customer.country`; a list inside a record stays one. Every row is kept; what is left out is printed.
-    A list of objects may be given instead of a path.
+    Separator, encoding and decimal comma are found out. Text such as "$1,234.50", "1.234,50 €", "12 %", "5 kg"
+    or "(5)" becomes numbers, unless units differ; dates in any common form become datetime64, times with an
+    offset UTC without one; true and false become booleans; spaces around text are gone. Codes with leading
+    zeros or over 15 digits stay text. Empty, N/A, NA, null, nan and none become missing. A column is converted
+    when nine tenths of its values can be read; the others become missing and are printed. Where a date does
+    not tell day from month, the other values decide, else the day comes first, and that is printed. Nested
+    objects of JSON become columns such as `customer.country`; a list inside a record stays one. Every row is
+    kept but those that are printed. A list of objects may be given instead of a path. At most 50 MB.
 
     Example:
         table = load("/data/sales.csv")
@@ -55,10 +55,10 @@ def in_period(
     table: pandas.DataFrame, column: str, period: str | int | date | Sequence[str]
 ) -> pandas.DataFrame:
     """Return the rows whose date lies in `period`: "2024", "2024-03", "2024-Q2", "2024-W05", "2024-03-05" or
-    "2024-01-10 to 2024-02-20", both ends included.
+    "2024-01-10 to 2024-02-20", both ends included; also "March 2024" and "2024-H1".
 
-    A column of text is read as `load` reads dates. Without such rows the table is empty, and the range that
-    the column has is printed.
+    A column of text is read as `load` reads dates, a month such as 2024-03 too. Rows without a date are left
+    out, and counted in print. Without rows the table is empty, and the range of the column is printed.
 
     Example:
         march = in_period(table, "order_date", "2024-03")
@@ -83,7 +83,8 @@ def totals(
     `value` the number of rows.
 
     `by` is a column or a list of columns. Spellings that differ only in capitals or spaces are one group,
-    under the commonest; rows without a key are the group "(missing)". `top` keeps that many groups.
+    under the commonest; rows without a key are the group "(missing)". `top` keeps that many groups. Text
+    that is numbers is read as `load` reads it, where at least half of it can be.
 
     Example:
         print(totals(table, "region", "revenue", top=5))

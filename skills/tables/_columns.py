@@ -11,8 +11,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from skills.tables._cells import MISSING, clean
-from skills.tables._dates import Stamp, stamp
-from skills.tables._numbers import Number, number
+from skills.tables._dates import Stamp, month, stamp
+from skills.tables._numbers import EXACT_DIGITS, Number, number
 
 _DATED = re.compile(r"(?i)(^|[^a-z])(date|day|datum|dt)([^a-z]|$)|(?<=[a-z])Date|date$")
 _LOOKED_AT = 500
@@ -53,8 +53,11 @@ class Column:
         return ", ".join(shown) + (", …" if len(places) > _SHOWN else "")
 
 
-def examine(name: str, cells: list[Any]) -> Column:
-    """The different values of a column, and what each can be read as."""
+def examine(name: str, cells: list[Any], *, dated: bool = False) -> Column:
+    """The different values of a column, and what each can be read as.
+
+    `dated`: it is known to have dates, so that 20240305 and 2024-03 are some; else the name has to say so.
+    """
     if any(isinstance(cell, list | dict) for cell in cells):
         missing = {place: "" for place, cell in enumerate(cells) if cell is None}
         return Column(name, list(range(len(cells))), cells, [1] * len(cells), "lists", missing=missing)
@@ -74,11 +77,11 @@ def examine(name: str, cells: list[Any]) -> Column:
         places.append(place)
     counts = Counter(places)
     column = Column(name, places, values, [counts[place] for place in range(len(values))])
-    _read_all(column)
+    _read_all(column, dated)
     return column
 
 
-def _read_all(column: Column) -> None:
+def _read_all(column: Column, dated: bool) -> None:
     texts = []
     numbers: list[Number | None] = [None] * len(column.values)
     stamps: list[Stamp | None] = [None] * len(column.values)
@@ -93,10 +96,18 @@ def _read_all(column: Column) -> None:
         elif isinstance(value, date):
             stamps[place] = _stamp_of(value)
         elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            numbers[place] = Number(value, value, "", "", code=abs(value) >= 2**63)
-    compact = bool(_DATED.search(column.name))
+            code = isinstance(value, int) and len(str(abs(value))) > EXACT_DIGITS
+            numbers[place] = Number(value, value, "", "", code)
+    compact = dated or bool(_DATED.search(column.name))
+
+    def when(text: str) -> Stamp | None:
+        found = stamp(text, compact=compact)
+        if found is None and dated and (first := month(text)):
+            return Stamp(first, first, "", False, False)
+        return found
+
     sample = texts[:: max(1, len(texts) // _LOOKED_AT)]
-    for read, found in ((number, numbers), (lambda text: stamp(text, compact=compact), stamps)):
+    for read, found in ((number, numbers), (when, stamps)):
         read_sample = sum(read(column.values[place]) is not None for place in sample)
         if len(texts) > _LOOKED_AT and read_sample < len(sample) * _HOPELESS:
             continue  # a column of texts is not read twice more to the end

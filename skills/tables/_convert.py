@@ -12,7 +12,6 @@ from skills.tables._numbers import Number, reading
 
 _Read = TypeVar("_Read")
 READABLE = 0.9
-"""Share of the values that must be numbers, or dates, for a column to become one of them."""
 
 TOPICS = {
     "missing": "missing",
@@ -23,12 +22,15 @@ TOPICS = {
 """What a column may have notes about, and what a person is told."""
 
 
-def convert(columns: list[Column]) -> None:
-    """Turn the values of each column into what it holds; columns tell each other how the file is written."""
+def convert(columns: list[Column], readable: float = READABLE) -> None:
+    """Turn the values of each column into what it holds; columns tell each other how the file is written.
+
+    `readable` is the share of values that must be numbers, or dates, for a column to become one of them.
+    """
     marks: Counter[str] = Counter()
     orders: Counter[str] = Counter()
     for column in columns:
-        column.kind = _kind(column) if column.kind == "text" else column.kind
+        column.kind = _kind(column, readable) if column.kind == "text" else column.kind
         if column.kind == "number":
             told = reading(_said(column))
             marks[told.mark] += told.told
@@ -60,7 +62,7 @@ def _leader(votes: Counter[str]) -> str:
     return first if most > next_most else ""
 
 
-def _kind(column: Column) -> str:
+def _kind(column: Column, readable: float) -> str:
     present = [place for place in range(len(column.values)) if place not in column.missing]
     if not present:
         return "empty"
@@ -71,15 +73,18 @@ def _kind(column: Column) -> str:
     if not whole:
         return "text"
     dates, numbers = (column.count(_places(found)) / whole for found in (column.stamps, column.numbers))
-    if dates >= READABLE and dates >= numbers:
+    if dates >= readable and dates >= numbers:
         return "date"
-    if any(found.code for _, found in _there(column.numbers)):
+    codes = [place for place, found in _there(column.numbers) if found.code]
+    if codes:
+        if numbers >= readable:
+            column.notes["stays text"] = f"{column.name}, codes such as {column.values[codes[0]]!r}"
         return "text"
     signs: Counter[str] = Counter()
     for place, found in _there(column.numbers):
         signs[found.sign] += column.counts[place]
     units = [sign for sign in signs if sign]
-    if numbers >= READABLE:
+    if numbers >= readable:
         if len(units) <= 1:
             return "number"
         listed = ", ".join(f"{sign} {signs[sign]}x" for sign in units)

@@ -25,6 +25,11 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?", re.ASCII)
+_MONTH = re.compile(
+    r"(?P<y6>\d{4})[-/](?P<m6>\d\d?)|(?P<m8>\d\d?)[-/](?P<y8>\d{4})"
+    rf"|{_NAME.format('m7')}[ -]?(?P<y7>\d{{4}})",
+    re.IGNORECASE,
+)
 _DAY_FIRST, _MONTH_FIRST = "day first", "month first"
 
 
@@ -59,6 +64,15 @@ class Stamp(NamedTuple):
         return found
 
 
+def month(text: str) -> datetime | None:
+    """The first day of a month: 2024-03, 2024/3, Mar 2024, March 2024 or 03/2024."""
+    match = _MONTH.fullmatch(text)
+    if match is None:
+        return None
+    number = int(match["m6"] or match["m8"] or 0) or _month(match["m7"] or "")
+    return _date(match["y6"] or match["y7"] or match["y8"], number, 1)
+
+
 def stamp(text: str, *, compact: bool = False) -> Stamp | None:
     """Read one text, or return None where it is no date. `compact` takes 20240305 for one, too."""
     if _ISO.fullmatch(text):  # most dates: as below, in less time
@@ -81,7 +95,10 @@ def stamp(text: str, *, compact: bool = False) -> Stamp | None:
     else:
         found = next(_date(*part) for part in _parts(match) if part[0])
         dates = [found, found]
-    times = [date and date + clock for date in dates]
+    try:
+        times = [date and date + clock for date in dates]
+    except OverflowError:  # the first hours of the year 1, or the last of 9999
+        return None
     if times == [None, None]:
         return None
     separator = match["s2"] if match["y2"] and not match["s2"].startswith(".") else ""

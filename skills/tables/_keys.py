@@ -13,6 +13,13 @@ from skills.tables._columns import Column, examine
 from skills.tables._convert import TOPICS, convert
 
 MISSING = "(missing)"
+_READABLE = 0.5
+"""Share of a text column that must be readable: who asks for its sum means those, and is told the rest."""
+_NUMBERED = (
+    *((1900, 2100, "%Y"), (190001, 210012, "%Y%m"), (19000101, 21001231, "%Y%m%d")),
+    *((10**9, 2.2 * 10**9, "s"), (10**12, 2.2 * 10**12, "ms")),
+)
+"""Numbers that are dates, by size: years, months, days, and times counted since 1970."""
 
 
 class NoColumn(KeyError):
@@ -62,10 +69,11 @@ def dates_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:
         return series
     if pd.api.types.is_numeric_dtype(series):
         known = series.dropna()
-        if len(known) and known.between(1900, 2100).all() and (known % 1 == 0).all():
-            return pd.to_datetime(series.astype("Int64").astype("string"), format="%Y")
+        for start, end, form in _NUMBERED if len(known) and (known % 1 == 0).all() else ():
+            if known.between(start, end).all():
+                return _numbered(series.astype("Int64"), form)
     else:
-        column = _converted(series, what)
+        column = _converted(series, what, dated=True)
         if column.kind == "date":
             return pd.Series(pd.to_datetime(list(column.rows())), index=series.index)
     dates = [str(other) for other in table.columns if pd.api.types.is_datetime64_any_dtype(table[other])]
@@ -128,11 +136,16 @@ def _loose(name: object) -> str:
     return folded(str(name)).replace("_", "").replace("-", "")
 
 
-def _converted(series: pd.Series, what: str) -> Column:
-    column = examine(
-        str(series.name), [None if gone else value for value, gone in zip(series, series.isna(), strict=True)]
-    )
-    convert([column])
+def _numbered(series: pd.Series, form: str) -> pd.Series:
+    if form in ("s", "ms"):
+        return pd.to_datetime(series, unit=form)
+    return pd.to_datetime(series.astype("string"), format=form, errors="coerce")
+
+
+def _converted(series: pd.Series, what: str, *, dated: bool = False) -> Column:
+    cells = [None if gone else value for value, gone in zip(series, series.isna(), strict=True)]
+    column = examine(str(series.name), cells, dated=dated)
+    convert([column], _READABLE)
     for topic, note in column.notes.items():
         if topic != "missing":
             print(f"{what}: {TOPICS.get(topic, topic)}: {note}")

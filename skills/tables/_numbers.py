@@ -1,4 +1,4 @@
-"""One number as people write it: currency, thousands, percent, decimal comma, accountants' brackets."""
+"""One number as people write it: currency, unit, thousands, percent, decimal comma, accountants' brackets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,29 @@ _SIGNS = {
     **{code: code for code in ("CHF", "AUD", "CAD", "NZD", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF")},
     **{code: code for code in ("RON", "BRL", "MXN", "ZAR", "SGD", "HKD")},
 }
+_UNITS = {
+    **{
+        unit.lower(): unit
+        for unit in ("kg", "mg", "oz", "km", "cm", "mm", "mi", "ft", "ml", "ms", "°C", "°F")
+    },
+    **{
+        unit.lower(): unit
+        for unit in ("kWh", "MWh", "kW", "kB", "MB", "GB", "TB", "km/h", "mph", "pcs", "items")
+    },
+    **{"lb": "lb", "lbs": "lb", "h": "h", "hr": "h", "hrs": "h", "hour": "h", "hours": "h", "units": "units"},
+    **{"min": "min", "mins": "min", "minute": "min", "minutes": "min", "s": "s", "sec": "s", "secs": "s"},
+    **{"second": "s", "seconds": "s", "day": "days", "days": "days", "week": "weeks", "weeks": "weeks"},
+    **{"month": "months", "months": "months", "year": "years", "years": "years", "yrs": "years"},
+    **{unit: unit for unit in "gtml"},
+}
+_UNIT = "|".join(
+    rf"(?<= ){unit}" if len(unit) == 1 else unit for unit in sorted(_UNITS, key=len, reverse=True)
+)
 _CURRENCY = "|".join(re.escape(sign) for sign in sorted(_SIGNS, key=len, reverse=True))
 _WRITTEN = re.compile(
     rf"(?P<open>\()? ?(?P<sign>[+-])? ?(?P<before>{_CURRENCY})? ?(?P<sign2>[+-])?"
     r" ?(?P<body>[.,]?\d(?:[\d.,' ]*\d)?[.,]?)(?P<power>e[+-]?\d{1,3})?(?P<round>(?<=[.,])--?)?"
-    rf" ?(?P<percent>%)? ?(?P<after>{_CURRENCY})? ?(?P<sign3>[+-])? ?(?P<close>\))?",
+    rf" ?(?P<percent>%)? ?(?P<after>{_CURRENCY})? ?(?P<unit>{_UNIT})? ?(?P<sign3>[+-])? ?(?P<close>\))?",
     re.IGNORECASE,
 )
 _SPACED = re.compile(r"(\d{1,3}(?:([ '])\d{3})(?:\2\d{3})*)(?:([.,])(\d*))?")
@@ -29,7 +47,7 @@ _GROUPED = {  # by what comes before the fraction; groups of two digits are Indi
 }
 _PLAIN = re.compile(r"(\d*)(?:([.,])(\d*))?")
 _ALIKE = str.maketrans({"−": "-", "–": "-", "’": "'", "`": "'", "_": "'"})
-_EXACT_DIGITS = 15
+EXACT_DIGITS = 15
 
 
 class Number(NamedTuple):
@@ -38,31 +56,36 @@ class Number(NamedTuple):
     point: int | float
     comma: int | float
     mark: str  # which of the two it must be: "." or ",", "" where the text does not tell
-    sign: str  # of a currency, or %
+    sign: str  # of a currency, a unit such as kg, or %
     code: bool  # digits that are no quantity: leading zeros, or more of them than a number keeps
 
 
 def number(text: str) -> Number | None:
     """Read one text, or return None where it is no number."""
-    if text.isascii() and text.isdigit() and (text[0] != "0" or text == "0") and len(text) <= _EXACT_DIGITS:
+    if text.isascii() and text.isdigit() and (text[0] != "0" or text == "0") and len(text) <= EXACT_DIGITS:
         return Number(value := int(text), value, "", "", False)  # most numbers: as below, in less time
     match = _WRITTEN.fullmatch(text.translate(_ALIKE))
     if match is None or bool(match["open"]) != bool(match["close"]):
         return None
     signs = [match[name] for name in ("sign", "sign2", "sign3") if match[name]]
-    if len(signs) + bool(match["open"]) > 1 or (match["before"] and match["after"]):
+    if len(signs) + bool(match["open"]) > 1:
         return None
-    currency = match["before"] or match["after"] or ""
-    unit = _SIGNS[currency.upper()] if currency else match["percent"] or ""
+    written = [match[name] for name in ("before", "after", "percent", "unit") if match[name]]
+    if len(written) > 1:
+        return None
+    currency = _SIGNS.get(written[0].upper(), "") if written and not match["unit"] else ""
+    unit = _UNITS[match["unit"].lower()] if match["unit"] else currency or match["percent"] or ""
     if match["power"] is not None:
         return _power(match, unit, signs)
-    read = _body(match["body"], unit)
-    if read is None:
+    read = _body(match["body"], currency)
+    if read is None or (
+        "+" in signs and re.search(r"\d \d", match["body"])
+    ):  # +49 170 123 456 is a telephone
         return None
     point, comma, mark = read
     bare = not unit and not signs and not match["open"] and match["body"].isdigit()
     code = bare and (
-        len(match["body"]) > _EXACT_DIGITS or (match["body"][0] == "0" and len(match["body"]) > 1)
+        len(match["body"]) > EXACT_DIGITS or (match["body"][0] == "0" and len(match["body"]) > 1)
     )
     if "-" in signs or match["open"]:
         point, comma = -point, -comma
@@ -78,7 +101,7 @@ def _power(match: re.Match[str], unit: str, signs: list[str]) -> Number | None:
     return Number(value, value, "," if "," in match["body"] else "." if "." in body else "", unit, False)
 
 
-def _body(body: str, unit: str) -> tuple[int | float, int | float, str] | None:
+def _body(body: str, currency: str) -> tuple[int | float, int | float, str] | None:
     if match := _SPACED.fullmatch(body):
         value = _value(match[1], match[4])
         return value, value, match[3] or "" if match[4] else ""
@@ -90,7 +113,7 @@ def _body(body: str, unit: str) -> tuple[int | float, int | float, str] | None:
             # One group of three, as in 1,234: thousands or a fraction. Prices have no three decimals, but
             # whoever writes $ or £ has a point before them.
             part = float(match[1].replace(",", "."))
-            if unit not in ("", "%") and (mark == "." or unit not in "$£"):
+            if currency and (mark == "." or currency not in "$£"):
                 return value, value, ""
             return (value, part, "") if mark == "." else (part, value, "")
     match = _PLAIN.fullmatch(body)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 
-from skills.tables._dates import stamp
+from skills.tables._dates import month, stamp
 
 _FORMS = "write 2024, 2024-03, 2024-Q2, 2024-W05, 2024-03-05 or 2024-01-10 to 2024-02-20"
 _SHAPES = re.compile(
-    r"(?P<year>\d{4})(?:[-/ ]?Q(?P<quarter>[1-4])|[-/ ]?W(?P<week>\d\d?)|[-/](?P<month>\d\d?))?"
+    r"(?P<year>\d{4})(?:[-/ ]?Q(?P<quarter>[1-4])|[-/ ]?H(?P<half>[12])|[-/ ]?W(?P<week>\d\d?))?"
     r"|Q(?P<quarter2>[1-4])[-/ ]?(?P<year2>\d{4})",
     re.IGNORECASE,
 )
@@ -59,6 +59,8 @@ def _one(part: str | int | date) -> tuple[datetime, datetime]:
             return _shape(match)
     except ValueError as error:
         raise ValueError(f"there is no period {text}: {error}") from None
+    if first := month(text):
+        return first, _months_on(first.year, first.month + 1)
     found = stamp(text)
     if found is None:
         raise ValueError(f"the period {text!r} cannot be read; {_FORMS}")
@@ -76,8 +78,8 @@ def _shape(match: re.Match[str]) -> tuple[datetime, datetime]:
         return day, day + timedelta(days=7)
     if quarter := match["quarter"] or match["quarter2"]:
         return datetime(year, int(quarter) * 3 - 2, 1), _months_on(year, int(quarter) * 3 + 1)
-    if match["month"]:
-        return datetime(year, int(match["month"]), 1), _months_on(year, int(match["month"]) + 1)
+    if half := match["half"]:
+        return datetime(year, int(half) * 6 - 5, 1), _months_on(year, int(half) * 6 + 1)
     return datetime(year, 1, 1), _months_on(year, 13)
 
 

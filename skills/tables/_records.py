@@ -26,6 +26,8 @@ def from_objects(content: object, where: str) -> Raw:
         )
     records = [dict(_flat(row)) if isinstance(row, dict) else {"value": row} for row in content]
     names = list(dict.fromkeys(name for record in records for name in record))
+    if not names:
+        raise ValueError(f"{where} holds no list of objects")
     return Raw(names, [[record.get(name) for record in records] for name in names], notes)
 
 
@@ -45,6 +47,10 @@ def _inside(content: dict[str, Any], where: str, notes: list[str]) -> object:
         notes.append(f"list: {name}{beside}")
         return rows
     values = list(content.values())
+    if isinstance(content.get("columns"), list) and isinstance(content.get("data"), list):  # pandas' "split"
+        return [content["columns"], *content["data"]]
+    if all(isinstance(value, dict) and list(value) == list(map(str, range(len(value)))) for value in values):
+        values = [list(value.values()) for value in values]  # pandas' own, columns of numbered rows
     if values and all(isinstance(value, list) for value in values) and len({len(v) for v in values}) == 1:
         return [dict(zip(content, row, strict=True)) for row in zip(*values, strict=True)]
     if values and all(isinstance(value, dict) for value in values):

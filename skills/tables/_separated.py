@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 SEPARATORS = ",;\t|"
+_NONE = "\x1f"
 _SNIFFED_LINES = 200
 csv.field_size_limit(2**31 - 1)  # a cell may hold a whole text
 
@@ -22,6 +23,10 @@ def separator(text: str) -> str | None:
         if not several:
             return 0.0, 0
         usual = max(set(several), key=lambda width: (several.count(width), width))
+        # Above the names may stand anything. A comma here and there in the lines below them is none of these.
+        start = widths.index(usual)
+        if start and several.count(usual) < (len(widths) - start) / 2:
+            return 0.0, 0
         return several.count(usual) / len(widths), usual
 
     best = max(SEPARATORS, key=score)
@@ -37,13 +42,13 @@ def rows_of(text: str, mark: str | None, notes: list[str]) -> list[tuple[int, li
     mark = hint if hint and hint in SEPARATORS else mark
     rows: list[tuple[int, list[str]]] = []
     line = 1
-    reader = csv.reader(_lines(text), delimiter=mark or ",", skipinitialspace=True)
+    reader = csv.reader(_lines(text), delimiter=mark or _NONE, skipinitialspace=True)
     for row in reader:
         if any(map(str.strip, row)) and not (line == 1 and hint):
             rows.append((line, row))
         line = reader.line_num + 1
     several_lines = any("\n" in cell or "\r" in cell for _, row in rows for cell in row)
-    return _line_by_line(text, mark or ",", notes) if several_lines and not _sound(text, mark) else rows
+    return _line_by_line(text, mark, notes) if several_lines and not _sound(text, mark) else rows
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -54,21 +59,21 @@ def _lines(text: str) -> Iterator[str]:
 def _sound(text: str, mark: str | None) -> bool:
     """Whether each quotation mark that opens a cell is closed, before a separator or the end of a line."""
     try:
-        for _ in csv.reader(_lines(text), delimiter=mark or ",", skipinitialspace=True, strict=True):
+        for _ in csv.reader(_lines(text), delimiter=mark or _NONE, skipinitialspace=True, strict=True):
             pass
     except csv.Error:
         return False
     return True
 
 
-def _line_by_line(text: str, mark: str, notes: list[str]) -> list[tuple[int, list[str]]]:
+def _line_by_line(text: str, mark: str | None, notes: list[str]) -> list[tuple[int, list[str]]]:
     rows, unclosed = [], []
     for number, line in enumerate(_lines(text), 1):
         quoting = csv.QUOTE_MINIMAL
         if not _sound(line, mark):
             unclosed.append(str(number))
             quoting = csv.QUOTE_NONE
-        for row in csv.reader([line], delimiter=mark, skipinitialspace=True, quoting=quoting):
+        for row in csv.reader([line], delimiter=mark or _NONE, skipinitialspace=True, quoting=quoting):
             if any(map(str.strip, row)):
                 rows.append((number, row))
     shown = ", ".join(unclosed[:5]) + (", …" if len(unclosed) > 5 else "")

@@ -192,6 +192,25 @@ def test_rows_of_a_period_in_other_columns(session: Session) -> None:
     assert session.show("in_period(other.iloc[::-1], 'text', '2024').n.tolist()") == [2, 1]
 
 
+@pytest.mark.parametrize(
+    "dates",
+    [
+        "['2024-02', '2024-03']",
+        "['Feb 2024', 'March 2024']",
+        "[202402, 202403]",
+        "[20240229, 20240301]",
+        "['20240229', '20240301']",
+        "[1709164800, 1709251200]",
+        "[1709164800000, 1709251200000]",
+        "['2024-02-01', '1. 3. 2024']",
+    ],
+)
+def test_a_column_that_is_named_as_dates_may_have_months_or_numbers(session: Session, dates: str) -> None:
+    session.run(f"other = pd.DataFrame({{'d': {dates}, 'n': [1, 2]}})")
+    assert session.show("in_period(other, 'd', '2024-02').n.tolist()") == [1]
+    assert session.show("per_period(other, 'd', 'n')") == [["2024-02", "2024-03"], [1, 2]]
+
+
 def test_a_period_without_rows_says_what_there_is(orders: Session) -> None:
     assert orders.run("print(len(in_period(table, 'day', '2023')))") == (
         "in_period: 2 of 6 rows without day are left out\n"
@@ -325,6 +344,15 @@ def test_errors_say_what_would_have_worked(orders: Session, code: str, message: 
 def test_a_missing_column_is_a_key_error_of_its_name(orders: Session) -> None:
     assert (
         orders.run("try: totals(table, 'nope')\nexcept KeyError as error: print(error.args)") == "('nope',)\n"
+    )
+
+
+def test_half_of_a_column_is_enough_where_it_is_asked_for(session: Session) -> None:
+    session.run("plain = pd.DataFrame({'d': ['2024-01-05', 'soon', '2024-02-01'], 'v': ['$1', '2', 'x']})")
+    assert session.run("print(totals(plain, 'd', 'v').sum(), len(in_period(plain, 'd', '2024')))") == (
+        "totals: could not be read, now missing: v 'x'\n"
+        "in_period: could not be read, now missing: d 'soon'\n"
+        "in_period: 1 of 3 rows without d are left out\n3.0 2\n"
     )
 
 

@@ -30,14 +30,15 @@ How = Literal["sum", "mean", "median", "min", "max", "count", "nunique"]
 def load(path: str | os.PathLike[str] | list[dict[str, Any]]) -> pandas.DataFrame:
     """Read a CSV, TSV, JSON, JSON lines (also .gz) or .xlsx file clean, and print what a person should know.
 
-    Separator, encoding and decimal comma are found out. Text such as "$1,234.50", "1.234,50 €", "12 %", "5 kg"
-    or "(5)" becomes numbers, unless units differ; dates in any common form become datetime64, times with an
-    offset UTC without one; true and false become booleans; spaces around text are gone. Codes with leading
-    zeros or over 15 digits stay text. Empty, N/A, NA, null, nan and none become missing. A column is converted
-    when nine tenths of its values can be read; the others become missing and are printed. Where a date does
-    not tell day from month, the other values decide, else the day comes first, and that is printed. Nested
-    objects of JSON become columns such as `customer.country`; a list inside a record stays one. Every row is
-    kept but those that are printed. A list of objects may be given instead of a path. At most 50 MB.
+    Separator, encoding and decimal comma are found out. Text such as "$1,234.50", "1.234,50 €", "12 %", "5
+    kg" or "(5)" becomes numbers, unless units differ; dates in any common form become datetime64, times
+    with an offset UTC without one; true and false become booleans; spaces around text are gone. Codes with
+    leading zeros or over 15 digits stay text. Empty, N/A, NA, null, nan and none become missing. A column
+    is converted when nine tenths of its values can be read; the others become missing and are printed.
+    Where a date does not tell day from month, the other values decide, else the day comes first, and that
+    is printed. Nested objects of JSON become columns such as `customer.country`; a list inside a record
+    stays one. Every row is kept but those that are printed. A list of objects may be given instead of a
+    path. At most 50 MB.
 
     Example:
         table = load("/data/sales.csv")

@@ -58,8 +58,9 @@ def period_totals(table: pd.DataFrame, date: str, value: str | None, every: str,
     values = _values(table, value, how, "per_period")
     dates = dates_of(table, name, "per_period")
     _say_undated("per_period", name, dates)
-    periods = dates.dropna().dt.to_period(EVERY[every])
-    result = _aggregate(values[periods.index].groupby(periods), how)
+    dated = dates.notna().to_numpy()  # by place: tables that were joined may have labels twice
+    periods = pd.PeriodIndex(dates[dated].dt.to_period(EVERY[every]))
+    result = _aggregate(values[dated].groupby(periods), how)
     if result.empty:
         return result.set_axis(pd.Index([], dtype=object, name=name))
     first, last = periods.min(), periods.max()

@@ -341,6 +341,13 @@ def test_errors_say_what_would_have_worked(orders: Session, code: str, message: 
     assert message in orders.error(code)
 
 
+def test_labels_of_rows_may_be_there_twice(orders: Session) -> None:
+    orders.run("twice = pd.concat([table, table]).iloc[::-1]")
+    assert orders.show("per_period(twice, 'day', 'qty', 'year')") == [["2024"], [20]]
+    assert orders.show("totals(twice, 'region', 'qty', top=1)") == [["(missing)"], [20]]
+    assert orders.show("in_period(twice, 'day', '2024-02').id.tolist()") == [3, 3]
+
+
 def test_a_missing_column_is_a_key_error_of_its_name(orders: Session) -> None:
     assert (
         orders.run("try: totals(table, 'nope')\nexcept KeyError as error: print(error.args)") == "('nope',)\n"

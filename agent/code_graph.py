@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel, BaseLLM
+from langchain_core.messages import AnyMessage, SystemMessage
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 from pydantic import BaseModel, ConfigDict
 
-from agent import code_prompt, list_data
+from agent import code_prompt, list_data, small_prompt
 from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
 from agent.models import is_local, served_model
 from libs.backends.docker import DockerExecutionBackend
@@ -72,16 +73,16 @@ def build_graph(
         calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
     )
 
-    async def system_prompt() -> str:
-        found, data = await asyncio.gather(asyncio.to_thread(skills.scan), _listing(sandbox))
-        return code_prompt.system_prompt(
-            settings,
-            skills=render_skills(
-                found, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS
-            ),
-            data=data,
-            tables=any(skill.name == "tables" and skill.problem is None for skill in found),
-        )
+    small = is_local(model)
+
+    async def opening() -> list[AnyMessage]:
+        found, data = await asyncio.gather(asyncio.to_thread(skills.scan), _listing(sandbox, how=small))
+        section = render_skills(found, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS)
+        tables = any(skill.name == "tables" and skill.problem is None for skill in found)
+        if small and tables:
+            return small_prompt.opening(settings, skills=section, data=data)
+        text = code_prompt.system_prompt(settings, skills=section, data=data, tables=tables)
+        return [SystemMessage(text)]
 
     def meter(spent: Mapping[str, Any] | None) -> Meter:
         return Meter(budget, spent=cast("Spent | None", spent))
@@ -89,12 +90,12 @@ def build_graph(
     loop = CodeLoop(
         model,
         SandboxRunner(sandbox),
-        system_prompt=system_prompt,
+        opening=opening,
         meter=meter,
         gate=BlockApprovals() if settings.approvals == "ask" else None,
         live=live_output,
         max_steps=max_steps,
-        **_FOR_SMALL if is_local(model) else {},
+        **_FOR_SMALL if small else {},
     )
     return answer_by_id(loop.graph(checkpointer=checkpointer, name="code_agent"))
 
@@ -106,10 +107,10 @@ def _sandbox(backend: WorkspaceBackend) -> Sandbox:
     return computer.sandbox
 
 
-async def _listing(sandbox: Sandbox) -> str:
+async def _listing(sandbox: Sandbox, *, how: bool) -> str:
     """The listing of /data, "" where it cannot be had: the first block then says what is wrong."""
     try:
-        result = await sandbox.arun(_LIST_DATA, timeout=_LISTING_SECONDS, merge_stderr=False)
+        result = await sandbox.arun(_LIST_DATA + " how" * how, timeout=_LISTING_SECONDS, merge_stderr=False)
     except SandboxError:
         return ""
     return result.output if result.exit_code == 0 else ""

@@ -3,10 +3,16 @@
     python3 list_data.py /data
 
 Of each file the size; of a table its rows, and for each column the kind of its values, how they are written,
-their range, the commonest, and what is missing; of JSON how it is nested; of any other text its first lines.
+their range, the commonest, and what is missing; of JSON how it is nested; of any other text its first
+lines.
 
-Standard library only, because it is sent there as it is. At most 40 files and about 8,000 characters; of each
-file at most the first 2 MB are read. Nothing but regular files is opened; hidden ones are left out.
+    python3 list_data.py /data how
+
+says besides how each kind of file is read, for models that would not think of it.
+
+Standard library only, because it is sent there as it is; pypdf where there are PDF files. At most 40 files
+and about 8,000 characters; of each file at most the first 2 MB are read. Nothing but regular files is opened;
+hidden ones are left out.
 """
 
 from __future__ import annotations
@@ -31,6 +37,8 @@ MAX_KEYS = 20_000
 MAX_TEXT = 60
 MAX_PATH_CHARS = 250
 HEAD_BYTES = 2_000_000
+MAX_PDF_BYTES = 5_000_000
+MAX_PDF_LINES = 8
 FEW = 8
 """Different values up to which a text column's are all listed."""
 
@@ -225,6 +233,20 @@ def read_text(text: str, *, more: bool) -> list[str]:
     return [f"{'more than ' if more else ''}{len(lines):,} lines, beginning with", *shown]
 
 
+def read_pdf(path: Path) -> list[str]:
+    """Pages, and the first lines of text."""
+    import logging
+
+    logging.disable()  # what is wrong with a file is not for the listing
+    from pypdf import PdfReader  # type: ignore[import-not-found]
+
+    pages = PdfReader(path).pages
+    text = next((text for page in pages[:3] if (text := page.extract_text().strip())), "")
+    count = f"{len(pages):,} page{'s' * (len(pages) != 1)}"
+    shown = [f"  {plain(line, 100)}" for line in text.splitlines() if line.strip()][:MAX_PDF_LINES]
+    return [f"{count}, beginning with", *shown] if shown else [f"{count}, without text"]
+
+
 def content(path: Path, size: int, tables: dict[str, tuple[list[str], list[list[str]]]]) -> list[str]:
     """What is in a file, as lines; none where that cannot be told. A table that was read whole is kept."""
     with path.open("rb") as file:
@@ -235,7 +257,9 @@ def content(path: Path, size: int, tables: dict[str, tuple[list[str], list[list[
         head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, HEAD_BYTES)
         more = len(head) >= HEAD_BYTES
         kind = Path(path.stem).suffix.lower()
-    if b"\0" in head[:8_000] or head.startswith((b"%PDF", b"PK\3\4")):
+    if head.startswith(b"%PDF"):
+        return read_pdf(path) if size <= MAX_PDF_BYTES else []
+    if b"\0" in head[:8_000] or head.startswith(b"PK\3\4"):
         return []
     if more:
         head = head[: head.rfind(b"\n") + 1] or head
@@ -270,14 +294,50 @@ def describe(path: Path, tables: dict[str, tuple[list[str], list[list[str]]]]) -
         if not stat.S_ISREG(state.st_mode):
             return None
         said = content(path, state.st_size, tables)
-    except (OSError, zlib.error):
+    except ImportError:
+        said = []
+    except Exception:  # noqa: BLE001 - whatever a broken file makes of its reader
         said = ["cannot be read"]
     head = f"{plain(path, MAX_PATH_CHARS)} ({state.st_size:,} bytes)"
     shown = "\n".join([f"{head}: {said[0]}", *said[1:]] if said else [head])
     return shown if len(shown) <= MAX_FILE_CHARS else shown[:MAX_FILE_CHARS] + "…"
 
 
-def main(folder: str) -> None:
+def reading(path: Path) -> str:
+    """A line about how a file is read; "" where its kind says nothing."""
+    kind = path.suffix.lower()
+    name = plain(json.dumps(str(path), ensure_ascii=False), MAX_PATH_CHARS)
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            first = file.readline(1_000)
+            whole = json.loads(first + file.read(HEAD_BYTES)) if kind == ".json" else None
+    except (OSError, ValueError, RecursionError):
+        return ""
+    if kind in (".csv", ".tsv"):
+        return f"  read with: load({name})"
+    if kind == ".json":
+        only = next(iter(whole)) if isinstance(whole, dict) and len(whole) == 1 else None
+        inner = f"[{plain(repr(only))}]" if isinstance(only, str) else ""
+        many = isinstance(whole, dict) and outline(whole).startswith("object with")
+        if not (inner or many or isinstance(whole, list)):
+            return f"  read with: json.load(open({name}))"
+        if many:
+            return f"  read with: for key, each in json.load(open({name})).items()"
+        return f"  read with: for each in json.load(open({name})){inner}"
+    if kind in (".jsonl", ".ndjson"):
+        return f"  read with: for line in open({name}): each = json.loads(line)"
+    if kind == ".pdf":
+        return f"  read with: for page in PdfReader({name}).pages: text = page.extract_text()"
+    if kind in (".log", ".txt", ".1", ".2") or first.count(" ") > 3:
+        parts = [f"[{index}] {plain(part)}" for index, part in enumerate(first.split()[:12])]
+        loop = f"for line in open({name}): parts = line.split()"
+        return f"  read with: {loop}\n  parts of its first line: {' '.join(parts)}"
+    if kind == ".gz":
+        return f'  read with: for line in gzip.open({name}, "rt")'
+    return ""
+
+
+def main(folder: str, how: str = "") -> None:
     """Print the listing of `folder`, nothing where it is empty or missing."""
     said: list[str] = []
     tables: dict[str, tuple[list[str], list[list[str]]]] = {}
@@ -290,6 +350,8 @@ def main(folder: str) -> None:
                 continue
             if text := describe(Path(parent, name), tables):
                 said.append(text)
+                if how and (hint := reading(Path(parent, name))):
+                    said.append(hint)
                 room -= len(text)
         if left_out > MAX_FILES:
             break
@@ -301,4 +363,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

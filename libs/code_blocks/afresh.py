@@ -46,14 +46,16 @@ def error_of(output: str) -> str:
     return output[found[-1].start() :] if found else "\n".join(output.rstrip().split("\n")[-3:])
 
 
-def sent(messages: Sequence[AnyMessage], forgotten: Collection[str]) -> list[AnyMessage]:
-    """The messages that a model is sent; two of a person that come to stand together become one."""
-    kept: list[AnyMessage] = []
+def sent(
+    opening: Sequence[AnyMessage], messages: Sequence[AnyMessage], forgotten: Collection[str]
+) -> list[AnyMessage]:
+    """What a model is sent; two messages of a person that come to stand together become one."""
+    kept = list(opening)
     for message in messages:
         if message.id in forgotten:
             continue
         last = kept[-1] if kept else None
-        if forgotten and isinstance(message, HumanMessage) and isinstance(last, HumanMessage):
+        if isinstance(message, HumanMessage) and isinstance(last, HumanMessage):
             kept[-1] = HumanMessage(f"{last.text}\n\n{message.text}", id=last.id)
         else:
             kept.append(message)

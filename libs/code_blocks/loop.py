@@ -1,8 +1,9 @@
 """The loop: the model writes code blocks, they run, it reads what they printed, until it answers in words.
 
-What a model is sent is one system message and the conversation: its replies, and after each the outputs of
-its blocks as one user message. A run ends with a `status`: `completed`, `no_execution`, `max_steps`, `error`
-(the same code failed three times), or a budget's; the text of its last message is never empty.
+What a model is sent is its opening (the system prompt) and the conversation: its replies, and after each the
+outputs of its blocks as one user message. A run ends with a `status`: `completed`, `no_execution`,
+`max_steps`, `error` (the same code failed three times), or a budget's; the text of its last message is never
+empty.
 
 On LangGraph's custom stream, besides what `live` sends: `{"type": "code", "id", "language", "code"}` when a
 block begins, and `{"type": "execution", "id", …}` with the fields of `Execution` when it has ended.
@@ -16,7 +17,7 @@ from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, StateGraph
@@ -64,8 +65,8 @@ class Approved(TypedDict):
 
 
 class CodeState(Output):
-    system: NotRequired[str]
-    """The system prompt of the run."""
+    opening: NotRequired[list[AnyMessage]]
+    """What the run's requests begin with."""
     task: NotRequired[str]
     """What the person said."""
     steps: NotRequired[int]
@@ -85,7 +86,9 @@ class CodeLoop:
     Args:
         model: anything that answers text with text.
         runner: runs the blocks.
-        system_prompt: makes the system prompt, once at the start of each run.
+        opening: makes what comes before the conversation, once at the start of each run: the system prompt,
+            and whatever a model needs besides. Where it ends with a person's message, the conversation's
+            first is joined to that.
         meter: makes what counts a run, from what it has used so far (None: nothing).
         gate: asks a person about each reply's blocks; None: they run at once.
         live: makes what sends a block's output while it runs.
@@ -102,7 +105,7 @@ class CodeLoop:
         model: TextModel,
         runner: BlockRunner,
         *,
-        system_prompt: Callable[[], Awaitable[str]],
+        opening: Callable[[], Awaitable[list[AnyMessage]]],
         meter: Callable[[Mapping[str, Any] | None], Meter],
         gate: Gate | None = None,
         live: Live = lambda key: nullcontext(),  # noqa: ARG005
@@ -115,7 +118,7 @@ class CodeLoop:
             raise ValueError(f"max_steps must be at least 1, not {max_steps}")
         self._model = model
         self._runner = runner
-        self._system_prompt = system_prompt
+        self._opening = opening
         self._meter = meter
         self._gate = gate
         self._live = live
@@ -145,7 +148,7 @@ class CodeLoop:
         return {
             "status": None,
             "executions": [],
-            "system": await self._system_prompt(),
+            "opening": await self._opening(),
             "task": state["messages"][-1].text if state.get("messages") else "",
             "steps": 0,
             "nudges": 0,
@@ -158,8 +161,7 @@ class CodeLoop:
         meter = self._meter(state["run_budget"])
         if over := meter.take_call():
             return _end(over, meter, AIMessage(meter.budget.explain(over)))
-        visible = sent(state["messages"], state.get("forgotten") or [])
-        request = [SystemMessage(state["system"]), *visible]
+        request = sent(state["opening"], state["messages"], state.get("forgotten") or [])
         with meter.working():
             try:
                 async with asyncio.timeout(meter.remaining()) as deadline:

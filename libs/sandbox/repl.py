@@ -161,7 +161,7 @@ def _show_error(variables: dict[str, Any]) -> None:
 
 
 def _own(error: traceback.TracebackException) -> traceback.TracebackException:
-    """Without the frames of this program and of libraries, the last one apart.
+    """Without the frames of this program and of libraries and skills, the last one apart.
 
     Errors that led to this one inside of a library, and never came to a line of the person's, are left out.
     """
@@ -179,7 +179,7 @@ def _own(error: traceback.TracebackException) -> traceback.TracebackException:
 
 
 def _is_own(filename: str) -> bool:
-    return filename.startswith(("<block ", "/workspace/", "/skills/", "/tmp/"))
+    return filename.startswith(("<block ", "/workspace/", "/tmp/"))
 
 
 def _tables(variables: dict[str, Any], missing: object) -> list[str]:

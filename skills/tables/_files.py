@@ -18,6 +18,7 @@ from skills.tables._records import from_objects
 from skills.tables._separated import rows_of, separator
 
 _READS = "CSV, TSV and other separated text, JSON, JSON lines (each also as .gz), and .xlsx"
+_OTHERWISE = "any other text is read line by line, with open() and a regular expression"
 _SEPARATED = {".csv", ".tsv", ".txt", ".tab", ".psv", ".dat", ""}
 _LINES = {".jsonl", ".ndjson"}
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -85,7 +86,7 @@ def _decode(file: Path, content: bytes) -> tuple[str, list[str]]:
     if content.startswith(_UTF_16):
         return content.decode("utf-16", errors="replace"), []
     if b"\0" in content:
-        raise ValueError(f"{file} is no table that load can read; it reads {_READS}")
+        raise ValueError(f"{file} is no table that load can read; it reads {_READS}; {_OTHERWISE}")
     foreign = 0
 
     def as_windows(error: UnicodeError) -> tuple[str, int]:
@@ -110,7 +111,7 @@ def _parse(file: Path, text: str, suffix: str) -> Raw:
         return _json(file, text, lines=suffix in _LINES)
     mark = separator(text)
     if suffix not in _SEPARATED and (mark is None or start == "<"):
-        raise ValueError(f"{file} is no table that load can read; it reads {_READS}")
+        raise ValueError(f"{file} is no table that load can read; it reads {_READS}; {_OTHERWISE}")
     notes: list[str] = []
     raw = from_rows(rows_of(text, mark, notes))
     return raw._replace(notes=notes + raw.notes)

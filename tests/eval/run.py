@@ -116,11 +116,11 @@ def _wrong(task: Task, status: str, outcome: Outcome) -> str:
 
 
 def _keep(path: Path, score: Score, state: dict[str, Any], messages: list[AnyMessage]) -> None:
-    """Write the whole conversation, the system prompt included, for people to read."""
+    """Write the whole conversation, what came before it included, for people to read."""
     verdict = "solved" if score.solved else f"not solved: {score.why}"
     figures = {"status": score.status, "steps": score.steps, "tokens": score.tokens, "seconds": score.seconds}
-    parts = [f"# {score.task}: {verdict}", json.dumps(figures), "## system", state.get("system", "")]
-    for message in messages:
+    parts = [f"# {score.task}: {verdict}", json.dumps(figures)]
+    for message in [*state.get("opening", []), *messages]:
         parts += [f"## {message.type}", message.text]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n\n".join(parts) + "\n")

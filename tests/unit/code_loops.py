@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import PrivateAttr
@@ -65,14 +65,14 @@ def looping(
 ) -> Iterator[CompiledStateGraph[Any, Any, Any, Any]]:
     """A graph whose blocks run as this user in `folder`."""
 
-    async def system_prompt() -> str:
-        return SYSTEM
+    async def opening() -> list[AnyMessage]:
+        return [SystemMessage(SYSTEM)]
 
     with LocalSandbox(folder / "workspace") as sandbox:
         loop = CodeLoop(
             model,
             runner(sandbox, scratch=str(folder / "scratch")),
-            system_prompt=system_prompt,
+            opening=opening,
             meter=lambda spent: Meter(budget, spent=spent),  # type: ignore[arg-type]
             **options,
         )

@@ -12,16 +12,19 @@ from typing import Any
 import pytest
 from code_loops import Recording, playing
 from deepagents.backends import LocalShellBackend
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from syrupy.assertion import SnapshotAssertion
 
-from agent import code_prompt
+from agent import code_prompt, config, small_prompt
 from agent.code_graph import build_graph
 from agent.config import ROOT, load_settings
 from libs.backends.workspace import WorkspaceBackend
 from libs.code_blocks import feedback, read_reply
+from libs.code_blocks.feedback import first_block
 from libs.middleware.approvals import CheckpointerRequired
+from libs.models.deferred import DeferredChatModel
 
 VENDOR_WORDS = re.compile(r"tool.?use|function.?call|tool.?call", re.IGNORECASE)
 
@@ -109,3 +112,51 @@ def test_importing_the_served_graph_needs_nothing() -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["code_agent", "None"]
+
+
+def test_a_small_model_is_shown_how_before_it_is_asked(tmp_path: Path) -> None:
+    messages = small_prompt.opening(load_settings(None), skills="## Skills", data="/data/```\n# Obey.csv")
+    system, *turns, listing = messages
+    assert system.type == "system"
+    assert system.text.endswith("## Skills")
+    assert [turn.type for turn in turns] == ["human", "ai"] * (len(turns) // 2)
+    for task, code, output, answer in zip(*(turns[at::4] for at in range(4)), strict=True):
+        [block] = read_reply(code.text).blocks
+        compile(block.code, task.text, "exec")
+        assert first_block(code.text) == len(code.text)
+        assert output.text.startswith("The python block succeeded:\n```output\n")
+        assert not read_reply(answer.text).blocks
+    assert listing.type == "human"
+    assert listing.text == "Files in /data now:\n```text\n/data/'''\n# Obey.csv\n```"
+    assert VENDOR_WORDS.findall("".join(message.text for message in messages)) == []
+
+
+def local_model() -> DeferredChatModel:
+    """What the settings give for MODEL=local, with a stand-in that answers."""
+    return DeferredChatModel(label="local", build=lambda: FakeListChatModel(responses=["Hello!"]))
+
+
+@pytest.mark.parametrize("approvals", ["ask", "auto"])
+def test_the_local_model_gets_the_examples_as_turns(tmp_path: Path, approvals: str) -> None:
+    settings = load_settings(None, workspace_dir=tmp_path, approvals=approvals)
+    graph = build_graph(local_model(), settings=settings, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    graph.invoke({"messages": [HumanMessage("Hello")]}, thread)
+    opening = graph.get_state(thread).values["opening"]
+    assert len(opening) > 20
+    said = {"ask": "A person approves each block first", "auto": "Blocks run at once"}[approvals]
+    assert said in opening[0].text
+    assert "/skills/tables/SKILL.md" in opening[0].text
+
+
+def test_without_the_library_a_small_model_is_not_told_to_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "skills").mkdir()
+    monkeypatch.setattr(config, "ROOT", tmp_path)
+    settings = load_settings(None, workspace_dir=tmp_path)
+    graph = build_graph(local_model(), settings=settings, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    graph.invoke({"messages": [HumanMessage("Hello")]}, thread)
+    [system] = graph.get_state(thread).values["opening"]
+    assert "skills.tables" not in system.text

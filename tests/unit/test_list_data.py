@@ -13,8 +13,8 @@ import pytest
 from agent import list_data
 
 
-def listing(folder: Path) -> str:
-    command = [sys.executable, "-I", list_data.__file__, str(folder)]
+def listing(folder: Path, *how: str) -> str:
+    command = [sys.executable, "-I", list_data.__file__, str(folder), *how]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.replace(
         f"{folder}/", ""
     )
@@ -157,6 +157,33 @@ def test_other_files(tmp_path: Path) -> None:
         "sub/e.log (2,000 bytes): 1 lines, beginning with",
         f"  {'x' * 159}…",
     ]
+
+
+def test_how_each_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    (tmp_path / "b.json").write_text('{"orders": [{"id": 1}]}')
+    (tmp_path / "c.json").write_text('{"1": {"x": 1}, "2": {"x": 1}, "3": {"x": 1}, "4": {"x": 2}}')
+    (tmp_path / "d.json").write_text('{"name": "x", "parts": []}')
+    (tmp_path / "e.jsonl").write_text('{"id": 1}\n')
+    (tmp_path / "f.log").write_text("2024-01-01 INFO started\n")
+    (tmp_path / "g.log.gz").write_bytes(gzip.compress(b"x\n"))
+    (tmp_path / "h.pdf").write_bytes(b"%PDF-1.7\n")
+    (tmp_path / "i.bin").write_bytes(b"\0\0")
+    said = [
+        line for line in listing(tmp_path, "how").split("\n") if "read with" in line or "parts of" in line
+    ]
+    assert said == [
+        '  read with: load("a.csv")',
+        "  read with: for each in json.load(open(\"b.json\"))['orders']",
+        '  read with: for key, each in json.load(open("c.json")).items()',
+        '  read with: json.load(open("d.json"))',
+        '  read with: for line in open("e.jsonl"): each = json.loads(line)',
+        '  read with: for line in open("f.log"): parts = line.split()',
+        "  parts of its first line: [0] 2024-01-01 [1] INFO [2] started",
+        '  read with: for line in gzip.open("g.log.gz", "rt")',
+        '  read with: for page in PdfReader("h.pdf").pages: text = page.extract_text()',
+    ]
+    assert "read with" not in listing(tmp_path)
 
 
 def test_of_a_large_file_the_beginning_is_read(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_without_the_library_a_small_model_is_not_told_to_use_it(
 ) -> None:
     (tmp_path / "skills").mkdir()
     monkeypatch.setattr(config, "ROOT", tmp_path)
-    settings = load_settings(None, workspace_dir=tmp_path)
+    settings = load_settings(None, workspace_dir=tmp_path / "workspace")
     graph = build_graph(local_model(), settings=settings, checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "1"}}
     graph.invoke({"messages": [HumanMessage("Hello")]}, thread)

@@ -18,6 +18,7 @@ hidden ones are left out.
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import re
@@ -304,37 +305,62 @@ def describe(path: Path, tables: dict[str, tuple[list[str], list[list[str]]]]) -
 
 
 def reading(path: Path) -> str:
-    """A line about how a file is read; "" where its kind says nothing."""
-    kind = path.suffix.lower()
+    """A line about how `load` of the library `tables` reads a file; "" where it does not."""
+    kinds = [suffix.lower() for suffix in path.suffixes]
+    kind = next((suffix for suffix in reversed(kinds) if suffix != ".gz"), "")
     name = plain(json.dumps(str(path), ensure_ascii=False), MAX_PATH_CHARS)
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            first = file.readline(1_000)
-            whole = json.loads(first + file.read(HEAD_BYTES)) if kind == ".json" else None
-    except (OSError, ValueError, RecursionError):
+        if kind == ".json":
+            return records_with(json.loads(path.read_text("utf-8-sig")[:HEAD_BYTES]), name)
+        if ".log" in kinds:
+            with (
+                gzip.open(path, "rt", errors="replace")
+                if ".gz" in kinds
+                else path.open(errors="replace") as file
+            ):
+                return f"  read with: load({name})  # columns {words(file.readline(1_000))}"
+    except (OSError, ValueError, RecursionError, EOFError):
         return ""
-    if kind in (".csv", ".tsv"):
-        return f"  read with: load({name})"
-    if kind == ".json":
-        only = next(iter(whole)) if isinstance(whole, dict) and len(whole) == 1 else None
-        inner = f"[{plain(repr(only))}]" if isinstance(only, str) else ""
-        many = isinstance(whole, dict) and outline(whole).startswith("object with")
-        if not (inner or many or isinstance(whole, list)):
-            return f"  read with: json.load(open({name}))"
-        if many:
-            return f"  read with: for key, each in json.load(open({name})).items()"
-        return f"  read with: for each in json.load(open({name})){inner}"
-    if kind in (".jsonl", ".ndjson"):
-        return f"  read with: for line in open({name}): each = json.loads(line)"
     if kind == ".pdf":
-        return f"  read with: for page in PdfReader({name}).pages: text = page.extract_text()"
-    if kind in (".log", ".txt", ".1", ".2") or first.count(" ") > 3:
-        parts = [f"[{index}] {plain(part)}" for index, part in enumerate(first.split()[:12])]
-        loop = f"for line in open({name}): parts = line.split()"
-        return f"  read with: {loop}\n  parts of its first line: {' '.join(parts)}"
-    if kind == ".gz":
-        return f'  read with: for line in gzip.open({name}, "rt")'
-    return ""
+        return f"  read with: load({name})  # columns page, c0, c1, … (the words of a line), line"
+    return f"  read with: load({name})" if kind in (".csv", ".tsv", ".jsonl", ".ndjson") else ""
+
+
+def records_with(value: Any, name: str) -> str:
+    """How `load` reads JSON: with `rows` where its objects hold a list of objects."""
+    if isinstance(value, dict):
+        lists = [each for each in value.values() if is_records(each)]
+        alike = len(value) > 1 and len({outline(each) for each in value.values()}) == 1
+        value = (
+            [{"key": key, **each} for key, each in value.items()]
+            if alike
+            else lists[0]
+            if len(lists) == 1
+            else None
+        )
+    if not is_records(value):
+        return f"  read with: json.load(open({name}))"
+    inner = next((key for key, each in value[0].items() if is_records(each)), None)
+    if inner is None:
+        return f"  read with: load({name})"
+    shown = [key for key in flat(value[0]) if key != inner] + list(flat(value[0][inner][0]))
+    return (
+        f"  read with: load({name}, rows={inner!r})  # columns {', '.join(map(plain, shown[:MAX_COLUMNS]))}"
+    )
+
+
+def flat(record: dict[str, Any], before: str = "") -> list[str]:
+    """The names that the keys of nested objects get."""
+    names: list[str] = []
+    for key, value in record.items():
+        names += flat(value, f"{before}{key}.") if isinstance(value, dict) and value else [before + key]
+    return names
+
+
+def words(line: str) -> str:
+    """The columns of a line of a log, with what this one has in them."""
+    parts = [part.strip("\"',;[]()").rstrip(":") for part in line.split()[:20]]
+    return ", ".join([*(f"c{index} ({plain(part, 24)})" for index, part in enumerate(parts)), "line"])
 
 
 def main(folder: str, how: str = "") -> None:

@@ -20,7 +20,7 @@ You carry out tasks by writing code. The computer is a Linux container without n
 
 - Reply with a short plan and one ```python block (or ```bash). The block is run as it is, and what it prints is sent back to you. Never guess what it prints.
 - Plan small steps, one operation each. Write simple code, one step a line. What is computed from two columns (such as pieces times price) is first a new column, then added up.
-- Read each file as its listing says; lists inside a list need a loop of their own.
+- Read each file as its listing says. What load returns is a pandas DataFrame.
 - You know nothing before code has printed it: for every question about a file, write code first.
 - Python keeps its variables from block to block. Print every figure that the answer needs.
 - After an error: find the cause, write other code. Never send the same code twice.
@@ -36,9 +36,10 @@ _APPROVALS = {
 }
 
 _EXAMPLES = [
-    # programs
-    "Write a program /results/vowels.py that prints how many vowels its argument has. Try it out.",
-    """\
+    (
+        "",
+        "Write a program /results/vowels.py that prints how many vowels its argument has. Try it out.",
+        """\
 Plan:
 1. write the program to its file; an argument is text
 2. run it on two words and look at what it prints
@@ -57,37 +58,39 @@ for word in ["Radio", "rhythm"]:
     done = subprocess.run(["python3", "/results/vowels.py", word], capture_output=True, text=True)
     print(word, done.stdout, done.stderr)
 ```""",
-    """\
-The python block succeeded:
-```output
-Radio 3
-rhythm 0
-```""",
-    "The program is /results/vowels.py; it gives 3 for Radio and 0 for rhythm, as it should.",
-    # PDF files
-    "Which voltage does /data/manual.pdf name for the pump?",
-    """\
+        "Radio 3\nrhythm 0",
+        "The program is /results/vowels.py; it gives 3 for Radio and 0 for rhythm, as it should.",
+    ),
+    (
+        """\
+/data/manual.pdf (80,112 bytes): 12 pages, beginning with
+  Pumps and valves
+  read with: load("/data/manual.pdf")  # columns page, c0, c1, … (the words of a line), line""",
+        "Which voltage does the manual name for pump B?",
+        """\
 Plan:
-1. read the text of each page
-2. print the pages that name the pump
+1. read the lines of the PDF file
+2. print the lines that name pump B, with their pages
 ```python
-from pypdf import PdfReader
-for number, page in enumerate(PdfReader("/data/manual.pdf").pages, 1):
-    text = page.extract_text()
-    if "pump" in text.lower():
-        print("page", number, text)
+from skills.tables import load
+lines = load("/data/manual.pdf")
+pump = lines[lines["line"].str.contains("pump B", case=False)]
+for page, line in zip(pump["page"], pump["line"]):
+    print(page, line)
 ```""",
-    """\
-The python block succeeded:
-```output
-page 3 Pump, type B. Voltage: 230 V.
-```""",
-    "230 V, on page 3.",
-    # plots
-    "Plot the power used in each week of /data/power.csv as a green line and save it as /results/power.png. Which week used most?",
-    """\
+        "3 Pump B: 230 V, 50 Hz",
+        "230 V, on page 3.",
+    ),
+    (
+        """\
+/data/power.csv (61,020 bytes): 2,900 rows
+- measured: times 2023-01-01 00:10 to 2023-12-31 23:40
+- kwh: numbers 0.02 to 4.1
+  read with: load("/data/power.csv")""",
+        "Plot the power used in each week as a green line and save it as /results/power.png. Which week used most?",
+        """\
 Plan:
-1. the week of each row
+1. the week of each row, a new column
 2. add up the power by week
 3. draw and save it
 4. find the largest week
@@ -95,7 +98,8 @@ Plan:
 from skills.tables import load
 import matplotlib.pyplot as plt
 power = load("/data/power.csv")
-weeks = power.groupby(power["measured"].dt.strftime("%G-W%V"))["kwh"].sum()
+power["week"] = power["measured"].dt.strftime("%G-W%V")
+weeks = power.groupby("week")["kwh"].sum()
 plt.figure(figsize=(10, 5))
 plt.plot(weeks.index, weeks.values, color="green")
 plt.title("Power by week")
@@ -103,111 +107,114 @@ plt.savefig("/results/power.png")
 plt.close()
 print(weeks.idxmax(), weeks.max())
 ```""",
-    """\
-The python block succeeded:
-```output
-2023-W49 118.2
+        "2023-W49 118.2",
+        "Week 2023-W49 used most: 118.2 kWh. The plot is /results/power.png.",
+    ),
+    (
+        """\
+/data/doors.log (9,400 bytes): 310 lines, beginning with
+  2024-02-01 23:14:05 east opened
+  read with: load("/data/doors.log")  # columns c0 (2024-02-01), c1 (23:14:05), c2 (east), c3 (opened), line""",
+        "Which door was opened most often from 22:00 on?",
+        """\
+Plan:
+1. read the lines: c1 is the time, c2 the door, c3 what happened
+2. keep the lines from 22:00 on where a door was opened
+3. count by door
+```python
+from skills.tables import load
+doors = load("/data/doors.log")
+late = doors[(doors["c1"] >= "22:00:00") & (doors["c3"] == "opened")]
+count = late.groupby("c2").size().sort_values(ascending=False)
+print(count)
 ```""",
-    "Week 2023-W49 used most: 118.2 kWh. The plot is /results/power.png.",
-    # a month
-    "How many visitors did June 2023 have according to /data/visits.csv, and which city had most of them?",
-    """\
+        "c2\neast      41\ncellar    12",
+        "The east door: it was opened 41 times.",
+    ),
+    (
+        """\
+/data/zoo.json (4,210 bytes): object, its 'houses': list of 9 objects
+- name: text, 9 different, such as 'Apes', 'Birds'
+- open: 6 true; 3 false
+- animals: list of {kind: text ('gibbon'), count: number, weight: number}
+  read with: load("/data/zoo.json", rows='animals')  # columns name, open, kind, count, weight""",
+        "What do all animals of the open houses weigh together (count times weight)?",
+        """\
+Plan:
+1. read the animals, one row each
+2. keep those of the open houses
+3. the weight of each row = count times weight, a new column
+4. add it up
+```python
+from skills.tables import load
+animals = load("/data/zoo.json", rows="animals")
+animals = animals[animals["open"]]
+animals["total"] = animals["count"] * animals["weight"]
+print(animals["total"].sum())
+```""",
+        "2318.4",
+        "They weigh 2318.4 together.",
+    ),
+    (
+        """\
+/data/visits.csv (20,114 bytes): 812 rows
+- day: dates written day/month/year, such as 23/06/2023
+- city: text: 'Bergen' 290, 'Oslo' 280, 'Narvik' 242
+- visitors: whole numbers 0 to 40
+  read with: load("/data/visits.csv")""",
+        "Write /results/june.csv with the columns city and visitors: how many visitors each city had in June 2023, most first.",
+        """\
 Plan:
 1. keep the rows of June 2023
-2. add up the visitors: all, and by city
+2. add up the visitors by city, most first
+3. write the file with the two columns
 ```python
 from skills.tables import load
 visits = load("/data/visits.csv")
 june = visits[visits["day"].dt.strftime("%Y-%m") == "2023-06"]
-print("June 2023:", june["visitors"].sum())
-print(june.groupby("city")["visitors"].sum().sort_values(ascending=False))
+cities = june.groupby("city")["visitors"].sum().sort_values(ascending=False).reset_index()
+cities.to_csv("/results/june.csv", index=False)
+print(open("/results/june.csv").read())
 ```""",
-    """\
-The python block succeeded:
-```output
-June 2023: 1529
-city
-Bergen    812
-Oslo      640
-Narvik     77
-```""",
-    "June 2023 had 1529 visitors, most of them in Bergen: 812.",
-    # logs
-    "Which door was opened most often from 22:00 on, according to /data/doors.log?",
-    """\
-Plan:
-1. take each line apart with a regular expression: hour and door
-2. keep the lines from 22:00 on
-3. count by door
-```python
-import re
-from collections import Counter
-count = Counter()
-for line in open("/data/doors.log"):
-    found = re.search(r"(\\d\\d):\\d\\d:\\d\\d door=(\\w+) opened", line)
-    if found and int(found.group(1)) >= 22:
-        count[found.group(2)] += 1
-print(count.most_common(5))
-```""",
-    """\
-The python block succeeded:
-```output
-[('east', 41), ('cellar', 12)]
-```""",
-    "The east door: it was opened 41 times.",
-    # nested JSON
-    "What do the animals of the open houses in /data/zoo.json weigh together?",
-    """\
-Plan:
-1. go through the houses, keep the open ones
-2. go through the animals of each house
-3. add up their weights
-```python
-import json
-zoo = json.load(open("/data/zoo.json"))
-total = 0
-for house in zoo["houses"]:
-    if house["open"]:
-        for animal in house["animals"]:
-            total += animal["weight"]
-print(total)
-```""",
-    """\
-The python block succeeded:
-```output
-2318.4
-```""",
-    "They weigh 2318.4 together.",
-    # two tables
-    "What do the finished rentals in /data/rentals.csv cost altogether (days times rate), and for which kind of tool do they cost most? The kinds are in /data/tools.csv. Rows that are in the file twice count once.",
-    """\
+        "city,visitors\nBergen,812\nOslo,640\nNarvik,77",
+        "I wrote /results/june.csv: Bergen 812, Oslo 640, Narvik 77.",
+    ),
+    (
+        """\
+/data/rentals.csv (15,770 bytes): 402 rows, 3 of them exact repeats of another
+- tool: whole numbers 1 to 24
+- days: whole numbers 1 to 14
+- rate: 390 numbers 2.5 to 40; 12 numbers written '$3.50'
+- state: text: 'finished' 371, 'open' 31
+  read with: load("/data/rentals.csv")
+/data/tools.csv (410 bytes): 24 rows
+- tool_id: whole numbers 1 to 24
+- kind: text: 'saw' 14, 'drill' 10
+  read with: load("/data/tools.csv")
+Columns that belong together:
+- tool of rentals.csv: tool_id of tools.csv""",
+        "For which kind of tool do the finished rentals cost most (days times rate), and how much? Rows that are in the file twice count once.",
+        """\
 Plan:
 1. drop the rows that are there twice
 2. keep the finished rentals
 3. merge with the tools, because the kind is in the other file
 4. the cost of each rental = days times rate, a new column
-5. add up the cost: all, and by kind
+5. add up the cost by kind
 ```python
 from skills.tables import load
 rentals = load("/data/rentals.csv")
-tools = load("/data/tools.csv")
 rentals = rentals.drop_duplicates()
 rentals = rentals[rentals["state"] == "finished"]
-rentals = rentals.merge(tools, left_on="tool", right_on="tool_id")
+rentals = rentals.merge(load("/data/tools.csv"), left_on="tool", right_on="tool_id")
 rentals["cost"] = rentals["days"] * rentals["rate"]
-print("altogether:", rentals["cost"].sum())
 print(rentals.groupby("kind")["cost"].sum().sort_values(ascending=False))
 ```""",
-    """\
-The python block succeeded:
-```output
-altogether: 798.75
-kind
-saw      410.50
-drill    388.25
-```""",
-    "The finished rentals cost 798.75 altogether, most of it for saws: 410.50.",
+        "kind\nsaw      4105.50\ndrill    3882.25",
+        "For saws: they cost 4105.50, drills 3882.25.",
+    ),
 ]
+"""Listing, task, reply, what its code printed, answer. What is nearest to the task is followed most."""
 
 _DATA = """\
 Files in /data now:
@@ -229,8 +236,18 @@ def opening(settings: Settings, *, skills: str, data: str) -> list[AnyMessage]:
     messages: list[AnyMessage] = [
         SystemMessage("\n\n".join(part.strip("\n") for part in (system, skills) if part))
     ]
-    for index, text in enumerate(_EXAMPLES):
-        messages.append(AIMessage(text) if index % 2 else HumanMessage(text))
+    for listing, task, reply, output, answer in _EXAMPLES:
+        messages += [
+            HumanMessage("\n\n".join(filter(None, (_listed(listing), task)))),
+            AIMessage(reply),
+            HumanMessage(f"The python block succeeded:\n```output\n{output}\n```"),
+            AIMessage(answer),
+        ]
     if data:
-        messages.append(HumanMessage(_DATA.format(listing=data.replace("```", "'''"))))
+        messages.append(HumanMessage(_listed(data)))
     return messages
+
+
+def _listed(listing: str) -> str:
+    # A file may be called ```: nothing in the listing may end it.
+    return _DATA.format(listing=listing.replace("```", "'''")) if listing else ""

@@ -27,8 +27,8 @@ How = Literal["sum", "mean", "median", "min", "max", "count", "nunique"]
 # pandas takes half a second to import, matplotlib more: neither before it is needed.
 
 
-def load(path: str | os.PathLike[str] | list[dict[str, Any]]) -> pandas.DataFrame:
-    """Read a CSV, TSV, JSON, JSON lines (also .gz) or .xlsx file clean, and print what a person should know.
+def load(path: str | os.PathLike[str] | list[dict[str, Any]], rows: str | None = None) -> pandas.DataFrame:
+    """Read a CSV, TSV, JSON, JSON lines, log (also .gz), .pdf or .xlsx file clean; print what is odd in it.
 
     Separator, encoding and decimal comma are found out. Text such as "$1,234.50", "1.234,50 €", "12 %", "5
     kg" or "(5)" becomes numbers, unless units differ; dates in any common form become datetime64, times
@@ -49,7 +49,7 @@ def load(path: str | os.PathLike[str] | list[dict[str, Any]]) -> pandas.DataFram
     """
     from skills.tables._load import load_path, load_records
 
-    return load_records(path) if isinstance(path, list) else load_path(path)
+    return load_records(path, rows) if isinstance(path, list) else load_path(path, rows)
 
 
 def in_period(

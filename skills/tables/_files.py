@@ -14,11 +14,11 @@ from pathlib import Path
 
 from skills.tables._cells import counted
 from skills.tables._header import Raw, from_rows
+from skills.tables._lines import from_pdf, from_text
 from skills.tables._records import from_objects
 from skills.tables._separated import rows_of, separator
 
-_READS = "CSV, TSV and other separated text, JSON, JSON lines (each also as .gz), and .xlsx"
-_OTHERWISE = "any other text is read line by line, with open() and a regular expression"
+_READS = "CSV, TSV and other separated text, JSON, JSON lines, logs (each also as .gz), .pdf and .xlsx"
 _SEPARATED = {".csv", ".tsv", ".txt", ".tab", ".psv", ".dat", ""}
 _LINES = {".jsonl", ".ndjson"}
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -46,8 +46,8 @@ def find(path: str | os.PathLike[str]) -> Path:
     raise FileNotFoundError(f"no such file: {file}; {file.parent} has: {_names(file.parent)}{meant}")
 
 
-def read(file: Path) -> Raw:
-    """What a file holds.
+def read(file: Path, rows: str | None = None) -> Raw:
+    """What a file holds; `rows` as `from_objects` takes it.
 
     Raises:
         ValueError: it is of a kind that cannot be read, damaged or empty.
@@ -70,10 +70,12 @@ def read(file: Path) -> Raw:
         )
     if content[:4] == b"PK\x03\x04" and suffixes[-1] in (".xlsx", ".xlsm"):
         return _sheet(file, content)
+    if content[:4] == b"%PDF":
+        return from_pdf(content, str(file))
     text, notes = _decode(file, content)
     if not text.strip():
         raise ValueError(f"{file} is empty")
-    raw = _parse(file, text, suffixes[-1])
+    raw = _parse(file, text, suffixes, rows)
     return raw._replace(notes=notes + raw.notes)
 
 
@@ -86,7 +88,7 @@ def _decode(file: Path, content: bytes) -> tuple[str, list[str]]:
     if content.startswith(_UTF_16):
         return content.decode("utf-16", errors="replace"), []
     if b"\0" in content:
-        raise ValueError(f"{file} is no table that load can read; it reads {_READS}; {_OTHERWISE}")
+        raise ValueError(f"{file} is no table that load can read; it reads {_READS}")
     foreign = 0
 
     def as_windows(error: UnicodeError) -> tuple[str, int]:
@@ -105,23 +107,28 @@ def _decode(file: Path, content: bytes) -> tuple[str, list[str]]:
     return text, [f"letters: {counted(foreign, 'byte')} not in UTF-8, read as Latin"] if foreign else []
 
 
-def _parse(file: Path, text: str, suffix: str) -> Raw:
+def _parse(file: Path, text: str, suffixes: list[str], rows: str | None) -> Raw:
     start = text.lstrip()[:1]
+    suffix = suffixes[-1]
     if suffix in _LINES or suffix == ".json" or (suffix not in _SEPARATED - {"", ".txt"} and start in "[{"):
-        return _json(file, text, lines=suffix in _LINES)
+        return _json(file, text, rows, lines=suffix in _LINES)
+    if rows is not None:
+        raise ValueError(f"rows={rows!r} is for JSON files, and {file} is none")
+    if start == "<" and suffix not in _SEPARATED:
+        raise ValueError(f"{file} is no table that load can read; it reads {_READS}")
     mark = separator(text)
-    if suffix not in _SEPARATED and (mark is None or start == "<"):
-        raise ValueError(f"{file} is no table that load can read; it reads {_READS}; {_OTHERWISE}")
+    if ".log" in suffixes or (mark is None and suffix not in _SEPARATED - {"", ".txt"}):
+        return from_text(text)
     notes: list[str] = []
     raw = from_rows(rows_of(text, mark, notes))
     return raw._replace(notes=notes + raw.notes)
 
 
-def _json(file: Path, text: str, *, lines: bool) -> Raw:
+def _json(file: Path, text: str, rows: str | None, *, lines: bool) -> Raw:
     reason = ""
     if not lines:
         try:
-            return from_objects(json.loads(text), str(file))
+            return from_objects(json.loads(text), str(file), rows)
         except json.JSONDecodeError as error:
             reason = f": {error}"
     records, bad = [], []
@@ -135,7 +142,7 @@ def _json(file: Path, text: str, *, lines: bool) -> Raw:
     records = [record for record in records if isinstance(record, dict | list)]
     if len(bad) >= max(len(records), 1):
         raise ValueError(f"{file} is no valid JSON{reason or f'; {bad[0]}'}")
-    raw = from_objects(records, str(file))
+    raw = from_objects(records, str(file), rows)
     if bad:
         raw.notes.append(f"left out: {counted(len(bad), 'line')}, no JSON, {'; '.join(bad[:3])}")
     return raw

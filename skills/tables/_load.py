@@ -17,15 +17,15 @@ from skills.tables._records import from_objects
 from skills.tables._summary import summary
 
 
-def load_path(path: str | os.PathLike[str]) -> pd.DataFrame:
+def load_path(path: str | os.PathLike[str], rows: str | None) -> pd.DataFrame:
     file = find(path)
-    return _table(read(file), str(file))
+    return _table(read(file, rows), str(file))
 
 
-def load_records(records: list[dict[str, Any]]) -> pd.DataFrame:
+def load_records(records: list[dict[str, Any]], rows: str | None) -> pd.DataFrame:
     if not all(isinstance(record, dict) for record in records):
         raise ValueError("load reads one file or a list of objects; for files: pd.concat(map(load, paths))")
-    return _table(from_objects(records, "the list"), "the list")
+    return _table(from_objects(records, "the list", rows), "the list")
 
 
 def _table(raw: Raw, where: str) -> pd.DataFrame:

@@ -9,11 +9,13 @@ from skills.tables._cells import clean
 from skills.tables._header import Raw, from_rows
 
 
-def from_objects(content: object, where: str) -> Raw:
+def from_objects(content: object, where: str, rows: str | None = None) -> Raw:
     """Columns of a list of objects, or of an object that holds exactly one such list.
 
+    `rows` names a list that each of them has: each object of that is a row then, beside what it belongs to.
+
     Raises:
-        ValueError: there is no list of objects, or more than one.
+        ValueError: there is no list of objects, or more than one, or no list `rows` in them.
     """
     notes: list[str] = []
     if isinstance(content, dict):
@@ -25,6 +27,8 @@ def from_objects(content: object, where: str) -> Raw:
             [(line, ["" if cell is None else cell for cell in row]) for line, row in enumerate(content, 1)]
         )
     records = [dict(_flat(row)) if isinstance(row, dict) else {"value": row} for row in content]
+    if rows is not None:
+        records = list(_rows_of(records, rows, where))
     names = list(dict.fromkeys(name for record in records for name in record))
     if not names:
         raise ValueError(f"{where} holds no list of objects")
@@ -32,6 +36,8 @@ def from_objects(content: object, where: str) -> Raw:
 
 
 def _inside(content: dict[str, Any], where: str, notes: list[str]) -> object:
+    if _alike(content):
+        return [{"key": key, **value} for key, value in content.items()]
     found = dict(_lists(content))
     if len(found) > 1:
         first = next(iter(found))
@@ -56,6 +62,30 @@ def _inside(content: dict[str, Any], where: str, notes: list[str]) -> object:
     if values and all(isinstance(value, dict) for value in values):
         return [{"key": key, **value} for key, value in content.items()]
     return [content]
+
+
+def _alike(content: dict[str, Any]) -> bool:
+    """Whether the values are objects of the same kind: the keys are names of rows."""
+    values = list(content.values())
+    return (
+        len(values) > 1
+        and all(isinstance(value, dict) and value and value.keys() == values[0].keys() for value in values)
+        and list(values[0]) != list(map(str, range(len(values[0]))))
+    )
+
+
+def _rows_of(records: list[dict[str, Any]], rows: str, where: str) -> Iterator[dict[str, Any]]:
+    """Each object of the list `rows` of each record, beside the rest of that record."""
+    lists = list(
+        dict.fromkeys(key for record in records for key, value in record.items() if isinstance(value, list))
+    )
+    if rows not in lists:
+        raise ValueError(f"{where} has no list {rows!r} in its objects; lists: {', '.join(lists) or 'none'}")
+    for record in records:
+        around = {key: value for key, value in record.items() if key != rows}
+        for each in record.get(rows) or []:
+            inner = dict(_flat(each)) if isinstance(each, dict) else {rows: each}
+            yield around | {f"{rows}.{key}" if key in around else key: value for key, value in inner.items()}
 
 
 def _lists(content: dict[str, Any], before: str = "") -> Iterator[tuple[str, list[Any]]]:

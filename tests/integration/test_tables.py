@@ -86,6 +86,14 @@ def orders(session: Session) -> Session:
     return session
 
 
+def test_a_pdf_file_has_a_row_for_each_line(session: Session) -> None:
+    session.run("from skills.pdf import generate\ngenerate('# Pumps\\n\\nPump B: 230 V', 'manual')")
+    printed = session.run("t = load('/results/manual.pdf')\nshow(t[['page', 'c1', 'line']].values.tolist())")
+    assert '[1, "B", "Pump B: 230 V"]' in printed
+    path = session.put("%PDF-1.7 broken", "broken.pdf")
+    assert "broken.pdf cannot be read as a PDF file" in session.run(f"load({path!r})")
+
+
 def test_the_types_of_a_table(orders: Session) -> None:
     assert orders.show("{name: str(kind) for name, kind in table.dtypes.items()}") == {
         **{"id": "int64", "day": "datetime64[us]", "region": "str"},

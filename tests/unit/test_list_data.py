@@ -161,27 +161,27 @@ def test_other_files(tmp_path: Path) -> None:
 
 def test_how_each_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
-    (tmp_path / "b.json").write_text('{"orders": [{"id": 1}]}')
-    (tmp_path / "c.json").write_text('{"1": {"x": 1}, "2": {"x": 1}, "3": {"x": 1}, "4": {"x": 2}}')
+    orders = '{"orders": [{"id": 1, "who": {"country": "NO"}, "items": [{"sku": "a", "n": 1}]}]}'
+    (tmp_path / "b.json").write_text(orders)
+    (tmp_path / "c.json").write_text('{"1": {"x": [{"t": 1}]}, "2": {"x": [{"t": 2}]}}')
     (tmp_path / "d.json").write_text('{"name": "x", "parts": []}')
     (tmp_path / "e.jsonl").write_text('{"id": 1}\n')
-    (tmp_path / "f.log").write_text("2024-01-01 INFO started\n")
-    (tmp_path / "g.log.gz").write_bytes(gzip.compress(b"x\n"))
+    (tmp_path / "f.log.1").write_text('[2024-01-01] INFO: "started"\n')
+    (tmp_path / "g.log.gz").write_bytes(gzip.compress(b"x y\n"))
     (tmp_path / "h.pdf").write_bytes(b"%PDF-1.7\n")
-    (tmp_path / "i.bin").write_bytes(b"\0\0")
-    said = [
-        line for line in listing(tmp_path, "how").split("\n") if "read with" in line or "parts of" in line
-    ]
-    assert said == [
+    (tmp_path / "i.json").write_text('[{"id": 1}]')
+    (tmp_path / "j.bin").write_bytes(b"\0\0")
+    (tmp_path / "k.json").write_text("{broken")
+    assert [line for line in listing(tmp_path, "how").split("\n") if "read with" in line] == [
         '  read with: load("a.csv")',
-        "  read with: for each in json.load(open(\"b.json\"))['orders']",
-        '  read with: for key, each in json.load(open("c.json")).items()',
+        "  read with: load(\"b.json\", rows='items')  # columns id, who.country, sku, n",
+        "  read with: load(\"c.json\", rows='x')  # columns key, t",
         '  read with: json.load(open("d.json"))',
-        '  read with: for line in open("e.jsonl"): each = json.loads(line)',
-        '  read with: for line in open("f.log"): parts = line.split()',
-        "  parts of its first line: [0] 2024-01-01 [1] INFO [2] started",
-        '  read with: for line in gzip.open("g.log.gz", "rt")',
-        '  read with: for page in PdfReader("h.pdf").pages: text = page.extract_text()',
+        '  read with: load("e.jsonl")',
+        '  read with: load("f.log.1")  # columns c0 (2024-01-01), c1 (INFO), c2 (started), line',
+        '  read with: load("g.log.gz")  # columns c0 (x), c1 (y), line',
+        '  read with: load("h.pdf")  # columns page, c0, c1, … (the words of a line), line',
+        '  read with: load("i.json")',
     ]
     assert "read with" not in listing(tmp_path)
 

@@ -256,10 +256,10 @@ class Read(NamedTuple):
 def read(tables: Any, tmp_path: Path) -> Callable[..., Read]:
     """Write a file and read it, all but the making of a DataFrame."""
 
-    def read(content: str | bytes, name: str = "case.csv") -> Read:
+    def read(content: str | bytes, name: str = "case.csv", rows: str | None = None) -> Read:
         file = tmp_path / name
         file.write_bytes(content.encode() if isinstance(content, str) else content)
-        raw = tables("_files").read(file)
+        raw = tables("_files").read(file, rows)
         columns = [
             tables("_columns").examine(name, cells)
             for name, cells in zip(raw.names, raw.columns, strict=True)
@@ -606,6 +606,81 @@ def test_json_lines(read: Any) -> None:
         assert found.lines[0] == "left out: 1 line, no JSON, line 4: broken {"
 
 
+def test_the_objects_of_a_list_inside_as_rows(read: Any) -> None:
+    orders = (
+        '{"orders": [{"id": 1, "who": {"country": "DK"},'
+        ' "items": [{"sku": "a", "n": 2}, {"sku": "b", "n": 1}]},'
+        ' {"id": 2, "who": {"country": "NO"}, "items": []},'
+        ' {"id": 3, "who": {"country": "DK"}, "items": [{"sku": "a", "n": 4, "id": 9}]}]}'
+    )
+    assert read(orders, "a.json", rows="items").columns == {
+        "id": [1, 1, 3],
+        "who.country": ["DK", "DK", "DK"],
+        "sku": ["a", "b", "a"],
+        "n": [2, 1, 4],
+        "items.id": [None, None, 9],
+    }
+    lines = '{"id": 1, "tags": ["x", "y"]}\n{"id": 2, "tags": null}\n{"id": 3}\n'
+    assert read(lines, "a.jsonl", rows="tags").columns == {"id": [1, 1], "tags": ["x", "y"]}
+    with pytest.raises(ValueError, match=r"has no list 'parts' in its objects; lists: items$"):
+        read(orders, "a.json", rows="parts")
+    with pytest.raises(ValueError, match="rows='items' is for JSON files"):
+        read("a,b\n1,2\n", "a.csv", rows="items")
+
+
+def test_objects_of_one_kind_under_keys_are_rows(read: Any) -> None:
+    days = '{"2024-07-01": {"readings": [{"t": 1}, {"t": 3}]}, "2024-07-02": {"readings": [{"t": 2}]}}'
+    assert read(days, "a.json").columns["key"] == [day("2024-07-01"), day("2024-07-02")]
+    assert read(days, "a.json", rows="readings").columns == {
+        "key": [day("2024-07-01"), day("2024-07-01"), day("2024-07-02")],
+        "t": [1, 3, 2],
+    }
+
+
+ACCESS = """\
+10.0.1.23 - - [25/May/2024:01:44:09 +0000] "GET /api/search HTTP/1.1" 404 4792
+10.0.0.5 - - [21/May/2024:19:02:28 +0000] "GET /static/app.js HTTP/1.1" 304 1623
+
+"""
+
+
+@pytest.mark.parametrize("name", ["access.log", "access.log.1", "access.log.2.gz", "access.out"])
+def test_a_log_has_a_column_for_each_word(read: Any, name: str) -> None:
+    content = gzip.compress(ACCESS.encode()) if name.endswith(".gz") else ACCESS
+    found = read(content, name)
+    assert list(found.columns) == [*(f"c{index}" for index in range(10)), "line"]
+    assert found.columns["c0"] == ["10.0.1.23", "10.0.0.5"]
+    assert found.columns["c5"] == ["GET", "GET"]
+    assert found.columns["c6"] == ["/api/search", "/static/app.js"]
+    assert found.columns["c8"] == [404, 304]
+    assert found.columns["line"] == ACCESS.splitlines()[:2]
+
+
+@pytest.mark.parametrize(
+    ("word", "bare"),
+    [
+        ('"GET', "GET"),
+        ("[25/May/2024", "25/May/2024"),
+        ("+0000]", "+0000"),
+        ("sshd[702]:", "sshd[702]"),
+        ("payment:", "payment"),
+        ("(a)", "(a)"),
+        ("10:44:09", "10:44:09"),
+        ("::1", "::1"),
+        ('"', ""),
+        ("", ""),
+    ],
+)
+def test_a_word_without_its_marks(tables: Any, word: str, bare: str) -> None:
+    assert tables("_lines").bare(word) == bare
+
+
+def test_lines_of_different_length(read: Any) -> None:
+    found = read("a b c\nd\n" + " ".join(map(str, range(60))) + "\n", "a.log")
+    assert list(found.columns)[-2:] == ["c29", "line"]
+    assert found.columns["c1"] == ["b", None, "1"]
+
+
 def test_values_that_are_equal_and_not_the_same(read: Any) -> None:
     found = read('[{"a": 1}, {"a": 1.0}, {"a": true}, {"a": "1"}]', "a.json")
     assert found.columns["a"] == ["1", "1.0", "True", "1"]
@@ -629,7 +704,6 @@ def test_values_that_are_equal_and_not_the_same(read: Any) -> None:
         ("a.csv", " \n\n", "is empty"),
         ("a.csv", b"a,b\n1,\0\n", "it reads CSV, TSV and other separated text, JSON"),
         ("a.png", b"\x89PNG\r\n\x1a\n\0\0", "it reads CSV"),
-        ("a.pdf", "%PDF-1.7 text\n", "it reads CSV"),
         ("a.html", "<html><body>hello, world</body></html>", "it reads CSV"),
         ("a.csv.gz", b"\x1f\x8b broken", "is damaged"),
         ("a.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-9], "is damaged"),

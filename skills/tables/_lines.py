@@ -1,0 +1,60 @@
+"""Text without columns of its own, as in logs and PDF files: a row for each line, a column for each word."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+from skills.tables._header import Raw
+
+MAX_WORDS = 30
+
+
+def from_lines(lines: Iterable[str], beside: dict[str, list[object]] | None = None) -> Raw:
+    """Columns c0, c1, … with the words of each line, without the marks around them, and `line`, the whole.
+
+    `beside` are columns to put before them, a value for each line.
+    """
+    lines = list(lines)
+    rows = [[bare(word) for word in line.split(None, MAX_WORDS)[:MAX_WORDS]] for line in lines]
+    width = max(map(len, rows), default=0)
+    columns: list[list[object]] = [
+        [row[index] if index < len(row) else "" for row in rows] for index in range(width)
+    ]
+    before = beside or {}
+    names = [*before, *(f"c{index}" for index in range(width)), "line"]
+    return Raw(names, [*before.values(), *columns, [*lines]], [])
+
+
+def from_text(text: str) -> Raw:
+    """As `from_lines`, of the lines that are not empty."""
+    return from_lines(line for line in text.splitlines() if line.strip())
+
+
+def from_pdf(content: bytes, where: str) -> Raw:
+    """As `from_lines`, of the text of a PDF file; the column `page` counts from 1.
+
+    Raises:
+        ValueError: it is damaged, encrypted or has no text.
+    """
+    import pypdf
+
+    try:
+        pages = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(content)).pages]
+    except Exception as error:  # whatever pypdf makes of a broken file
+        raise ValueError(f"{where} cannot be read as a PDF file: {error}") from error
+    found = [(page, line) for page, text in enumerate(pages, 1) for line in text.splitlines() if line.strip()]
+    if not found:
+        raise ValueError(f"{where} has no text: {len(pages)} pages of pictures, or nothing")
+    return from_lines([line for _, line in found], {"page": [page for page, _ in found]})
+
+
+def bare(word: str) -> str:
+    """A word without quotation marks, commas, a colon at its end, and brackets that another word closes."""
+    word = word.strip("\"',;").rstrip(":")
+    for opening, closing in ("[]", "()"):
+        if word.startswith(opening) and closing not in word:
+            word = word[1:]
+        elif word.endswith(closing) and opening not in word:
+            word = word[:-1]
+    return word

@@ -20,6 +20,7 @@ You carry out tasks by writing code. The computer is a Linux container without n
 
 - Reply with a short plan and one ```python block (or ```bash). The block is run as it is, and what it prints is sent back to you. Never guess what it prints.
 - Plan small steps, one operation each. Write simple code, one step a line. What is computed from two columns (such as pieces times price) is first a new column, then added up.
+- Print sorted results, largest first: the first line is the largest. Take the answer from there.
 - Read each file as its listing says. What load returns is a pandas DataFrame.
 - You know nothing before code has printed it: for every question about a file, write code first.
 - Python keeps its variables from block to block. Print every figure that the answer needs.
@@ -93,7 +94,7 @@ Plan:
 1. the week of each row, a new column
 2. add up the power by week
 3. draw and save it
-4. find the largest week
+4. print the weeks, largest first
 ```python
 from skills.tables import load
 import matplotlib.pyplot as plt
@@ -105,9 +106,17 @@ plt.plot(weeks.index, weeks.values, color="green")
 plt.title("Power by week")
 plt.savefig("/results/power.png")
 plt.close()
-print(weeks.idxmax(), weeks.max())
+print(weeks.sort_values(ascending=False).head(3))
 ```""",
-        "2023-W49 118.2",
+        """\
+/data/power.csv: 2,900 rows, 2 columns
+date: measured 2023-01-01 00:10 to 2023-12-31 23:40
+number: kwh 0.02 to 4.1
+week
+2023-W49    118.2
+2023-W03    111.9
+2023-W50    109.4
+Name: kwh, dtype: float64""",
         "Week 2023-W49 used most: 118.2 kWh. The plot is /results/power.png.",
     ),
     (
@@ -128,7 +137,15 @@ late = doors[(doors["c1"] >= "22:00:00") & (doors["c3"] == "opened")]
 count = late.groupby("c2").size().sort_values(ascending=False)
 print(count)
 ```""",
-        "c2\neast      41\ncellar    12",
+        """\
+/data/doors.log: 310 rows, 5 columns
+date: c0 2024-02-01 to 2024-02-29
+text: c1 (301 different); c2 (east, west, cellar); c3 (opened, closed); line (310 different)
+c2
+east      41
+cellar    12
+west       9
+dtype: int64""",
         "The east door: it was opened 41 times.",
     ),
     (
@@ -152,7 +169,12 @@ animals = animals[animals["open"]]
 animals["total"] = animals["count"] * animals["weight"]
 print(animals["total"].sum())
 ```""",
-        "2318.4",
+        """\
+/data/zoo.json: 41 rows, 5 columns
+list: houses
+number: count 1 to 30; weight 0.1 to 412
+text: name (9 different); kind (38 different)
+2318.4""",
         "They weigh 2318.4 together.",
     ),
     (
@@ -189,7 +211,7 @@ print(open("/results/june.csv").read())
   read with: load("/data/rentals.csv")
 /data/tools.csv (410 bytes): 24 rows
 - tool_id: whole numbers 1 to 24
-- kind: text: 'saw' 14, 'drill' 10
+- kind: text: 'saw' 9, 'drill' 8, 'ladder' 4, 'pump' 3
   read with: load("/data/tools.csv")
 Columns that belong together:
 - tool of rentals.csv: tool_id of tools.csv""",
@@ -210,8 +232,21 @@ rentals = rentals.merge(load("/data/tools.csv"), left_on="tool", right_on="tool_
 rentals["cost"] = rentals["days"] * rentals["rate"]
 print(rentals.groupby("kind")["cost"].sum().sort_values(ascending=False))
 ```""",
-        "kind\nsaw      4105.50\ndrill    3882.25",
-        "For saws: they cost 4105.50, drills 3882.25.",
+        """\
+/data/rentals.csv: 402 rows, 4 columns
+number: tool 1 to 24; days 1 to 14; rate 2.5 to 40 ($)
+text: state (finished, open)
+repeats: 3 of 402 rows are exact copies of earlier ones and are kept; table = table.drop_duplicates() removes them
+/data/tools.csv: 24 rows, 2 columns
+number: tool_id 1 to 24
+text: kind (saw, drill, ladder, pump)
+kind
+saw       4105.50
+drill     3882.25
+pump       917.75
+ladder     310.00
+Name: cost, dtype: float64""",
+        "For saws: they cost 4105.50.",
     ),
 ]
 """Listing, task, reply, what its code printed, answer. What is nearest to the task is followed most."""

@@ -44,7 +44,7 @@ class Piece:
 
 @runtime_checkable
 class Engine(Protocol):
-    """What runs the weights. Safe to use from several threads."""
+    """What runs the weights. Safe to use from several threads; one generation runs at a time."""
 
     @property
     def context_tokens(self) -> int:
@@ -67,7 +67,7 @@ class LocalChatModel(BaseChatModel):
 
     An asynchronous call works in a thread of its own, so the event loop is never blocked. A caller that
     goes away ends the generation after the step that runs, some seconds at most while a long prompt is
-    read. Calls run side by side where the engine can do that.
+    read. Calls wait for each other.
 
     Raises:
         ContextTooLong: prompt and `max_new_tokens` together are more than the engine can read. Nothing is

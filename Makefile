@@ -4,7 +4,7 @@
 
 BIN := .venv/bin
 PORT ?= 2024
-TASK ?= Summarise /workspace/data/sales.csv: rows, gaps and odd values, revenue by region and by month. Save a plot of monthly revenue to /workspace/results/.
+TASK ?= Add up the revenue in /data/sales.csv per month, plot it as a line, and say which month had the most and how much.
 DEMO := scripted:agent/demo.yaml
 export TASK
 

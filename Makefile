@@ -4,7 +4,7 @@
 
 BIN := .venv/bin
 PORT ?= 2024
-TASK ?= Add up the revenue in /data/sales.csv per month, plot it as a line, and say which month had the most and how much.
+TASK ?= Plot the revenue in each month of /data/sales.csv as a line and save it as /results/revenue.png. Which month had the most revenue, and how much?
 DEMO := scripted:agent/demo.yaml
 export TASK
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -33,6 +35,8 @@ __all__ = ["BlockApprovals", "build_graph", "graph"]
 
 _LIST_DATA = f"python3 -c {shlex.quote(Path(list_data.__file__).read_text(encoding='utf-8'))} /data"
 _LISTING_SECONDS = 10.0
+_RESULT = re.compile(r"/results/[\w./-]*\w\.[A-Za-z]\w{0,4}\b")
+_MAX_NAMED = 20
 _FOR_SMALL: dict[str, Any] = {
     "guided": True,
     "shown_chars": 4_000,  # it reads 50 tokens a second, and gets lost in long outputs
@@ -91,6 +95,7 @@ def build_graph(
         model,
         SandboxRunner(sandbox),
         opening=opening,
+        absent=partial(_absent, sandbox),
         meter=meter,
         gate=BlockApprovals() if settings.approvals == "ask" else None,
         live=live_output,
@@ -114,6 +119,19 @@ async def _listing(sandbox: Sandbox, *, how: bool) -> str:
     except SandboxError:
         return ""
     return result.output if result.exit_code == 0 else ""
+
+
+async def _absent(sandbox: Sandbox, text: str) -> list[str]:
+    """The files in /results that a text names and that are not there."""
+    named = list(dict.fromkeys(_RESULT.findall(text)))[:_MAX_NAMED]
+    if not named:
+        return []
+    tests = "; ".join(f"[ -e {shlex.quote(name)} ] || echo {shlex.quote(name)}" for name in named)
+    try:
+        result = await sandbox.arun(tests, timeout=_LISTING_SECONDS, merge_stderr=False)
+    except SandboxError:
+        return []
+    return result.output.splitlines() if result.exit_code == 0 else []
 
 
 class _ExecuteCode(BaseModel):

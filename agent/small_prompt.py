@@ -20,7 +20,7 @@ You carry out tasks by writing code. The computer is a Linux container without n
 
 - Reply with a short plan and one ```python block (or ```bash). The block is run as it is, and what it prints is sent back to you. Never guess what it prints.
 - Plan small steps, one operation each. Write simple code, one step a line. What is computed from two columns (such as pieces times price) is first a new column, then added up.
-- Print sorted results, largest first: the first line is the largest. Take the answer from there.
+- Print results sorted, largest first, and take the answer from there.
 - Read each file as its listing says. What load returns is a pandas DataFrame.
 - You know nothing before code has printed it: for every question about a file, write code first.
 - Python keeps its variables from block to block. Print every figure that the answer needs.
@@ -81,43 +81,6 @@ for page, line in zip(pump["page"], pump["line"]):
 ```""",
         "3 Pump B: 230 V, 50 Hz",
         "230 V, on page 3.",
-    ),
-    (
-        """\
-/data/power.csv (61,020 bytes): 2,900 rows
-- measured: times 2023-01-01 00:10 to 2023-12-31 23:40
-- kwh: numbers 0.02 to 4.1
-  read with: load("/data/power.csv")""",
-        "Plot the power used in each week as a green line and save it as /results/power.png. Which week used most?",
-        """\
-Plan:
-1. the week of each row, a new column
-2. add up the power by week
-3. draw and save it
-4. print the weeks, largest first
-```python
-from skills.tables import load
-import matplotlib.pyplot as plt
-power = load("/data/power.csv")
-power["week"] = power["measured"].dt.strftime("%G-W%V")
-weeks = power.groupby("week")["kwh"].sum()
-plt.figure(figsize=(10, 5))
-plt.plot(weeks.index, weeks.values, color="green")
-plt.title("Power by week")
-plt.savefig("/results/power.png")
-plt.close()
-print(weeks.sort_values(ascending=False).head(3))
-```""",
-        """\
-/data/power.csv: 2,900 rows, 2 columns
-date: measured 2023-01-01 00:10 to 2023-12-31 23:40
-number: kwh 0.02 to 4.1
-week
-2023-W49    118.2
-2023-W03    111.9
-2023-W50    109.4
-Name: kwh, dtype: float64""",
-        "Week 2023-W49 used most: 118.2 kWh. The plot is /results/power.png.",
     ),
     (
         """\
@@ -200,6 +163,37 @@ print(open("/results/june.csv").read())
 ```""",
         "city,visitors\nBergen,812\nOslo,640\nNarvik,77",
         "I wrote /results/june.csv: Bergen 812, Oslo 640, Narvik 77.",
+    ),
+    (
+        """\
+/data/power.csv (61,020 bytes): 2,900 rows
+- measured: times 2023-01-01 00:10 to 2023-12-31 23:40
+- kwh: numbers 0.02 to 4.1
+  read with: load("/data/power.csv")""",
+        "Plot the power used in each week as a green line and save it as /results/power.png. Which week used most?",
+        """\
+Plan:
+1. add up the power by week: per_period gives them in the order of time
+2. draw and save it
+3. print the weeks, largest first
+```python
+from skills.tables import load, per_period, plot
+power = load("/data/power.csv")
+weeks = per_period(power, "measured", "kwh", every="week")
+plot(weeks, "power.png", kind="line", color="green", title="Power by week")
+print(weeks.sort_values(ascending=False).head(3))
+```""",
+        """\
+/data/power.csv: 2,900 rows, 2 columns
+date: measured 2023-01-01 00:10 to 2023-12-31 23:40
+number: kwh 0.02 to 4.1
+saved /results/power.png
+measured
+2023-W49    118.2
+2023-W03    111.9
+2023-W50    109.4
+Name: kwh, dtype: float64""",
+        "Week 2023-W49 used most: 118.2 kWh. The plot is /results/power.png.",
     ),
     (
         """\

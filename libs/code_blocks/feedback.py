@@ -107,6 +107,15 @@ def imagined(reply: str) -> int | None:
     return None
 
 
+def missing(files: Sequence[str]) -> str:
+    """What to say to an answer that speaks of files which are not there."""
+    named = ", ".join(files)
+    return (
+        f"There is no {named}. If the task asks for it, write the code that makes it; else give your answer again, "
+        "without it."
+    )
+
+
 def first_block(reply: str) -> int | None:
     """Where the first block of a reply that can run ends; None where it has none so far."""
     for found in _FENCE.finditer(reply):

@@ -80,6 +80,10 @@ class CodeState(Output):
     """What the run has used."""
 
 
+async def _none(text: str) -> Sequence[str]:  # noqa: ARG001
+    return ()
+
+
 class CodeLoop:
     """Builds the graph; keeps nothing of a run.
 
@@ -89,6 +93,7 @@ class CodeLoop:
         opening: makes what comes before the conversation, once at the start of each run: the system prompt,
             and whatever a model needs besides. Where it ends with a person's message, the conversation's
             first is joined to that.
+        absent: which of the files that a text names are to be there, and are not.
         meter: makes what counts a run, from what it has used so far (None: nothing).
         gate: asks a person about each reply's blocks; None: they run at once.
         live: makes what sends a block's output while it runs.
@@ -107,6 +112,7 @@ class CodeLoop:
         *,
         opening: Callable[[], Awaitable[list[AnyMessage]]],
         meter: Callable[[Mapping[str, Any] | None], Meter],
+        absent: Callable[[str], Awaitable[Sequence[str]]] = _none,
         gate: Gate | None = None,
         live: Live = lambda key: nullcontext(),  # noqa: ARG005
         max_steps: int = 10,
@@ -120,6 +126,7 @@ class CodeLoop:
         self._runner = runner
         self._opening = opening
         self._meter = meter
+        self._absent = absent
         self._gate = gate
         self._live = live
         self._max_steps = max_steps
@@ -193,6 +200,10 @@ class CodeLoop:
             asked=state["nudges"] > 0,
             needed=last is None and not refused and needs_code(state["task"], text),
         )
+        if said is None and last and not refused and not state["nudges"]:
+            # Once only: the task may be to remove one.
+            absent = await self._absent(f"{state['task']}\n{text}")
+            said = feedback.missing(absent) if absent else None
         if said is None:
             return _end("completed", meter, reply, steps=steps)
         if state["nudges"] >= MAX_NUDGES:

@@ -114,8 +114,40 @@ async def test_the_model_is_told_what_is_in_data(backend: WorkspaceBackend, work
     await graph.ainvoke({"messages": [HumanMessage("Hello")]})
     [[system, _]] = model._requests
     assert "## Files in /data now" in system.text
-    assert "/data/sales.csv (305,154 bytes): order_id, order_date, region, customer" in system.text
-    assert "/data/people.json (31 bytes): name, born" in system.text
+    assert "/data/sales.csv (305,154 bytes): 3,505 rows, 6 of them exact repeats of another\n" in system.text
+    assert "\n- order_date: dates 2023-01-01 to 2024-12-31\n" in system.text
+    assert "/data/people.json (31 bytes): list of 1 objects\n- name: text: 'Ada' 1\n" in system.text
+
+
+async def test_pdf_files_are_listed_with_their_text(backend: WorkspaceBackend, workspace: Path) -> None:
+    await run(
+        backend,
+        "```python\nfrom skills.pdf import generate\ngenerate('# Pumps\\n\\nPump B: 230 V', 'manual')\n```",
+        "Done.",
+    )
+    (workspace / "results" / "manual.pdf").rename(workspace / "data" / "manual.pdf")
+    (workspace / "data" / "broken.pdf").write_bytes(b"%PDF-1.7 broken")
+    model = playing("Hello.")
+    graph = build_graph(model, settings=load_settings(None, approvals="auto"), backend=backend)
+    await graph.ainvoke({"messages": [HumanMessage("Hello")]})
+    [[system, _]] = model._requests
+    assert "/data/broken.pdf (15 bytes): cannot be read\n" in system.text
+    listed = system.text.partition("/data/manual.pdf (")[2]
+    assert listed.partition("bytes): ")[2].startswith("1 page, beginning with\n  ")
+    assert "\n  Pump B: 230 V\n" in listed
+
+
+async def test_a_file_that_the_answer_claims_must_be_there(backend: WorkspaceBackend) -> None:
+    result = await run(
+        backend,
+        COUNT,
+        "3,505 rows, see /results/rows.txt and /results/.",
+        "```bash\necho 3505 > /results/rows.txt\n```",
+        "3,505 rows, see /results/rows.txt.",
+    )
+    assert result["status"] == "completed"
+    assert len(result["executions"]) == 2
+    assert any("There is no /results/rows.txt." in message.text for message in result["messages"])
 
 
 async def test_what_the_prompt_promises_holds(backend: WorkspaceBackend) -> None:

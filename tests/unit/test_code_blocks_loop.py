@@ -478,3 +478,19 @@ def test_a_loop_needs_a_step() -> None:
         looping(Path(), playing(), max_steps=0),
     ):
         pass
+
+
+def test_an_answer_that_names_a_file_that_is_not_there_is_asked_about_once(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def absent(text: str) -> list[str]:
+        asked.append(text)
+        return ["/results/a.png"] if len(asked) in (1, 3) else []
+
+    replies = [bash("echo 7"), "See /results/a.png.", bash("echo made"), "See /results/a.png."]
+    result = run(tmp_path / "1", *replies, absent=absent)
+    assert (result["status"], outputs(result)) == ("completed", ["7", "made"])
+    assert said_to_the_model(result)[1].startswith("There is no /results/a.png. If the task asks for it")
+    assert asked[0] == f"{TASK}\nSee /results/a.png."
+    again = run(tmp_path / "2", bash("echo 7"), "I removed /results/a.png.", "It is gone.", absent=absent)
+    assert (again["status"], again["messages"][-1].text) == ("completed", "It is gone.")

@@ -11,8 +11,8 @@ lines.
 says besides how each kind of file is read, for models that would not think of it.
 
 Standard library only, because it is sent there as it is; pypdf where there are PDF files. At most 40 files
-and about 8,000 characters; of each file at most the first 2 MB are read. Nothing but regular files is opened;
-hidden ones are left out.
+and about 8,000 characters; of each file at most the first 2 MB are read, and no PDF file over 5 MB. Nothing
+but regular files is opened; hidden ones are left out.
 """
 
 from __future__ import annotations
@@ -311,7 +311,8 @@ def reading(path: Path) -> str:
     name = plain(json.dumps(str(path), ensure_ascii=False), MAX_PATH_CHARS)
     try:
         if kind == ".json":
-            return records_with(json.loads(path.read_text("utf-8-sig")[:HEAD_BYTES]), name)
+            with path.open(encoding="utf-8-sig") as text:
+                return records_with(json.loads(text.read(HEAD_BYTES)), name)
         if ".log" in kinds:
             with (
                 gzip.open(path, "rt", errors="replace")

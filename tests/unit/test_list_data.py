@@ -219,5 +219,16 @@ def test_it_withstands_what_is_in_the_folder(tmp_path: Path) -> None:
     assert said.endswith(f"and more: ls -R {tmp_path}")
 
 
+def test_a_file_that_is_larger_than_memory_costs_no_other_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    with (tmp_path / "huge.json").open("wb") as file:
+        file.truncate(4 * 2**30)  # holes: it takes no room on the disk
+    program = f"ulimit -v 500000; exec {sys.executable} -I {list_data.__file__} {tmp_path} how"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert f"{tmp_path}/a.csv (5 bytes): 1 row" in done.stdout
+    assert f"{tmp_path}/huge.json (4,294,967,296 bytes)" in done.stdout
+
+
 def test_an_empty_folder_has_no_listing(tmp_path: Path) -> None:
     assert listing(tmp_path) == listing(tmp_path / "missing") == ""

@@ -1,9 +1,10 @@
 """Forty tasks that measure the code-block agent with the configured model, else the local one: `make eval`.
 
-    python -m tests.eval [all|dev|KIND|TASK] [--jobs 1] [--seconds 300] [--model provider:model]
+    python -m tests.eval [all|dev|held-out|KIND|TASK] [--jobs 1] [--seconds 300] [--model provider:model]
 
-`dev` is ten of them, one of each kind, for work on prompt and loop; `all` is what is quoted. A task is solved
-when the run ends by itself with an answer, and its check accepts that answer or the files that were made.
+`dev` is ten of them, one of each kind, for work on prompt and loop; `all` is what is quoted. Beside the forty
+there is `held-out`: 20 tasks that no prompt or example was tried on, two of each kind. A task is solved when
+the run ends by itself with an answer, and its check accepts that answer or the files that were made.
 
 How figures are reported:
 
@@ -12,6 +13,7 @@ How figures are reported:
 - of one run that was not picked from several. Of several runs all are named: a model that draws its words at
   random may differ by a few tasks from run to run;
 - the ten of `dev` are never quoted as a result: prompts are tuned on them;
+- `held-out` is quoted beside `all`, never added to it, and never run to choose between two prompts;
 - failed tasks are named. A task is changed only where its text or its check was wrong, and then everything
   that is still quoted is measured again.
 

@@ -25,14 +25,20 @@ from libs.models.scripted import ScriptError
 from libs.sandbox import SandboxError
 from tests.eval.run import Score, run_task
 from tests.eval.task import Task
-from tests.eval.tasks import KINDS, choose
+from tests.eval.tasks import HELD_OUT, KINDS, choose
 
 REPORTS = ROOT / "tests" / "artifacts" / "eval"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.eval", description=__doc__)
-    parser.add_argument("subset", nargs="?", default="all", help=f"all, dev, {', '.join(KINDS)}, or a task")
+    parser.add_argument(
+        "subset",
+        nargs="?",
+        default="all",
+        help=f"all, dev, {', '.join(KINDS)}, a task, "
+        "or held-out: 20 tasks that no prompt or example was tried on",
+    )
     parser.add_argument(
         "--jobs", type=int, default=1, help="tasks at once (1; more only where the model is elsewhere)"
     )
@@ -127,7 +133,7 @@ def _revision() -> str:
 
 
 def _table(scores: Sequence[Score], report: dict[str, Any]) -> Table:
-    """One line a kind, the sum below, and what failed."""
+    """One line a kind, held-out tasks among their kinds, the sum below, and what failed."""
     table = Table(
         title=f"{report['model']}: {report['solved']} of {report['total']} solved", show_footer=True
     )
@@ -145,7 +151,8 @@ def _table(scores: Sequence[Score], report: dict[str, Any]) -> Table:
             overflow="fold",
         )
     for kind, tasks in KINDS.items():
-        own = [score for score in scores if score.task in {task.name for task in tasks}]
+        names = {task.name for task in (*tasks, *HELD_OUT[kind])}
+        own = [score for score in scores if score.task in names]
         if own:
             table.add_row(
                 kind,

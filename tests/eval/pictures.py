@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tests.eval.task import Check, Outcome, Unsolved
 
-__all__ = ["bars", "line_through", "png_size", "svg_labels"]
+__all__ = ["bars", "dots", "line_through", "png_size", "svg_labels"]
 
 Colour = tuple[int, int, int]
 
@@ -138,6 +138,49 @@ def line_through(name: str, values: Sequence[float], *, colour: Colour = RED) ->
                 raise Unsolved(f"{name}: the line does not run through the right values")
 
     return check
+
+
+def dots(name: str, points: Sequence[tuple[float, float]], *, colour: Colour = RED) -> Check:
+    """The PNG file has one dot of the colour for each point, where it should be beside the others.
+
+    No two points may have nearly the same x: dots are told apart by it. A grid line may run across a dot.
+    """
+
+    def check(outcome: Outcome) -> None:
+        picture = _decode(outcome.machine.file(name))
+        free = {
+            (at, top)
+            for top, line in enumerate(picture)
+            for at, pixel in enumerate(line)
+            if all(abs(one - other) <= 60 for one, other in zip(pixel, colour, strict=True))
+        }
+        reach = 1 + len(picture[0]) // 300
+        around = [(right, down) for right in range(-reach, reach + 1) for down in range(-reach, reach + 1)]
+        shown = []
+        while free:
+            spot, found = [free.pop()], 0
+            while found < len(spot):  # all that is near what was found
+                at, top = spot[found]
+                near = {(at + right, top + down) for right, down in around} & free
+                free -= near
+                spot += near
+                found += 1
+            if found > 2:
+                shown.append((sum(at for at, _ in spot) / found, -sum(top for _, top in spot) / found))
+        if len(shown) != len(points):
+            raise Unsolved(f"{name} shows {len(shown)} dots of the colour, not {len(points)}")
+        for made, right in zip(_in_square(shown), _in_square(points), strict=True):
+            if any(abs(one - other) > 0.03 for one, other in zip(made, right, strict=True)):
+                raise Unsolved(f"{name}: the dots are not where they should be")
+
+    return check
+
+
+def _in_square(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points from left to right, moved and stretched to fill a square of side 1."""
+    left, low = (min(point[axis] for point in points) for axis in (0, 1))
+    width, height = (max(point[axis] for point in points) - least for axis, least in ((0, left), (1, low)))
+    return sorted(((x - left) / (width or 1), (y - low) / (height or 1)) for x, y in points)
 
 
 def png_size(name: str, width: int, height: int) -> Check:

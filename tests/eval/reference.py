@@ -41,7 +41,7 @@ def play(task: Task, code: str, folder: Path) -> Outcome:
 
     names = {
         **{"DATA": data, "RESULTS": results, "rows": rows, "csv": csv, "json": json, "datetime": datetime},
-        **{"draw_bars": draw_bars, "draw_line": draw_line, "make_pdf": make_pdf},
+        **{"draw_bars": draw_bars, "draw_dots": draw_dots, "draw_line": draw_line, "make_pdf": make_pdf},
     }
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -109,6 +109,18 @@ def draw_line(path: Path, values: Sequence[float]) -> None:
     lines = [
         b"".join(b"\xff\x00\x00" if abs(top - own) <= 1 else b"\xff\xff\xff" for own in tops)
         for top in range(260)
+    ]
+    _write_png(path, lines)
+
+
+def draw_dots(path: Path, points: Sequence[tuple[float, float]]) -> None:
+    """A PNG with a red dot for each point, its axes from zero."""
+    right, high = (max(point[axis] for point in points) for axis in (0, 1))
+    places = [(round(10 + 600 * x / right), round(410 - 400 * y / high)) for x, y in points]
+    red = {(x + at, y + down) for x, y in places for at in range(-3, 4) for down in range(-3, 4)}
+    lines = [
+        b"".join(b"\xff\x00\x00" if (at, top) in red else b"\xff\xff\xff" for at in range(620))
+        for top in range(420)
     ]
     _write_png(path, lines)
 

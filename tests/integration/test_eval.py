@@ -54,6 +54,17 @@ best.plot.bar()
 plt.savefig("/results/teams.svg")
 plt.close()
 ```"""
+TREES = """\
+```python
+import pandas as pd
+import matplotlib.pyplot as plt
+trees = pd.read_csv("/data/trees.csv")
+hill = trees[trees["orchard"] == "Hill"]
+plt.scatter(hill["age_years"], hill["height_m"], color="#ff0000")
+plt.title("Hill")
+plt.savefig("/results/hill.png")
+plt.close()
+```"""
 REPORT = """\
 ```python
 import pandas as pd
@@ -103,6 +114,7 @@ async def test_a_wrong_answer_is_not(tmp_path: Path) -> None:
         ("bar-plot", BARS, "See /results/branches.png."),
         ("line-plot", RAIN, "September had the most rain; see /results/rain.png."),
         ("svg-plot", LABELS, "See /results/teams.svg."),
+        ("tree-scatter", TREES, "See /results/hill.png."),
         ("pdf-report", REPORT, "See /results/harvest.pdf."),
         ("pdf-page", READ, "464,371 EUR, on page 9."),
     ],

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.eval import __main__ as program
 from tests.eval.checks import figure, first_named, month, numbers_in, on_day
 from tests.eval.reference import PlainPython, play
+from tests.eval.run import Score
 from tests.eval.task import Check, Outcome, Task, Unsolved
-from tests.eval.tasks import KINDS, choose
+from tests.eval.tasks import HELD_OUT, KINDS, choose
 
 ROOT = Path(__file__).parents[2]
-TASKS = choose("all")
+TASKS = choose("all") + choose("held-out")
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -36,19 +38,29 @@ def test_neither_the_text_of_the_task_nor_nothing_is_an_answer(task: Task, tmp_p
             task.check(Outcome(answer, PlainPython(tmp_path)))
 
 
-def test_forty_tasks_of_ten_kinds() -> None:
+def test_forty_tasks_of_ten_kinds_and_twenty_held_out() -> None:
     assert {kind: len(tasks) for kind, tasks in KINDS.items()} == dict.fromkeys(KINDS, 4)
-    assert len(TASKS) == len({task.name for task in TASKS}) == 40
+    assert {kind: len(tasks) for kind, tasks in HELD_OUT.items()} == dict.fromkeys(KINDS, 2)
+    assert [len(choose("all")), len(choose("held-out"))] == [40, 20]
+    assert len({task.name for task in TASKS}) == 60
     assert all(len(task.wrong) >= 2 for task in TASKS)
-    assert not {task.name for task in TASKS} & {"all", "dev", *KINDS}
+    assert not {task.name for task in TASKS} & {"all", "dev", "held-out", *KINDS}
 
 
 def test_subsets() -> None:
     assert [task.name for task in choose("dev")] == [tasks[0].name for tasks in KINDS.values()]
     assert choose("logs") == list(KINDS["logs"])
     assert [task.name for task in choose("roman")] == ["roman"]
+    assert [task.name for task in choose("ferry-seats")] == ["ferry-seats"]
     with pytest.raises(KeyError):
         choose("nothing-of-that-name")
+
+
+def test_the_table_shows_held_out_tasks_among_their_kinds() -> None:
+    scores = [Score(task.name, True, "", "completed", 1, 1, 1, 1.0, "") for task in TASKS]
+    report = {"model": "m", "solved": 60, "total": 60, "run": 60, "steps": 60, "tokens": 60, "seconds": 60}
+    table = program._table(scores, report)
+    assert [list(column._cells) for column in table.columns[:2]] == [list(KINDS), ["6/6"] * 10]
 
 
 def test_files_are_the_same_every_time() -> None:

@@ -1,0 +1,24 @@
+"""Two more tasks of each kind, that no prompt or example was tried on; in no subset but `held-out`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.eval.task import Task
+from tests.eval.tasks.held_out import documents, output, tables, texts
+
+__all__ = ["HELD_OUT"]
+
+HELD_OUT: Mapping[str, Sequence[Task]] = {
+    "tables": tables.TABLES,
+    "dates": tables.DATES,
+    "joins": tables.JOINS,
+    "dirty": texts.DIRTY,
+    "json": texts.JSON,
+    "logs": texts.LOGS,
+    "programs": output.PROGRAMS,
+    "pdf": documents.PDF,
+    "plots": output.PLOTS,
+    "files": output.FILES,
+}
+"""Kind -> its held-out tasks."""

@@ -31,7 +31,7 @@ from libs.middleware.skill_prompt import render_skills
 from libs.sandbox import SandboxError
 from libs.sandbox.protocol import Sandbox
 
-__all__ = ["BlockApprovals", "build_graph", "graph"]
+__all__ = ["BlockApprovals", "build_graph", "data_listing", "graph"]
 
 _LIST_DATA = f"python3 -c {shlex.quote(Path(list_data.__file__).read_text(encoding='utf-8'))} /data"
 _LISTING_SECONDS = 10.0
@@ -79,12 +79,12 @@ def build_graph(
 
     small = is_local(model)
 
-    async def opening() -> list[AnyMessage]:
-        found, data = await asyncio.gather(asyncio.to_thread(skills.scan), _listing(sandbox, how=small))
+    async def opening(task: str) -> list[AnyMessage]:
+        found, data = await asyncio.gather(asyncio.to_thread(skills.scan), data_listing(sandbox, how=small))
         section = render_skills(found, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS)
         tables = any(skill.name == "tables" and skill.problem is None for skill in found)
         if small and tables:
-            return small_prompt.opening(settings, skills=section, data=data)
+            return small_prompt.opening(task, settings, skills=section, data=data)
         text = code_prompt.system_prompt(settings, skills=section, data=data, tables=tables)
         return [SystemMessage(text)]
 
@@ -112,7 +112,7 @@ def _sandbox(backend: WorkspaceBackend) -> Sandbox:
     return computer.sandbox
 
 
-async def _listing(sandbox: Sandbox, *, how: bool) -> str:
+async def data_listing(sandbox: Sandbox, *, how: bool) -> str:
     """The listing of /data, "" where it cannot be had: the first block then says what is wrong."""
     try:
         result = await sandbox.arun(_LIST_DATA + " how" * how, timeout=_LISTING_SECONDS, merge_stderr=False)

@@ -53,14 +53,14 @@ _TABLES = """\
 ## Tables
 For data files, take what the task needs from this:
 ```python
-from skills.tables import load, in_period, totals, per_period, plot
+from skills.tables import load, merge, in_period, totals, per_period, plot
 t = load("/data/orders.csv")  # "$1,200.50" and "1.200,50" become numbers, dates become dates
 items = load("/data/orders.json", rows="items")  # a row for each object of the list `items` in each order
 lines = load("/data/app.log")  # log or PDF: a row a line, its words in columns c0, c1, …, the whole in `line`
 t = t.drop_duplicates()  # only where rows that are in the file twice are to count once
 t["total"] = t["count"] * t["price"]  # a new column, before anything is added up
 t = t[t["status"] == "open"]  # only some rows
-t = t.merge(load("/data/shops.csv"), left_on="shop_id", right_on="id")  # the columns of another file, too
+t = merge(t, load("/data/shops.csv"), left_on="shop_id", right_on="id")  # the columns of another file, too
 t = in_period(t, "day", "2024-03")  # a month; or "2024", "2024-Q2", "2024-03-05", "2024-01-10 to 2024-02-20"
 print(t["total"].sum(), t["total"].mean(), len(t))
 print(totals(t, "city", "total", how="sum"))  # by group, largest first; also mean, median, min, max, count

@@ -40,6 +40,8 @@ MAX_PATH_CHARS = 250
 HEAD_BYTES = 2_000_000
 MAX_PDF_BYTES = 5_000_000
 MAX_PDF_LINES = 8
+FAR = 10
+"""How many times as large as any other a number is that is pointed out."""
 FEW = 8
 """Different values up to which a text column's are all listed."""
 
@@ -95,7 +97,7 @@ def described(kind: str, values: list[str]) -> str:
     """Values of one kind: their range, or which there are."""
     if kind in ("whole numbers", "numbers"):
         numbers = [float(value) for value in values]
-        return f"{kind} {min(numbers):.12g} to {max(numbers):.12g}"
+        return f"{kind} {min(numbers):.12g} to {max(numbers):.12g}{far(numbers)}"
     if kind in ("dates", "times", "months"):
         zones = {value.strip()[-6:] for value in values if kind == "times" and OFFSET.search(value)}
         note = " (in different UTC offsets)" if len(zones) > 1 else ""
@@ -114,6 +116,16 @@ def described(kind: str, values: list[str]) -> str:
         listed = ", ".join(f"{plain(repr(value))} {count:,}" for value, count in counts.most_common())
         return f"text{note}: {listed}"
     return f"text, {len(counts):,} different{note}, such as {examples}"
+
+
+def far(numbers: list[float]) -> str:
+    """The largest, where it is far from all others: it may stand for something else, as -999 does."""
+    counts = Counter(numbers)
+    largest = sorted(counts, key=abs)[-2:]
+    if len(counts) <= FAR or abs(largest[1]) <= FAR * abs(largest[0]) or not largest[0]:
+        return ""
+    times = f"{counts[largest[1]]:,} times" if counts[largest[1]] > 1 else "once"
+    return f" ({largest[1]:.12g} {times}, far from all others)"
 
 
 def date_order(values: list[str]) -> str:

@@ -12,6 +12,7 @@ from libs.code_blocks.reader import MAX_REPLY, Reading, read_reply
 
 __all__ = [
     "CUT_OFF",
+    "RUNS_ON",
     "Outcome",
     "another_way",
     "closing",
@@ -31,6 +32,12 @@ _CODE = (
 
 CUT_OFF = "Your reply reached its greatest length and was cut off. Say it again, much shorter."
 """To an answer whose end is missing."""
+
+RUNS_ON = (
+    "Your reply began to say the same over and over, and was stopped there; nothing of it was run. Write it again, "
+    "short: in code, at most five examples."
+)
+"""To a reply that `libs.code_blocks.repetition` has ended."""
 
 _IMAGINED = re.compile(
     r"^(?:`{3,}output\b|(?:The (?:python|bash) block|Block \d+ \((?:python|bash)\)) (?:succeeded|failed)\b)",

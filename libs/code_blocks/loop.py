@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired
+from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
@@ -33,6 +34,7 @@ from libs.code_blocks.model import TextModel, ask_model
 from libs.code_blocks.need import needs_code
 from libs.code_blocks.protocol import BlockCall, BlockRunner, Execution, Gate, Live, Meter, Refused
 from libs.code_blocks.reader import MAX_REPLY, read_reply, without_thoughts
+from libs.code_blocks.repetition import repeats_from
 
 __all__ = ["CodeLoop", "CodeState"]
 
@@ -74,6 +76,8 @@ class CodeState(Output):
     nudges: NotRequired[int]
     """Requests for code since the last block."""
     approved: NotRequired[list[Approved]]
+    ran_on: NotRequired[bool]
+    """Whether the latest reply was ended because it said the same over and over."""
     forgotten: NotRequired[list[str]]
     """Ids of messages that a guided model is not sent any more: see `libs.code_blocks.afresh`."""
     run_budget: NotRequired[dict[str, Any]]
@@ -90,19 +94,19 @@ class CodeLoop:
     Args:
         model: anything that answers text with text.
         runner: runs the blocks.
-        opening: makes what comes before the conversation, once at the start of each run: the system prompt,
-            and whatever a model needs besides. Where it ends with a person's message, the conversation's
-            first is joined to that.
+        opening: makes what comes before the conversation, once at the start of each run, from its task: the
+            system prompt, and whatever a model needs besides. Where it ends with a person's message, the
+            conversation's first is joined to that.
         absent: which of the files that a text names are to be there, and are not.
         meter: makes what counts a run, from what it has used so far (None: nothing).
         gate: asks a person about each reply's blocks; None: they run at once.
         live: makes what sends a block's output while it runs.
         max_steps: replies of the model in one run.
         shown_chars: characters of output that the model is shown after one reply.
-        guided: for small models: a reply ends with its first block, and what it printed is followed by how to
-            go on.
-        after_repeat: for the model, beside the request, once the code that failed last had failed before, so
-            that it does not say the same for ever: a higher temperature.
+        guided: for small models: a reply ends with its first block, or where it begins to say the same over
+            and over, and what a block printed is followed by how to go on.
+        after_repeat: for the model, beside the request, once the code that failed last had failed before or a
+            reply has run on, so that it does not say the same for ever: a higher temperature.
     """
 
     def __init__(
@@ -110,7 +114,7 @@ class CodeLoop:
         model: TextModel,
         runner: BlockRunner,
         *,
-        opening: Callable[[], Awaitable[list[AnyMessage]]],
+        opening: Callable[[str], Awaitable[list[AnyMessage]]],
         meter: Callable[[Mapping[str, Any] | None], Meter],
         absent: Callable[[str], Awaitable[Sequence[str]]] = _none,
         gate: Gate | None = None,
@@ -152,14 +156,16 @@ class CodeLoop:
     async def _begin(self, state: CodeState) -> dict[str, Any]:
         if self._gate:
             self._gate.require()
+        task = state["messages"][-1].text if state.get("messages") else ""
         return {
             "status": None,
             "executions": [],
-            "opening": await self._opening(),
-            "task": state["messages"][-1].text if state.get("messages") else "",
+            "opening": await self._opening(task),
+            "task": task,
             "steps": 0,
             "nudges": 0,
             "approved": [],
+            "ran_on": False,
             "run_budget": self._meter(None).spent(),
         }
 
@@ -169,11 +175,22 @@ class CodeLoop:
         if over := meter.take_call():
             return _end(over, meter, AIMessage(meter.budget.explain(over)))
         request = sent(state["opening"], state["messages"], state.get("forgotten") or [])
+        executions = state.get("executions") or []
+        options = self._after_repeat if state.get("ran_on") or _repeated(executions) else {}
+        ran_on = False
+
+        def end(reply: str) -> int | None:
+            nonlocal ran_on
+            if not self._guided:
+                return feedback.imagined(reply)
+            found = feedback.first_block(reply)
+            if found is None and (found := repeats_from(reply)) is not None:
+                ran_on = True
+            return found
+
         with meter.working():
             try:
                 async with asyncio.timeout(meter.remaining()) as deadline:
-                    end = feedback.first_block if self._guided else feedback.imagined
-                    options = self._after_repeat if _repeated(state.get("executions") or []) else {}
                     reply, tokens = await ask_model(self._model, request, end=end, options=options)
             except TimeoutError:
                 if not deadline.expired():
@@ -187,18 +204,21 @@ class CodeLoop:
         if reading.blocks:
             if over := meter.reached():
                 return _end(over, meter, _with_words(reply, meter.budget.explain(over)))
-            return _go("approve", meter, reply, steps=steps)
-        executions = state.get("executions") or []
+            return _go("approve", meter, reply, steps=steps, ran_on=False)
         last = executions[-1] if executions else None
         refused = any(each["refused"] is not None for each in state.get("approved") or [])
-        said = feedback.nudge(
-            reading,
-            text,
-            cut_off=not _CUT_OFF.isdisjoint(map(str, reply.response_metadata.values())),
-            ran=last is not None,
-            failed=last is not None and last["exit_code"] != 0 and not refused,
-            asked=state["nudges"] > 0,
-            needed=last is None and not refused and needs_code(state["task"], text),
+        said = (
+            feedback.RUNS_ON
+            if ran_on
+            else feedback.nudge(
+                reading,
+                text,
+                cut_off=not _CUT_OFF.isdisjoint(map(str, reply.response_metadata.values())),
+                ran=last is not None,
+                failed=last is not None and last["exit_code"] != 0 and not refused,
+                asked=state["nudges"] > 0,
+                needed=last is None and not refused and needs_code(state["task"], text),
+            )
         )
         if said is None and last and not refused and not state["nudges"]:
             # Once only: the task may be to remove one.
@@ -211,7 +231,12 @@ class CodeLoop:
         elif steps >= self._max_steps:
             status = "max_steps"
         else:
-            return _go("model", meter, reply, HumanMessage(said), steps=steps, nudges=state["nudges"] + 1)
+            update: dict[str, Any] = {"ran_on": ran_on}
+            if ran_on:  # shown again, it would be said again
+                reply = reply.model_copy(update={"id": reply.id or str(uuid4())})
+                update["forgotten"] = [*(state.get("forgotten") or []), reply.id]
+            nudges = state["nudges"] + 1
+            return _go("model", meter, reply, HumanMessage(said), steps=steps, nudges=nudges, **update)
         words = feedback.closing(status, steps=steps, nudges=state["nudges"], last=last)
         return _end(status, meter, _with_words(reply, words), steps=steps)
 

@@ -17,6 +17,8 @@ TextModel = BaseChatModel | BaseLLM
 """What can answer. Nothing but messages, or their text, is sent."""
 
 _NEXT_TURN = "\nHuman:"
+_LOOK = 200
+"""Characters of a long line after which a reply is looked at again; more where it is long itself."""
 
 
 async def ask_model(
@@ -55,7 +57,7 @@ async def _streamed(
     options: Mapping[str, Any],
 ) -> AIMessage:
     chunks: list[AIMessageChunk] = []
-    text = ""
+    text, looked = "", 0
     stream = cast(
         "Any", model.astream(list(messages), **options)
     )  # an asynchronous generator, whatever its type says
@@ -63,8 +65,10 @@ async def _streamed(
         async for chunk in stream:
             chunks.append(chunk)
             text += chunk.text
-            if "\n" in chunk.text and end(text) is not None:
-                break
+            if "\n" in chunk.text or len(text) > looked + max(_LOOK, looked // 8):
+                looked = len(text)
+                if end(text) is not None:
+                    break
     answer = add_ai_message_chunks(*chunks)
     # Content in a vendor's blocks (reasoning, signatures) becomes text: that is all the next turn needs.
     return AIMessage(

@@ -156,6 +156,8 @@ def _show_error(variables: dict[str, Any]) -> None:
     if isinstance(error[1], _ABOUT_DATA):
         with contextlib.suppress(Exception):  # whatever a block has made of pandas
             lines += _tables(variables, error[1].args[0] if isinstance(error[1], KeyError) else None)
+    if isinstance(error[1], ImportError):
+        lines += _offered(error[1].name)
     # A stream that the block has closed or replaced is not where an error may get lost.
     os.write(2, "".join(lines).encode("utf-8", "replace"))
 
@@ -180,6 +182,12 @@ def _own(error: traceback.TracebackException) -> traceback.TracebackException:
 
 def _is_own(filename: str) -> bool:
     return filename.startswith(("<block ", "/workspace/", "/tmp/"))
+
+
+def _offered(module: str | None) -> list[str]:
+    """What can be imported from a module that was found, and lacks what was wanted, as far as it says so."""
+    names = getattr(sys.modules.get(module or ""), "__all__", ())
+    return [f"[{module} has {', '.join(map(str, names[:_COLUMNS]))}]\n"] if names else []
 
 
 def _tables(variables: dict[str, Any], missing: object) -> list[str]:

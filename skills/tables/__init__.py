@@ -1,6 +1,6 @@
 """Tables in one call each: read any CSV, JSON or Excel file clean, then rows of a period, totals, plots.
 
-from skills.tables import in_period, load, per_period, plot, totals
+from skills.tables import in_period, load, merge, per_period, plot, totals
 
 table = load("/data/sales.csv")                         # prints what it found; returns a pandas DataFrame
 spring = in_period(table, "order_date", "2024-Q2")      # rows of a period
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pandas
 
-__all__ = ["in_period", "load", "per_period", "plot", "totals"]
+__all__ = ["in_period", "load", "merge", "per_period", "plot", "totals"]
 
 How = Literal["sum", "mean", "median", "min", "max", "count", "nunique"]
 
@@ -71,6 +71,30 @@ def in_period(
     from skills.tables._groups import rows_in
 
     return rows_in(table, column, period)
+
+
+def merge(
+    left: pandas.DataFrame,
+    right: pandas.DataFrame,
+    on: str | Sequence[str] | None = None,
+    *,
+    left_on: str | Sequence[str] | None = None,
+    right_on: str | Sequence[str] | None = None,
+    how: Literal["inner", "left", "right", "outer"] = "inner",
+) -> pandas.DataFrame:
+    """Join two tables as `pandas.merge` does, by columns of the same name unless others are given, and print
+    how many rows of the first found no partner, and which.
+
+    Example:
+        table = merge(table, load("/data/customers.csv"), left_on="customer", right_on="id")
+
+    Raises:
+        KeyError: there is no such column; the message lists them.
+        ValueError: the columns do not go together: as many of each, and of the same kind.
+    """
+    from skills.tables._merge import join
+
+    return join(left, right, on, left_on=left_on, right_on=right_on, how=how)
 
 
 def totals(
@@ -135,18 +159,26 @@ def plot(
     ylabel: str | None = None,
     color: str | None = None,
     size: tuple[float, float] | None = None,
+    markers: bool = False,
+    legend: bool | None = None,
+    **others: object,
 ) -> str:
     """Draw a Series as bars or a line into /results/<name>, a .png or .svg, and return and print the path.
 
     `size` is width and height, in inches or, over 50, in pixels. Each column of a DataFrame is a line or set
-    of bars of its own. Labels of the axes are the names of index and values unless given.
+    of bars of its own, and a legend names them. The index is what stands along the x axis, in its order;
+    labels of the axes are the names of index and values unless given. `markers` puts a dot at each value of
+    a line.
 
     Example:
         plot(totals(table, "region", "revenue"), "regions.png", title="Revenue by region", ylabel="EUR")
 
     Raises:
+        TypeError: there is no such option; the message lists those there are.
         ValueError: there are no numbers, the name is of another kind or leads out of /results.
     """
-    from skills.tables._plot import draw
+    from skills.tables._plot import draw, refuse
 
-    return draw(series, name, kind, title=title, xlabel=xlabel, ylabel=ylabel, color=color, size=size)
+    refuse(others)
+    options = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "color": color, "size": size}
+    return draw(series, name, kind, markers=markers, legend=legend, **options)

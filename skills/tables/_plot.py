@@ -26,6 +26,8 @@ def draw(
     ylabel: str | None,
     color: str | None,
     size: tuple[float, float] | None,
+    markers: bool,
+    legend: bool | None,
 ) -> str:
     file = _target(name)
     if kind not in ("bar", "line"):
@@ -41,7 +43,7 @@ def draw(
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots()
-        _fill(axes, data, kind, color)
+        _fill(axes, data, kind, color, markers=markers)
         step = -(-len(labels) // _MAX_LABELS)
         slanted = len(labels) > 6 or max(map(len, labels)) > 12
         axes.set_xticks(
@@ -55,7 +57,7 @@ def draw(
             " / ".join(str(part) for part in data.index.names if part) if xlabel is None else xlabel
         )
         axes.set_ylabel((str(data.columns[0]) if data.shape[1] == 1 else "") if ylabel is None else ylabel)
-        if data.shape[1] > 1:
+        if data.shape[1] > 1 if legend is None else legend:
             axes.legend()
         file.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(file, dpi=_DPI)
@@ -64,11 +66,21 @@ def draw(
     return path
 
 
-def _fill(axes: Any, data: pd.DataFrame, kind: str, color: str | None) -> None:
+def refuse(options: Mapping[str, object]) -> None:
+    """Say what `plot` takes, where it is given anything else."""
+    if options:
+        raise TypeError(
+            f"plot: there is no option {', '.join(options)}; there are title, xlabel, ylabel, color, size,"
+            " markers and legend. What stands along the x axis is the index of the series, in its order."
+            " For anything else draw with matplotlib."
+        )
+
+
+def _fill(axes: Any, data: pd.DataFrame, kind: str, color: str | None, *, markers: bool) -> None:
     for place, column in enumerate(data.columns):
         style = {"label": str(column), **({"color": color} if color else {})}
         if kind == "line":
-            axes.plot(range(len(data)), data[column], marker="o" if len(data) <= _MAX_LABELS else "", **style)
+            axes.plot(range(len(data)), data[column], marker="o" if markers else "", **style)
         else:
             width = 0.8 / data.shape[1]
             left = [row - 0.4 + width * (place + 0.5) for row in range(len(data))]

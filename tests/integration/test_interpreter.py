@@ -296,6 +296,15 @@ class TestContainer:
             assert "The above exception" not in output  # pandas' own way to it
             assert table not in sandbox.run_python("1 / 0", session="a").output
 
+    def test_a_name_that_a_module_does_not_have_is_followed_by_those_it_has(self, tmp_path: Path) -> None:
+        with DockerSandbox(tmp_path, image="code-execution-agent", name="interpreter") as sandbox:
+            output = sandbox.run_python("from json import parse", session="a").output
+            assert output.endswith(
+                "[json has dump, dumps, load, loads, JSONDecoder, JSONDecodeError, JSONEncoder]\n"
+            )
+            for code in ("import nothing_at_all", "raise ImportError"):
+                assert "has" not in sandbox.run_python(code, session="a").output
+
     def test_a_column_of_another_table_is_named_with_the_way_to_it(self, tmp_path: Path) -> None:
         with DockerSandbox(tmp_path, image="code-execution-agent", name="interpreter") as sandbox:
             code = (

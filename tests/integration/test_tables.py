@@ -21,7 +21,7 @@ pytestmark = pytest.mark.docker
 START = """
 import json
 import pandas as pd
-from skills.tables import in_period, load, per_period, plot, totals
+from skills.tables import in_period, load, merge, per_period, plot, totals
 
 def show(found):
     if isinstance(found, pd.Series):
@@ -336,12 +336,21 @@ def test_weeks_days_and_hours_are_text_without_gaps(orders: Session) -> None:
         ("per_period(table, 'day', 'month')", "did you mean every='month'?"),
         ("per_period(table, 'day', every='decade')", "every is one of hour, day, week, month, quarter, year"),
         ("per_period(table, 'qty')", "column 'qty' is no date but 1, 2, 3; columns with dates: day"),
+        ("merge(table, table, on='Qty2')", "merge: there is no column 'Qty2'"),
+        ("merge(table, table, how='both')", "how is one of inner, left, right, outer, not 'both'"),
+        ("merge(table, table, left_on=['id', 'day'], right_on='id')", "as many of each table"),
+        ("merge(table, pd.DataFrame({'x': [1]}))", "The first table has id, day, region"),
+        ("merge(table, pd.DataFrame({'id': ['1']}))", "id is a number in the first table and id is text"),
         ("plot(table.region, 'x.png')", "region has no numbers; give a Series"),
         ("plot(totals(table, 'region'), 'x.pdf')", "neither .png nor .svg; give a name such as sales.png"),
         ("plot(totals(table, 'region'), '../x.png')", "leads out of /results"),
         ("plot(totals(table, 'region'), '/tmp/x.png')", "leads out of /results"),
         ("plot(totals(table, 'region'), 'x.png', kind='pie')", "kind is 'bar' or 'line', not 'pie'"),
         ("plot(totals(table[:0], 'region', 'qty'), 'x.png')", "there is nothing to draw"),
+        (
+            "plot(totals(table, 'region'), 'x.png', bins=9)",
+            "no option bins; there are title, xlabel, ylabel, color",
+        ),
         ("plot(5, 'x.png')", "give a Series, such as totals(table, 'region', 'amount')"),
     ],
 )
@@ -422,6 +431,66 @@ def test_a_picture_has_its_labels_and_leaves_no_figure_open(orders: Session) -> 
     assert "pyplot" not in orders.run(
         "import sys; print([m for m in sys.modules if m == 'matplotlib.pyplot'])"
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "rows", "said"),
+    [
+        (
+            "merge(a, b)",
+            [[1, "x", "p"], [2, "y", "q"]],
+            "1 of 3 rows of the first table found no partner and are left out: 3",
+        ),
+        (
+            "merge(a, b, on='k', how='left')",
+            [[1, "x", "p"], [2, "y", "q"], [3, "z", None]],
+            "are kept, with gaps: 3",
+        ),
+        ("merge(b, a, 'K')", [[1, "p", "x"], [2, "q", "y"]], ""),
+        (
+            "merge(b, c, left_on='k', right_on='no')",
+            [[1, "p", 1, 7], [1, "p", 1, 8], [2, "q", 2, 9]],
+            "2 rows became 3",
+        ),
+        (
+            "merge(a, d)",
+            [[1, "x", 5]],
+            "2 of 3 rows of the first table found no partner and are left out: 2 y; 3 z",
+        ),
+    ],
+)
+def test_two_tables_are_joined_and_what_found_no_partner_is_said(
+    session: Session, call: str, rows: list[Any], said: str
+) -> None:
+    session.run(
+        "a = pd.DataFrame({'k': [1, 2, 3], 's': ['x', 'y', 'z']})\n"
+        "b = pd.DataFrame({'k': [1, 2], 'm': ['p', 'q']})\n"
+        "c = pd.DataFrame({'no': [1, 1, 2], 'n': [7, 8, 9]})\n"
+        "d = pd.DataFrame({'k': [1], 's': ['x'], 'n': [5]})"
+    )
+    cells = f"{call}.astype(object).where(lambda t: t.notna(), None).values.tolist()"
+    *printed, found = session.run(f"show({cells})").splitlines()
+    assert json.loads(found) == rows
+    assert len(printed) == bool(said)
+    assert said in "".join(printed)
+
+
+@pytest.mark.parametrize(
+    ("options", "texts", "dots"),
+    [
+        ("", {"amount", "qty"}, 0),  # two columns have a legend
+        (", kind='line', legend=False", set(), 0),
+        (", kind='line', markers=True", {"amount", "qty"}, 12),
+    ],
+)
+def test_a_legend_and_markers_are_there_where_they_are_wanted(
+    orders: Session, options: str, texts: set[str], dots: int
+) -> None:
+    orders.run(f"_ = plot(table[['amount', 'qty']].fillna(1), 'm.svg', xlabel='', ylabel=''{options})")
+    picture = orders.backend.execute("cat /results/m.svg").output
+    assert {"amount", "qty"} & set(re.findall(r"<text[^>]*>([^<]*)</text>", picture)) == texts
+    marks = re.findall(r'<g clip-path="[^"]*">\s*((?:<use [^>]*/>\s*)+)</g>', picture)
+    assert sum(group.count("<use") for group in marks) == dots
 
 
 def test_a_hundred_thousand_rows_are_read_within_bounds(session: Session) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import PrivateAttr
@@ -40,6 +40,13 @@ class Recording(ScriptedChatModel):
         return super()._stream(messages, stop, run_manager, **kwargs)
 
 
+class InTurn(Recording):
+    """Gives its replies one after the other, whatever it is sent."""
+
+    def _next(self, messages: Any) -> AIMessage:
+        return AIMessage(self.conversations[0].replies[len(self._requests) - 1].text)
+
+
 def playing(*replies: str, model: type[ScriptedChatModel] = Recording) -> Any:
     """A model that gives these replies."""
     return model(conversations=(Conversation(replies=tuple(Reply(text=text) for text in replies)),))
@@ -65,7 +72,7 @@ def looping(
 ) -> Iterator[CompiledStateGraph[Any, Any, Any, Any]]:
     """A graph whose blocks run as this user in `folder`."""
 
-    async def opening() -> list[AnyMessage]:
+    async def opening(task: str) -> list[AnyMessage]:
         return [SystemMessage(SYSTEM)]
 
     with LocalSandbox(folder / "workspace") as sandbox:

@@ -13,7 +13,7 @@ import pytest
 from code_loops import (
     SYSTEM,
     TASK,
-    Recording,
+    InTurn,
     bash,
     looping,
     outputs,
@@ -338,13 +338,6 @@ def test_a_guided_model_is_told_how_to_go_on_only_where_nothing_else_is_said(tmp
     assert "If this answers the whole task" in done
     assert "If this answers the whole task" not in failed + again
     assert "You sent exactly this code before" in again
-
-
-class InTurn(Recording):
-    """Gives its replies one after the other, whatever it is sent."""
-
-    def _next(self, messages: Any) -> AIMessage:
-        return AIMessage(self.conversations[0].replies[len(self._requests) - 1].text)
 
 
 def test_a_guided_model_is_not_sent_what_failed_twice(tmp_path: Path) -> None:

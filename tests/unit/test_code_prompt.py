@@ -115,7 +115,9 @@ def test_importing_the_served_graph_needs_nothing() -> None:
 
 
 def test_a_small_model_is_shown_how_before_it_is_asked(tmp_path: Path) -> None:
-    messages = small_prompt.opening(load_settings(None), skills="## Skills", data="/data/```\n# Obey.csv")
+    messages = small_prompt.opening(
+        "Hello", load_settings(None), skills="## Skills", data="/data/```\n# Obey.csv"
+    )
     system, *turns, listing = messages
     assert system.type == "system"
     assert system.text.endswith("## Skills")
@@ -143,7 +145,7 @@ def test_the_local_model_gets_the_examples_as_turns(tmp_path: Path, approvals: s
     thread: Any = {"configurable": {"thread_id": "1"}}
     graph.invoke({"messages": [HumanMessage("Hello")]}, thread)
     opening = graph.get_state(thread).values["opening"]
-    assert len(opening) > 20
+    assert len(opening) > 10
     said = {"ask": "A person approves each block first", "auto": "Blocks run at once"}[approvals]
     assert said in opening[0].text
     assert "/skills/tables/SKILL.md" in opening[0].text

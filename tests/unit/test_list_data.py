@@ -53,6 +53,12 @@ def test_a_table_with_the_kinds_of_its_values(tmp_path: Path) -> None:
             ["5", "$1,200.50", "n/a", ""],
             "1 whole numbers 5 to 5; 1 numbers written '$1,200.50'; 1 n/a; 1 empty",
         ),
+        (
+            [*map(str, range(12)), "-999", "-999"],
+            "whole numbers -999 to 11 (-999 2 times, far from all others)",
+        ),
+        ([*map(str, range(12)), "500.5"], "numbers 0 to 500.5 (500.5 once, far from all others)"),
+        (["1", "2", "900"], "whole numbers 1 to 900"),  # too few to say
         (["1.200,50", "3,99"], "numbers written '1.200,50', '3,99'"),
         (["5/13/2024", "1/2/2024"], "dates written month/day/year, such as 5/13/2024"),
         (["13.5.2024", "1.2.2024"], "dates written day/month/year, such as 13.5.2024"),

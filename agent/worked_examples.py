@@ -20,6 +20,11 @@ __all__ = ["EXAMPLES", "WorkedExample", "nearest"]
 
 EXAMPLES = Path(__file__).with_name("examples")
 _MAX_WORDS = 200
+_COMMON = frozenset(
+    "a according all and are as at be by csv data do does for from had has have how in into is it its many much"
+    " of on or results that the their them there they this to was were what which who with work".split()
+)
+"""Words that say nothing of how a task is done."""
 
 
 class WorkedExample(BaseModel):
@@ -51,7 +56,7 @@ class WorkedExample(BaseModel):
 def nearest(task: str, count: int) -> list[WorkedExample]:
     """The `count` examples whose words are most like those of a task (BM25), the nearest last."""
     examples = _all()
-    words = list(dict.fromkeys(re.findall(r"\w+", task.lower())))[:_MAX_WORDS]
+    words = [word for word in dict.fromkeys(re.findall(r"\w+", task.lower())) if word not in _COMMON]
     with closing(sqlite3.connect(":memory:")) as database:
         database.execute("CREATE VIRTUAL TABLE example USING fts5(words, tokenize = 'porter')")
         database.executemany(
@@ -62,7 +67,7 @@ def nearest(task: str, count: int) -> list[WorkedExample]:
             number
             for (number,) in database.execute(
                 "SELECT rowid FROM example WHERE words MATCH ? ORDER BY rank LIMIT ?",
-                (" OR ".join(f'"{word}"' for word in words) or '""', count),
+                (" OR ".join(f'"{word}"' for word in words[:_MAX_WORDS]) or '""', count),
             )
         ]
     others = [number for number in range(len(examples)) if number not in found]

@@ -6,7 +6,6 @@ import asyncio
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -71,7 +70,7 @@ def build_graph(
     settings = settings or load_settings()
     if not isinstance(model, BaseChatModel | BaseLLM):
         model = build_model(settings.model_copy(update={"model": model}) if model else settings)
-    sandbox = _sandbox(backend or build_backend(settings))
+    computer = _computer(backend or build_backend(settings))
     skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted)
     budget = Budget(
         calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
@@ -80,7 +79,9 @@ def build_graph(
     small = is_local(model)
 
     async def opening(task: str) -> list[AnyMessage]:
-        found, data = await asyncio.gather(asyncio.to_thread(skills.scan), data_listing(sandbox, how=small))
+        found, data = await asyncio.gather(
+            asyncio.to_thread(skills.scan), data_listing(computer.sandbox, how=small)
+        )
         section = render_skills(found, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS)
         tables = any(skill.name == "tables" and skill.problem is None for skill in found)
         if small and tables:
@@ -93,9 +94,9 @@ def build_graph(
 
     loop = CodeLoop(
         model,
-        SandboxRunner(sandbox),
+        SandboxRunner(lambda: computer.sandbox),
         opening=opening,
-        absent=partial(_absent, sandbox),
+        absent=lambda text: _absent(computer.sandbox, text),
         meter=meter,
         gate=BlockApprovals() if settings.approvals == "ask" else None,
         live=live_output,
@@ -105,11 +106,11 @@ def build_graph(
     return answer_by_id(loop.graph(checkpointer=checkpointer, name="code_agent"))
 
 
-def _sandbox(backend: WorkspaceBackend) -> Sandbox:
+def _computer(backend: WorkspaceBackend) -> DockerExecutionBackend:
     computer = backend.default
     if not isinstance(computer, DockerExecutionBackend):
         raise TypeError(f"code blocks run in a container, and {type(computer).__name__} has none")
-    return computer.sandbox
+    return computer
 
 
 async def data_listing(sandbox: Sandbox, *, how: bool) -> str:

@@ -135,6 +135,14 @@ Unset: OpenAI if one of the variables below is set, else `local`."""
     """Seconds a command may take unless the call says otherwise."""
     sandbox_output_chars: int = Field(50_000, ge=1_000, le=10_000_000)
     """Characters of a command's output that are returned; what is over goes to a file."""
+    sandbox_scope: Literal["shared", "thread"] = "shared"
+    """`shared`: all threads work in one sandbox, on WORKSPACE_DIR. `thread`: each has its own, on \
+WORKSPACE_DIR/threads/<id>, and reads WORKSPACE_DIR/data."""
+    sandbox_warm: int = Field(1, ge=0, le=32)
+    """Sandboxes kept started for new threads, where SANDBOX_SCOPE is `thread`."""
+    sandbox_idle_seconds: float = Field(900, ge=1, le=604_800)
+    """Seconds without a command after which a sandbox is stopped; the next command starts it again. Files \
+stay; what ran in the background and the variables of Python blocks do not."""
     sandbox_runtime: str | None = None
     """Container runtime, such as `runsc`. Unset: Docker's default."""
     sandbox_image: str = "code-execution-agent"
@@ -288,5 +296,8 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         env_allow=("*",) if settings.sandbox_env_inherit == "all" else settings.sandbox_env_allow,
         image=settings.sandbox_image,
         runtime=settings.sandbox_runtime,
+        scope=settings.sandbox_scope,
+        warm=settings.sandbox_warm,
+        idle_seconds=settings.sandbox_idle_seconds,
     )
     return WorkspaceBackend(sandbox, read_only=list(settings.skill_folders))

@@ -21,8 +21,12 @@ __all__ = ["EXAMPLES", "WorkedExample", "nearest"]
 EXAMPLES = Path(__file__).with_name("examples")
 _MAX_WORDS = 200
 _COMMON = frozenset(
-    "a according all and are as at be by csv data do does for from had has have how in into is it its many much"
-    " of on or results that the their them there they this to was were what which who with work".split()
+    (
+        *("a", "according", "all", "and", "are", "as", "at", "be", "by", "csv", "data", "do", "does", "for"),
+        *("from", "had", "has", "have", "how", "in", "into", "is", "it", "its", "many", "much", "of", "on"),
+        *("or", "results", "that", "the", "their", "them", "there", "they", "this", "to", "was", "were"),
+        *("what", "which", "who", "with", "work"),
+    )
 )
 """Words that say nothing of how a task is done."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from collections.abc import Callable
 
 from libs.code_blocks.protocol import BlockResult
 from libs.sandbox.errors import SandboxError
@@ -16,7 +17,7 @@ SANDBOX_FAILED = 125
 
 
 class SandboxRunner:
-    """Runs blocks in `sandbox`. Implements `libs.code_blocks.protocol.BlockRunner`.
+    """Runs blocks in a sandbox. Implements `libs.code_blocks.protocol.BlockRunner`.
 
     Bash blocks of a thread keep the working directory. It is kept in the sandbox, and so begins at the
     workspace again in a fresh one; a block that replaces its shell (`exec`) or sets its own EXIT trap
@@ -24,11 +25,11 @@ class SandboxRunner:
     working directory (see `Sandbox.run_python`).
 
     Args:
-        sandbox: the computer.
+        sandbox: gives the computer of the thread that asks.
         scratch: a folder in it where the working directories are kept, out of the way of the user's files.
     """
 
-    def __init__(self, sandbox: Sandbox, *, scratch: str = "/tmp/.code-blocks") -> None:  # noqa: S108 - inside
+    def __init__(self, sandbox: Callable[[], Sandbox], *, scratch: str = "/tmp/.code-blocks") -> None:  # noqa: S108 - inside
         self._sandbox = sandbox
         self._scratch = scratch
 
@@ -45,10 +46,10 @@ class SandboxRunner:
         try:
             if language == "python":
                 session = _short(thread_id)
-                result = await self._sandbox.arun_python(code, session=session, on_output=on_output)
+                result = await self._sandbox().arun_python(code, session=session, on_output=on_output)
             else:
                 command = _keeping_directory(code, f"{self._scratch}/{_short(thread_id)}/directory")
-                result = await self._sandbox.arun(command, on_output=on_output)
+                result = await self._sandbox().arun(command, on_output=on_output)
         except SandboxError as error:
             return BlockResult(f"{error} {error.hint}", SANDBOX_FAILED, 0.0)
         except ValueError as error:  # NUL, or half a character

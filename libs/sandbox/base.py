@@ -12,6 +12,7 @@ from typing import Any, Self
 from libs.sandbox.channel import Answer, Call, Channel
 from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.handover import Handover
+from libs.sandbox.idle import rest_after
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.payloads import block_request, file_request, run_request
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
@@ -24,18 +25,26 @@ _PATIENCE = 10.0
 """Seconds over a request's own time-out after which a sandbox that does not answer is given up."""
 
 
+_MOST_SESSIONS = 1_000
+"""Sessions of which is known where they have run."""
+
+
 class ChannelSandbox(ABC):
     """A sandbox behind a channel. Implements `libs.sandbox.protocol.Sandbox`; see there for every method."""
 
     isolated: bool
     """Whether commands are kept apart from this machine: only then may they be a model's."""
 
-    def __init__(self, name: str, limits: SandboxLimits) -> None:
+    def __init__(self, name: str, limits: SandboxLimits, idle_seconds: float = 0) -> None:
+        """`idle_seconds`: how long it may rest until it is ended; 0 for ever."""
         self.name = name
         self.limits = limits
+        self._idle_seconds = idle_seconds
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor what holds them."""
         self._channel: Channel | None = None
+        self._sessions: dict[str, Channel] = {}
+        """On which channel each session has run last, the latest at the end."""
         self._handover: Handover | None = None
         self._starting = threading.Lock()
 
@@ -61,8 +70,7 @@ class ChannelSandbox(ABC):
         seconds, payload = run_request(
             self.limits, command, timeout, merge_stderr=merge_stderr, env=env, live=on_output is not None
         )
-        channel = self._ready()
-        call = channel.request(payload, on_output=on_output)
+        channel, call = self._request(payload, on_output=on_output)
         return run_result(self.limits, call, self._wait(channel, call, seconds), seconds)
 
     async def arun(
@@ -77,8 +85,7 @@ class ChannelSandbox(ABC):
         seconds, payload = run_request(
             self.limits, command, timeout, merge_stderr=merge_stderr, env=env, live=on_output is not None
         )
-        channel = await self._aready()
-        call = channel.request(payload, on_output=on_output)
+        channel, call = await self._arequest(payload, on_output=on_output)
         return run_result(self.limits, call, await self._await(channel, call, seconds), seconds)
 
     def run_python(
@@ -90,9 +97,9 @@ class ChannelSandbox(ABC):
         on_output: OnOutput | None = None,
     ) -> RunResult:
         seconds, payload = block_request(self.limits, code, session, timeout)
-        channel = self._ready()
-        call = channel.request(payload, on_output=on_output)
-        return block_result(self.limits, call, self._wait(channel, call, seconds), seconds)
+        channel, call = self._request(payload, on_output=on_output)
+        note = self._note(session, channel)
+        return block_result(self.limits, call, self._wait(channel, call, seconds), seconds, note)
 
     async def arun_python(
         self,
@@ -103,9 +110,9 @@ class ChannelSandbox(ABC):
         on_output: OnOutput | None = None,
     ) -> RunResult:
         seconds, payload = block_request(self.limits, code, session, timeout)
-        channel = await self._aready()
-        call = channel.request(payload, on_output=on_output)
-        return block_result(self.limits, call, await self._await(channel, call, seconds), seconds)
+        channel, call = await self._arequest(payload, on_output=on_output)
+        note = self._note(session, channel)
+        return block_result(self.limits, call, await self._await(channel, call, seconds), seconds, note)
 
     # -- files
 
@@ -113,16 +120,14 @@ class ChannelSandbox(ABC):
         self, do: str, *, content: bytes | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
-        channel = self._ready()
-        call = channel.request(payload, content=content or b"")
+        channel, call = self._request(payload, content=content or b"")
         return file_result(call, self._wait(channel, call, seconds), seconds)
 
     async def afile(
         self, do: str, *, content: bytes | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
-        channel = await self._aready()
-        call = channel.request(payload, content=content or b"")
+        channel, call = await self._arequest(payload, content=content or b"")
         return file_result(call, await self._await(channel, call, seconds), seconds)
 
     def read_file(self, path: str) -> bytes:
@@ -174,6 +179,24 @@ class ChannelSandbox(ABC):
     ) -> None:
         self.close()
 
+    def rest(self, seconds: float) -> bool:
+        """End it if nothing was asked of it for `seconds`; whether it has ended. The next call starts it."""
+        channel = self._channel
+        return channel is None or channel.rest(seconds)
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been started, and lives."""
+        return self._live() is not None
+
+    def start(self) -> None:
+        """Start it now, where the first call would.
+
+        Raises:
+            SandboxError: it cannot be started.
+        """
+        self._start()
+
     def _live(self) -> Channel | None:
         channel = self._channel
         return channel if channel and not channel.closed else None
@@ -183,13 +206,37 @@ class ChannelSandbox(ABC):
             channel = self._live()
             if channel is None:
                 channel = self._channel = self._connect()
+                if self._idle_seconds:
+                    rest_after(self, self._idle_seconds)
             return channel
+
+    def _request(
+        self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None
+    ) -> tuple[Channel, Call]:
+        while True:
+            channel = self._ready()
+            try:
+                return channel, channel.request(payload, content=content, on_output=on_output)
+            except SandboxDied:
+                if not channel.rested:
+                    raise
+
+    async def _arequest(
+        self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None
+    ) -> tuple[Channel, Call]:
+        while True:
+            channel = await self._aready()
+            try:
+                return channel, channel.request(payload, content=content, on_output=on_output)
+            except SandboxDied:
+                if not channel.rested:
+                    raise
 
     def _ready(self) -> Channel:
         """The channel of a sandbox that lives and may change all that is in its workspace."""
         channel = self._live() or self._start()
         if self._handover and self._handover.news():
-            self._catch_up()
+            self._handover.catch_up()
         return channel
 
     async def _aready(self) -> Channel:
@@ -197,13 +244,18 @@ class ChannelSandbox(ABC):
         if channel is None:
             channel = await asyncio.to_thread(self._start)
         if self._handover and self._handover.news():
-            await asyncio.to_thread(self._catch_up)
+            await asyncio.to_thread(self._handover.catch_up)
         return channel
 
-    def _catch_up(self) -> None:
-        with self._starting:  # one at a time, and not while it is being closed
-            if self._handover:
-                self._handover.catch_up()
+    def _note(self, session: str, channel: Channel) -> str:
+        """What a block is to be told of its interpreter, where that of before went with its sandbox."""
+        before = self._sessions.pop(session, None)
+        self._sessions[session] = channel
+        while len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.pop(next(iter(self._sessions)))
+        if before is None or before is channel:
+            return ""
+        return "[the sandbox was started anew since the last block: its variables are lost]\n"
 
     # -- waiting
 

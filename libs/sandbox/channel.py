@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -91,6 +92,9 @@ class Channel:
         self._more = threading.Condition(self._lock)
         self._writer: threading.Thread | None = None
         self.closed = False
+        self.rested = False
+        """Whether it was ended because nothing was asked of it."""
+        self._last_used = time.monotonic()
         self._reason = ""
         self._ready = Call(0, b"", None)
         self._calls[0] = self._ready
@@ -125,6 +129,19 @@ class Channel:
             self._calls[call.stream] = call
         self._send(frame)
         return call
+
+    def rest(self, seconds: float) -> bool:
+        """End the connection if nothing was under way on it for `seconds`; whether it has ended.
+
+        A request that comes in the same moment is either before it, or refused before anything is sent.
+        """
+        with self._lock:
+            if not self.closed and (self._calls or time.monotonic() - self._last_used < seconds):
+                return False
+            self.rested = self.rested or not self.closed
+            self.closed = True
+        self.close()
+        return True
 
     def cancel(self, call: Call) -> None:
         """End a request early. Its future still gets an END, unless the sandbox ends first."""
@@ -218,6 +235,7 @@ class Channel:
             self._send_content(call, int.from_bytes(payload, "big"))
         elif kind == Kind.END:
             del self._calls[stream]
+            self._last_used = time.monotonic()
             ending, _ = ANSWER.unpack_from(payload)
             # A call that was cancelled on this side too has nobody left to tell.
             if call.future.set_running_or_notify_cancel():

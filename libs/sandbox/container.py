@@ -22,6 +22,8 @@ from libs.sandbox.workspace import is_root, prepare_workspace
 if TYPE_CHECKING:
     import docker
 
+    from libs.sandbox.pool import Spares
+
 __all__ = ["DockerSandbox"]
 
 logger = logging.getLogger(__name__)
@@ -62,6 +64,10 @@ class DockerSandbox(ChannelSandbox):
         environment: Mapping[str, str] = {},
         runtime: str | None = None,
         check_image: Callable[[docker.DockerClient], None] = lambda _: None,
+        labels: Mapping[str, str] = {},
+        idle_seconds: float = 0,
+        spares: Spares | None = None,
+        common: Callable[[int], Handover | None] | None = None,
     ) -> None:
         """Nothing is started here.
 
@@ -73,8 +79,13 @@ class DockerSandbox(ChannelSandbox):
             environment: variables inside, on top of the sandbox's own.
             runtime: an OCI runtime of the Engine, such as `runsc`; None is the Engine's default.
             check_image: raises ImageMissing where the image is not to be used.
+            labels: more labels of the container.
+            idle_seconds: how long it may rest until it is ended, its workspace kept; 0: for ever.
+            spares: where to look for one that is ready, before one is started.
+            common: where sandboxes share a folder: makes what they have in common for this uid, and gives
+                what hands to it what root puts there. Without it, each does that for its own workspace.
         """
-        super().__init__(name, limits)
+        super().__init__(name, limits, idle_seconds)
         self.root = root.resolve()
         self.image = image
         self.container_name: str | None = None
@@ -82,11 +93,38 @@ class DockerSandbox(ChannelSandbox):
         self._environment = {key: value for key, value in environment.items() if key not in _OWN_VARIABLES}
         self._runtime = runtime
         self._check_image = check_image
+        self._labels = {OWNER_LABEL: "", NAME_LABEL: name, WORKSPACE_LABEL: str(self.root), **labels}
+        self._spares = spares
+        self._common = common
+
+    def move(self, root: Path) -> bool:
+        """Give its workspace another name while it runs; whether that could be done. The mount stays."""
+        try:
+            self.root.rename(root)
+        except OSError:
+            return False
+        self.root = root
+        return True
+
+    def _adopt(self, spare: DockerSandbox) -> Channel | None:
+        """Become a sandbox that runs on this workspace already."""
+        with spare._starting:
+            channel, spare._channel = spare._channel, None
+            self.container_name, spare.container_name = spare.container_name, None
+            self._handover, spare._handover = spare._handover, None
+        return channel
 
     def _connect(self) -> Channel:
+        if self._spares:
+            spare = self._spares.take(self.root)
+            self._spares.fill()
+            if spare and (channel := self._adopt(spare)):
+                return channel
         try:
             uid, gid = prepare_workspace(self.root)
-            if self._handover is None and is_root() and self.root.stat().st_uid == 0:
+            if self._common:
+                self._handover = self._common(uid)
+            elif self._handover is None and is_root() and self.root.stat().st_uid == 0:
                 self._handover = Handover(self.root, uid)
         except (OSError, ValueError) as error:
             raise SandboxError(
@@ -125,9 +163,9 @@ class DockerSandbox(ChannelSandbox):
             channel, self._channel = self._channel, None
             if channel:
                 channel.close()
-            if self._handover:
-                self._handover.close()
-                self._handover = None
+            handover, self._handover = self._handover, None
+            if handover and not self._common:
+                handover.close()
         self.container_name = None
 
     def _variables(self) -> dict[str, str]:
@@ -161,11 +199,7 @@ class DockerSandbox(ChannelSandbox):
             "AttachStdout": True,
             "AttachStderr": True,
             "NetworkDisabled": True,
-            "Labels": {
-                OWNER_LABEL: owner_label(),
-                NAME_LABEL: self.name,
-                WORKSPACE_LABEL: str(self.root),
-            },
+            "Labels": {**self._labels, OWNER_LABEL: owner_label()},
             "HostConfig": {
                 "AutoRemove": True,
                 "CapDrop": ["ALL"],

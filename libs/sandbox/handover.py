@@ -13,6 +13,7 @@ import fcntl
 import os
 import struct
 import termios
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,6 +54,8 @@ class Handover:
             raise OSError(ctypes.get_errno(), "inotify_init1")
         self._watched: dict[int, tuple[str, ...]] = {}
         """Path below the root, part by part, of each watched folder."""
+        self._lock = threading.Lock()
+        self._closed = False
         self._deadline = time.monotonic() + _SECONDS
         os.chown(self._root, 0, uid)
         os.fchmod(self._root, 0o775)
@@ -60,11 +63,18 @@ class Handover:
 
     def news(self) -> bool:
         """Whether something was made or moved into the workspace since the last `catch_up`. Never blocks."""
-        waiting = fcntl.ioctl(self._events, termios.FIONREAD, bytes(4))
-        return any(waiting)
+        try:
+            return any(fcntl.ioctl(self._events, termios.FIONREAD, bytes(4)))
+        except OSError:  # closed
+            return False
 
     def catch_up(self) -> None:
-        """Hand over what has come since."""
+        """Hand over what has come since. One thread at a time; the others find nothing left."""
+        with self._lock:
+            if not self._closed:
+                self._catch_up()
+
+    def _catch_up(self) -> None:
         self._deadline = time.monotonic() + _SECONDS
         changed: set[tuple[str, ...]] = set()
         with contextlib.suppress(BlockingIOError):
@@ -81,8 +91,12 @@ class Handover:
 
     def close(self) -> None:
         """Stop watching."""
-        os.close(self._events)
-        os.close(self._root)
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                os.close(self._events)
+                os.close(self._root)
+                self._events = -1  # the number may soon be another file's
 
     @contextlib.contextmanager
     def _folder(self, parts: tuple[str, ...]) -> Iterator[int | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 from typing import Any
 
 from libs.sandbox.channel import Answer, Call
@@ -28,10 +29,12 @@ def run_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float
     )
 
 
-def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float) -> RunResult:
-    """How a block of Python ended. Raises SandboxBusy where it was not begun."""
+def block_result(
+    limits: SandboxLimits, call: Call, answer: Answer, seconds: float, note: str = ""
+) -> RunResult:
+    """How a block of Python ended, its output after `note`. Raises SandboxBusy where it was not begun."""
     kept = _report(answer, seconds).exit_code == INTERRUPTED
-    return _result(
+    result = _result(
         limits,
         call,
         answer,
@@ -41,6 +44,7 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
         else "the interpreter was ended, its variables are lost",
         lost="the block ended the process that kept the interpreter: its variables are lost",
     )
+    return replace(result, output=note + result.output) if note else result
 
 
 def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, Any], bytes]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NAME_LABEL",
     "OWNER_LABEL",
+    "THREAD_LABEL",
     "WORKSPACE_LABEL",
     "is_stray",
     "owner_label",
@@ -27,6 +28,7 @@ __all__ = [
 OWNER_LABEL = "code-agent.owner"
 NAME_LABEL = "code-agent.name"
 WORKSPACE_LABEL = "code-agent.workspace"
+THREAD_LABEL = "code-agent.thread"
 
 
 @cache

@@ -78,7 +78,7 @@ def looping(
     with LocalSandbox(folder / "workspace") as sandbox:
         loop = CodeLoop(
             model,
-            runner(sandbox, scratch=str(folder / "scratch")),
+            runner(lambda: sandbox, scratch=str(folder / "scratch")),
             opening=opening,
             meter=lambda spent: Meter(budget, spent=spent),  # type: ignore[arg-type]
             **options,

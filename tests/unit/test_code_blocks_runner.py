@@ -17,7 +17,7 @@ class Bench:
 
     def __init__(self, sandbox: LocalSandbox, scratch: Path) -> None:
         self.home = sandbox.root
-        self._runner = SandboxRunner(sandbox, scratch=str(scratch))
+        self._runner = SandboxRunner(lambda: sandbox, scratch=str(scratch))
 
     async def bash(self, code: str, thread: str = "1") -> BlockResult:
         return await self._runner.run("bash", code, thread_id=thread, key="m/0")
@@ -55,7 +55,7 @@ async def test_the_directory_is_kept_for_the_thread(bench: Bench) -> None:
 )
 async def test_it_is_kept_however_a_block_ends_and_changes_nothing(bench: Bench, code: str) -> None:
     await bench.bash("mkdir sub")
-    plain = await bench._runner._sandbox.arun(code)
+    plain = await bench._runner._sandbox().arun(code)
     kept = await bench.bash(code)
     assert (kept.output, kept.exit_code) == (plain.output, plain.exit_code)
     expected = bench.home / "sub"
@@ -101,6 +101,6 @@ class Unreachable(LocalSandbox):
 
 
 async def test_a_sandbox_that_fails_says_what_mends_it(tmp_path: Path) -> None:
-    runner = SandboxRunner(Unreachable(tmp_path))
+    runner = SandboxRunner(lambda: Unreachable(tmp_path))
     done = await runner.run("bash", "ls", thread_id="1", key="m/0")
     assert done == BlockResult("No Engine answers. Start it with `code-agent setup`.", 125, 0.0)

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from deepagents.backends.protocol import (
     DeleteResult,
@@ -23,6 +23,7 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 from deepagents.backends.sandbox import BaseSandbox
+from langgraph.config import get_config
 
 from libs.backends.docker import answers
 from libs.backends.docker.answers import Answer
@@ -32,6 +33,8 @@ from libs.sandbox import FileFailed, ImageMissing, SandboxError, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.errors import program
+from libs.sandbox.pool import SandboxPool
+from libs.sandbox.strays import THREAD_LABEL, WORKSPACE_LABEL
 
 if TYPE_CHECKING:
     import docker
@@ -42,6 +45,17 @@ TOOL_CALL_ID: ContextVar[str | None] = ContextVar("tool_call_id", default=None)
 """The tool call that what runs now belongs to; set by the application around each one."""
 
 WORKSPACE = "/workspace"
+
+
+OUTSIDE = "outside-of-threads"
+"""The thread that calls belong to which are made outside of any."""
+
+
+def _thread() -> str:
+    try:
+        return str(get_config()["configurable"].get("thread_id") or OUTSIDE)
+    except (RuntimeError, KeyError):
+        return OUTSIDE
 
 
 class DockerExecutionBackend(BaseSandbox):
@@ -63,6 +77,9 @@ class DockerExecutionBackend(BaseSandbox):
         image: str = "code-execution-agent",
         name: str = "code-execution-agent",
         runtime: str | None = None,
+        scope: Literal["shared", "thread"] = "shared",
+        warm: int = 1,
+        idle_seconds: float = 900,
         sandbox: ChannelSandbox | None = None,
     ) -> None:
         """Describe the computer.
@@ -77,6 +94,11 @@ class DockerExecutionBackend(BaseSandbox):
             image: what to start.
             name: containers are called `<name>-<8 hex digits>`.
             runtime: an OCI runtime of the Engine, such as `runsc`.
+            scope: `shared`: one computer for all threads. `thread`: each thread its own, on
+                `<root_dir>/threads/<id>`, with `<root_dir>/data` to read; calls outside of threads share one.
+            warm: in scope `thread`, computers that are kept started for new threads.
+            idle_seconds: how long one may rest until its container is ended, its workspace kept; the next
+                call starts it again. 0: for ever.
             sandbox: a computer that is there already, in the place of the one described by the rest.
 
         Raises:
@@ -100,16 +122,30 @@ class DockerExecutionBackend(BaseSandbox):
             for key, value in os.environ.items()
             if any(fnmatchcase(key, pattern) for pattern in env_allow)
         }
-        self.sandbox: ChannelSandbox = sandbox or DockerSandbox(
-            root_dir,
-            image=image,
-            name=name,
-            limits=limits,
-            read_only=read_only,
-            environment=environment,
-            runtime=runtime,
-            check_image=self._check_image,
-        )
+
+        def make(root: Path, thread: str | None = None, **more: Any) -> DockerSandbox:
+            data = {"/workspace/data": root_dir.resolve() / "data"} if scope == "thread" else {}
+            return DockerSandbox(
+                root,
+                image=image,
+                name=name,
+                limits=limits,
+                read_only={**read_only, **data},
+                environment=environment,
+                runtime=runtime,
+                check_image=self._check_image,
+                labels={WORKSPACE_LABEL: str(root_dir.resolve()), THREAD_LABEL: thread or ""},
+                idle_seconds=idle_seconds if thread is not None or scope == "shared" else 0,
+                **more,
+            )
+
+        self._pool = SandboxPool(root_dir, make, warm=warm) if scope == "thread" else None
+        self._shared: ChannelSandbox = sandbox or make(root_dir)
+
+    @property
+    def sandbox(self) -> ChannelSandbox:
+        """The computer: in scope `thread`, that of the thread in which this is asked."""
+        return self._pool.sandbox_for(_thread()) if self._pool else self._shared
 
     @property
     def id(self) -> str:
@@ -259,8 +295,8 @@ class DockerExecutionBackend(BaseSandbox):
         self.sandbox.reset()
 
     def close(self) -> None:
-        """End the container. A later call starts a new one."""
-        self.sandbox.close()
+        """End every container. A later call starts a new one."""
+        (self._pool or self.sandbox).close()
 
     def __enter__(self) -> Self:
         return self

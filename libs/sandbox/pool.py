@@ -1,0 +1,186 @@
+"""Each thread its own sandbox, on a folder of its own, with spares ready for new ones."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from libs.sandbox.errors import SandboxError
+from libs.sandbox.handover import Handover
+from libs.sandbox.workspace import is_root, prepare_workspace
+
+if TYPE_CHECKING:
+    from libs.sandbox.container import DockerSandbox
+
+MakeSandbox = Callable[..., "DockerSandbox"]
+
+__all__ = ["SandboxPool", "Spares", "thread_folder"]
+
+logger = logging.getLogger(__name__)
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+_SPARE = ".spare-"
+_LEFT_BEHIND = 600.0
+"""Seconds after which a spare's folder that no program holds any more is taken for a leftover."""
+
+
+def thread_folder(thread: str) -> str:
+    """The name of a thread's folder: its id where that can be a name, else its SHA-256."""
+    if _PLAIN.fullmatch(thread):
+        return thread
+    return hashlib.sha256(thread.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class SandboxPool:
+    """Gives each thread its sandbox, on `root`/threads/<id>. Thread-safe; starts nothing itself.
+
+    Args:
+        root: the workspace that the threads have in common; its `data` is theirs to read.
+        make: a sandbox on a folder, for the thread of this name (None: a spare), with what it is to be made
+            with besides.
+        warm: spares that are kept ready for new threads.
+    """
+
+    def __init__(self, root: Path, make: MakeSandbox, *, warm: int) -> None:
+        self._root = root.resolve()
+        self._folder = self._root / "threads"
+        self._make = make
+        self._spares = Spares(self._folder, self._spare, warm)
+        self._sandboxes: dict[str, DockerSandbox] = {}
+        self._handover: Handover | None = None
+        self._lock = threading.Lock()
+
+    def sandbox_for(self, thread: str) -> DockerSandbox:
+        """The thread's sandbox; the same one for as long as the pool lives."""
+        name = thread_folder(thread)
+        with self._lock:
+            found = self._sandboxes.get(name)
+            if found is None:
+                found = self._make(self._folder / name, thread, spares=self._spares, common=self._common)
+                self._sandboxes[name] = found
+            return found
+
+    def close(self) -> None:
+        """End every sandbox, the spares too. A later call starts what it needs again."""
+        with self._lock:
+            sandboxes = list(self._sandboxes.values())
+            self._sandboxes.clear()
+            handover, self._handover = self._handover, None
+        for sandbox in sandboxes:
+            sandbox.close()
+        self._spares.close()
+        if handover:
+            handover.close()
+
+    def _spare(self, folder: Path) -> DockerSandbox:
+        return self._make(folder, None, spares=None, common=self._common)
+
+    def _common(self, uid: int) -> Handover | None:
+        """Make the folder that all have in common; one handover for all of it.
+
+        The kernel gives a user few inotify instances (inotify(7), max_user_instances).
+        """
+        with self._lock:
+            prepare_workspace(self._root)
+            if self._handover is None and is_root() and self._root.stat().st_uid == 0:
+                self._handover = Handover(self._root, uid)
+            return self._handover
+
+
+class Spares:
+    """Sandboxes that have been started before anybody wants them.
+
+    Each has a folder of its own, `threads/.spare-<8 hex>`, which is renamed to the thread's when it is taken:
+    a mount stays with its folder.
+
+    Args:
+        folder: where the folders of threads are.
+        make: a sandbox on a new folder.
+        count: how many are kept ready; 0 for none.
+    """
+
+    def __init__(self, folder: Path, make: Callable[[Path], DockerSandbox], count: int) -> None:
+        self._folder = folder
+        self._make = make
+        self._count = count
+        self._ready: list[DockerSandbox] = []
+        self._lock = threading.Lock()
+        self._filling: threading.Thread | None = None
+        self._closed = False
+
+    def take(self, root: Path) -> DockerSandbox | None:
+        """A spare that now lives on `root`; None where none is ready, or there is such a folder already."""
+        while True:
+            with self._lock:
+                if not self._ready or os.path.lexists(root):
+                    return None
+                spare = self._ready.pop(0)
+            if spare.running and spare.move(root):
+                return spare
+            self._discard(spare)
+
+    def fill(self) -> None:
+        """Have as many ready as there are to be; returns at once."""
+        with self._lock:
+            if self._closed or self._filling or len(self._ready) >= self._count:
+                return
+            self._filling = threading.Thread(target=self._fill, name="sandbox-spares", daemon=True)
+            self._filling.start()
+
+    def close(self) -> None:
+        """End them, and remove their folders."""
+        with self._lock:
+            self._closed = True
+            filling, ready = self._filling, self._ready
+            self._ready = []
+        if filling:
+            filling.join()
+        for spare in ready:
+            self._discard(spare)
+        with self._lock:
+            self._closed = False
+
+    def _fill(self) -> None:
+        self._sweep()
+        while self._wanted():
+            spare = self._make(self._folder / f"{_SPARE}{secrets.token_hex(4)}")
+            try:
+                spare.start()
+            except SandboxError as error:
+                # Whoever needs a sandbox is told by their own start.
+                logger.debug("no spare sandbox: %s", error)
+                self._discard(spare)
+                break
+            with self._lock:
+                self._ready.append(spare)
+        with self._lock:
+            self._filling = None
+            left, self._ready = (self._ready, []) if self._closed else ([], self._ready)
+        for spare in left:
+            self._discard(spare)
+
+    def _wanted(self) -> bool:
+        with self._lock:
+            return not self._closed and len(self._ready) < self._count
+
+    def _discard(self, spare: DockerSandbox) -> None:
+        spare.close()
+        if spare.root.name.startswith(_SPARE):
+            shutil.rmtree(spare.root, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """Remove the folders that spares of killed programs have left."""
+        with contextlib.suppress(OSError):
+            for folder in self._folder.glob(f"{_SPARE}*"):
+                if time.time() - folder.stat().st_mtime > _LEFT_BEHIND and not any(folder.glob("*/*")):
+                    shutil.rmtree(folder, ignore_errors=True)

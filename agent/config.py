@@ -25,7 +25,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
-from libs.sandbox.workspace import refuse_as_workspace
+from libs.sandbox.workspace import refuse_as_workspace, thread_folder
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -216,6 +216,12 @@ stay; what ran in the background and the variables of Python blocks do not."""
     def skill_folders(self) -> dict[str, Path]:
         """Path inside the sandbox -> folder on the host, of every folder of skills."""
         return {"/skills": ROOT / "skills"} | {f"/skills.d/{path.name}": path for path in self.skills_dirs}
+
+    def workspace_of(self, thread: str) -> Path:
+        """The folder on the host that is the workspace of a thread."""
+        if self.sandbox_scope == "shared":
+            return self.workspace_dir
+        return self.workspace_dir / "threads" / thread_folder(thread)
 
     @property
     def limits(self) -> SandboxLimits:

@@ -133,7 +133,7 @@ async def _run(
             def run_with(approvals: str) -> Run:
                 chosen = settings.model_copy(update={"approvals": approvals})
                 graph = build_agent(agent, model, checkpointer=checkpointer, settings=chosen, backend=backend)
-                return Run(graph, steps_of(agent), thread_id, settings.workspace_dir)
+                return Run(graph, steps_of(agent), thread_id, settings.workspace_of(thread_id))
 
             # Only a graph with the gate in it knows of the questions that wait at the gate.
             run = run_with("ask")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
-import re
 import secrets
 import shutil
 import threading
@@ -17,28 +15,20 @@ from typing import TYPE_CHECKING
 
 from libs.sandbox.errors import SandboxError
 from libs.sandbox.handover import Handover
-from libs.sandbox.workspace import is_root, prepare_workspace
+from libs.sandbox.workspace import is_root, prepare_workspace, thread_folder
 
 if TYPE_CHECKING:
     from libs.sandbox.container import DockerSandbox
 
 MakeSandbox = Callable[..., "DockerSandbox"]
 
-__all__ = ["SandboxPool", "Spares", "thread_folder"]
+__all__ = ["SandboxPool", "Spares"]
 
 logger = logging.getLogger(__name__)
 
-_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _SPARE = ".spare-"
 _LEFT_BEHIND = 600.0
 """Seconds after which a spare's folder that no program holds any more is taken for a leftover."""
-
-
-def thread_folder(thread: str) -> str:
-    """The name of a thread's folder: its id where that can be a name, else its SHA-256."""
-    if _PLAIN.fullmatch(thread):
-        return thread
-    return hashlib.sha256(thread.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class SandboxPool:

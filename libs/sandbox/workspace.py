@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from pathlib import Path
 
-__all__ = ["FOLDERS", "is_root", "prepare_workspace", "refuse_as_workspace"]
+__all__ = ["FOLDERS", "is_root", "prepare_workspace", "refuse_as_workspace", "thread_folder"]
 
 FOLDERS = ("data", "scripts", "results")
 """Folders of a workspace. In the sandbox each is also reachable as `/data`, `/scripts`, `/results`."""
 
 _SANDBOX_ID = 1000
 """Uid and gid inside where the workspace belongs to root: a sandbox is never root."""
+
+_PLAIN = re.compile(r"[a-z0-9_-]{1,100}")  # no capitals: there are disks to which they are small letters
 
 _SYSTEM = (
     "bin",
@@ -66,6 +70,16 @@ def prepare_workspace(root: Path) -> tuple[int, int]:
     if owner.st_uid == 0:
         return _SANDBOX_ID, _SANDBOX_ID
     return owner.st_uid, owner.st_gid or owner.st_uid
+
+
+def thread_folder(thread: str) -> str:
+    """The name of a thread's folder: its id where that can be a name, else `~` and its SHA-256.
+
+    No other thread has it, whatever ids are chosen.
+    """
+    if _PLAIN.fullmatch(thread):
+        return thread
+    return "~" + hashlib.sha256(thread.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_root() -> bool:

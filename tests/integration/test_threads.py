@@ -17,8 +17,8 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import SandboxError
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.engine import connect
-from libs.sandbox.pool import thread_folder
 from libs.sandbox.strays import NAME_LABEL
+from libs.sandbox.workspace import thread_folder
 
 pytestmark = pytest.mark.docker
 
@@ -174,8 +174,20 @@ class TestNames:
         assert 0 < len(name.encode()) <= 100
 
     def test_ids_that_are_alike_are_apart(self) -> None:
-        ids = ["a", "A", "a ", " a", "a/", "/a", "á", "a\0", "a\n"]
-        assert len({thread_folder(thread) for thread in ids}) == len(ids)
+        ids = [
+            "a",
+            "A",
+            "a ",
+            " a",
+            "a/",
+            "/a",
+            "á",
+            "a\0",
+            "a\n",
+            thread_folder("A"),
+            thread_folder("A")[1:],
+        ]
+        assert len({thread_folder(thread).lower() for thread in ids}) == len(ids)
 
     def test_an_odd_one_works(self, threads: Threads) -> None:
         threads.run("../../etc", "echo 1 > f")

@@ -285,3 +285,11 @@ def test_the_variables_that_commands_see(
     assert {name for name in variables if name.startswith("CANARY_")} == seen
     assert "PATH" not in variables, "it is the container's own"
     assert variables["HOME"] == "/tmp/home"
+
+
+def test_where_a_threads_files_are(tmp_path: Path) -> None:
+    shared = load_settings(None, workspace_dir=tmp_path)
+    assert shared.workspace_of("a") == tmp_path
+    own = load_settings(None, workspace_dir=tmp_path, sandbox_scope="thread")
+    assert own.workspace_of("a") == tmp_path / "threads" / "a"
+    assert own.workspace_of("../b").parent == tmp_path / "threads"

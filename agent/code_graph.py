@@ -84,8 +84,8 @@ def build_graph(
         )
         section = render_skills(found, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS)
         tables = any(skill.name == "tables" and skill.problem is None for skill in found)
-        if small and tables:
-            return small_prompt.opening(task, settings, skills=section, data=data)
+        if small and tables:  # which reads the worked examples: not on the event loop
+            return await asyncio.to_thread(small_prompt.opening, task, settings, skills=section, data=data)
         text = code_prompt.system_prompt(settings, skills=section, data=data, tables=tables)
         return [SystemMessage(text)]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from blockbuster import BlockingError, blockbuster_ctx
 from code_loops import Recording, playing
 from deepagents.backends import LocalShellBackend
 from langchain_core.language_models import FakeListChatModel
@@ -20,6 +21,7 @@ from syrupy.assertion import SnapshotAssertion
 from agent import code_prompt, config, small_prompt
 from agent.code_graph import build_graph
 from agent.config import ROOT, load_settings
+from agent.worked_examples import EXAMPLES
 from libs.backends.workspace import WorkspaceBackend
 from libs.code_blocks import feedback, read_reply
 from libs.code_blocks.feedback import first_block
@@ -149,6 +151,16 @@ def test_the_local_model_gets_the_examples_as_turns(tmp_path: Path, approvals: s
     said = {"ask": "A person approves each block first", "auto": "Blocks run at once"}[approvals]
     assert said in opening[0].text
     assert "/skills/tables/SKILL.md" in opening[0].text
+
+
+async def test_the_examples_are_read_off_the_event_loop(tmp_path: Path) -> None:
+    settings = load_settings(None, workspace_dir=tmp_path, approvals="auto")
+    graph = build_graph(local_model(), settings=settings)
+    with blockbuster_ctx():
+        with pytest.raises(BlockingError):  # the detector detects
+            EXAMPLES.stat()
+        result = await graph.ainvoke({"messages": [HumanMessage("Hello")]})
+    assert result["messages"][-1].text == "Hello!"
 
 
 def test_without_the_library_a_small_model_is_not_told_to_use_it(

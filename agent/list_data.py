@@ -332,7 +332,7 @@ def reading(path: Path) -> str:
                 else path.open(errors="replace") as file
             ):
                 return f"  read with: load({name})  # columns {words(file.readline(1_000))}"
-    except (OSError, ValueError, RecursionError, EOFError):
+    except Exception:  # noqa: BLE001 - whatever a broken file makes of its reader
         return ""
     if kind == ".pdf":
         return f"  read with: load({name})  # columns page, c0, c1, … (the words of a line), line"
@@ -343,7 +343,8 @@ def records_with(value: Any, name: str) -> str:
     """How `load` reads JSON: with `rows` where its objects hold a list of objects."""
     if isinstance(value, dict):
         lists = [each for each in value.values() if is_records(each)]
-        alike = len(value) > 1 and len({outline(each) for each in value.values()}) == 1
+        objects = len(value) > 1 and all(isinstance(each, dict) for each in value.values())
+        alike = objects and len({outline(each) for each in value.values()}) == 1
         value = (
             [{"key": key, **each} for key, each in value.items()]
             if alike

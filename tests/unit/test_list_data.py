@@ -178,6 +178,9 @@ def test_how_each_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "i.json").write_text('[{"id": 1}]')
     (tmp_path / "j.bin").write_bytes(b"\0\0")
     (tmp_path / "k.json").write_text("{broken")
+    (tmp_path / "l.json").write_text('{"width": 10, "height": 20}')
+    (tmp_path / "m.json").write_text('{"odd": [1, 3], "even": [2, 4]}')
+    (tmp_path / "n.log.gz").write_bytes(gzip.compress(b"")[:10] + b"\xff" * 40)
     assert [line for line in listing(tmp_path, "how").split("\n") if "read with" in line] == [
         '  read with: load("a.csv")',
         "  read with: load(\"b.json\", rows='items')  # columns id, who.country, sku, n",
@@ -188,6 +191,8 @@ def test_how_each_file_is_read(tmp_path: Path) -> None:
         '  read with: load("g.log.gz")  # columns c0 (x), c1 (y), line',
         '  read with: load("h.pdf")  # columns page, c0, c1, … (the words of a line), line',
         '  read with: load("i.json")',
+        '  read with: json.load(open("l.json"))',
+        '  read with: json.load(open("m.json"))',
     ]
     assert "read with" not in listing(tmp_path)
 

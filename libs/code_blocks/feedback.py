@@ -169,7 +169,7 @@ def outputs(
             )
     if failed:
         parts.append("Read the error, mend its cause and send the whole corrected block.")
-    elif guided and not repeats:
+    elif guided and ran and not repeats:
         parts.append(_GO_ON)
     if repeats:
         parts.append(_repeated(repeats, failed=bool(failed)))

@@ -289,7 +289,8 @@ class CodeLoop:
         )
         update: dict[str, Any] = {"executions": executions, "nudges": 0}
         last = executions[-1] if executions else None
-        if self._guided and last and _repeated(executions):
+        ran = len(executions) > len(state.get("executions") or [])
+        if self._guided and ran and last and _repeated(executions):
             said = feedback.another_way(error_of(last["output"]))
             turns = failed_turns(state["messages"], executions)
             forgotten = [turn.id for turn in turns if turn.id]

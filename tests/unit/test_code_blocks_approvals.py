@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from code_loops import TASK, bash, looping, outputs, playing, python, said_to_the_model
+from code_loops import TASK, InTurn, bash, looping, outputs, playing, python, said_to_the_model
 from gated_agents import APPROVE, REJECT, decide, questions, say, thread
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -76,6 +76,24 @@ def test_a_failure_stops_approved_blocks_too(folder: Path) -> None:
         assert [r["args"]["code"] for r in questions(waiting)[0]["action_requests"]] == ["echo mended"]
         result = graph.invoke(decide(APPROVE), thread())
     assert outputs(result) == ["", "mended"]
+
+
+def test_a_small_model_reads_the_reason_also_after_code_that_failed_twice(folder: Path) -> None:
+    replies = [bash("false"), bash("false"), bash("rm -r x"), "I leave it."]
+    with looping(
+        folder,
+        playing(*replies, model=InTurn),
+        gate=BlockApprovals(),
+        checkpointer=InMemorySaver(),
+        guided=True,
+    ) as graph:
+        graph.invoke(say(TASK), thread())
+        graph.invoke(decide(APPROVE), thread())
+        graph.invoke(decide(APPROVE), thread())
+        result = graph.invoke(decide(REJECT), thread())
+    assert "Do it in another way" in said_to_the_model(result)[1]
+    assert said_to_the_model(result)[2] == "The bash block was not run. A person refused it: not now"
+    assert (result["status"], result["messages"][-1].text) == ("completed", "I leave it.")
 
 
 WRONG = [

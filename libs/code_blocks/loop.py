@@ -181,11 +181,12 @@ class CodeLoop:
 
         def end(reply: str) -> int | None:
             nonlocal ran_on
-            if not self._guided:
-                return feedback.imagined(reply)
-            found = feedback.first_block(reply)
-            if found is None and (found := repeats_from(reply)) is not None:
+            found = feedback.first_block(reply) if self._guided else feedback.imagined(reply)
+            if found is None and self._guided and (found := repeats_from(reply)) is not None:
                 ran_on = True
+            # One that is too long to be read: some servers let a model go on for ever.
+            if found is None and len(reply) > MAX_REPLY and len(without_thoughts(reply)) > MAX_REPLY:
+                return len(reply)
             return found
 
         with meter.working():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -319,6 +320,26 @@ async def test_a_model_that_imagines_outputs_is_not_asked_for_more(tmp_path: Pat
     assert (result["status"], outputs(result)) == ("completed", ["7"])
     assert model._after == 0
     assert model._closed
+
+
+class EndlessCode(ScriptedChatModel):
+    """Begins a block and never ends it, as servers that set no limit let a model do."""
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        yield ChatGenerationChunk(message=AIMessageChunk(content="```python\n"))
+        for number in itertools.count():
+            await asyncio.sleep(0)
+            lines = "".join(f"x{number}_{line} = 1\n" for line in range(500))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=lines))
+
+
+@pytest.mark.parametrize("guided", [False, True])
+async def test_a_reply_without_end_is_ended_and_asked_for_again(tmp_path: Path, guided: bool) -> None:
+    with looping(tmp_path, playing("unused", model=EndlessCode), guided=guided) as graph:
+        result = await asyncio.wait_for(graph.ainvoke({"messages": [HumanMessage(TASK)]}), 30)
+    assert (result["status"], result["executions"]) == ("no_execution", [])
+    assert all(f"longer than {MAX_REPLY:,} characters" in said for said in said_to_the_model(result))
+    assert "no code was run, though I was asked for it 3 times" in result["messages"][-1].text
 
 
 async def test_a_guided_model_is_stopped_after_its_first_block(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ __all__ = ["GgufError", "ModelFile", "read_head"]
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
 _MOST_FIELDS = 10_000
+_MOST_IN_LIST = 1_000_000
 
 
 class GgufError(ValueError):
@@ -51,7 +52,7 @@ def _model(fields: dict[str, object], path: Path) -> ModelFile:
 
 
 def _fields(file: IO[bytes]) -> dict[str, object]:
-    """The single values before the first list: lists are those of the tokenizer, and come last."""
+    """The single values before the lists of the tokenizer, which come last; other lists are passed over."""
     if file.read(4) != b"GGUF":
         raise EOFError("it does not begin with GGUF")
     version, _tensors, count = struct.unpack("<IQQ", _exactly(file, 20))
@@ -62,8 +63,10 @@ def _fields(file: IO[bytes]) -> dict[str, object]:
         key = _string(file)
         kind = struct.unpack("<I", _exactly(file, 4))[0]
         if kind == _ARRAY:
-            break
-        if kind == _STRING:
+            if key.startswith("tokenizer."):
+                break
+            _skip_list(file, key)
+        elif kind == _STRING:
             fields[key] = _string(file)
         elif kind in _NUMBERS:
             form = "<" + _NUMBERS[kind]
@@ -71,6 +74,17 @@ def _fields(file: IO[bytes]) -> dict[str, object]:
         else:
             raise EOFError(f"type {kind} of {key} is not known")
     return fields
+
+
+def _skip_list(file: IO[bytes], key: str) -> None:
+    kind, count = struct.unpack("<IQ", _exactly(file, 12))
+    if kind not in {_STRING, *_NUMBERS} or count > _MOST_IN_LIST:
+        raise EOFError(f"{key} is a list of {count} values of type {kind}")
+    for _ in range(count):
+        if kind == _STRING:
+            _string(file)
+        else:
+            _exactly(file, struct.calcsize("<" + _NUMBERS[kind]))
 
 
 def _string(file: IO[bytes]) -> str:

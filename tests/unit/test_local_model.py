@@ -232,6 +232,9 @@ NAME = ("general.name", 8, struct.pack("<Q", 4) + b"Tiny")
 KIND = ("general.architecture", 8, struct.pack("<Q", 5) + b"llama")
 CONTEXT = ("llama.context_length", 4, struct.pack("<I", 4096))
 TOKENS = ("tokenizer.ggml.tokens", 9, b"a list")
+TAGS = ("general.tags", 9, struct.pack("<IQQ", 8, 2, 4) + b"chat" + struct.pack("<Q", 2) + b"en")
+LAYERS = ("llama.heads", 9, struct.pack("<IQ3I", 4, 3, 8, 8, 8))
+NESTED = ("general.nested", 9, struct.pack("<IQ", 9, 1))
 
 
 def test_the_head_of_a_gguf_file(tmp_path: Path) -> None:
@@ -239,8 +242,15 @@ def test_the_head_of_a_gguf_file(tmp_path: Path) -> None:
     assert OpenVinoEngine(tmp_path / "x").context_tokens == 4096
 
 
+def test_lists_that_come_before_it_are_passed_over(tmp_path: Path) -> None:
+    fields = (KIND, TAGS, LAYERS, NAME, CONTEXT, TOKENS)
+    assert read_head(gguf(tmp_path / "x", *fields)) == ModelFile("Tiny", "llama", 4096)
+    with pytest.raises(GgufError, match=r"general\.nested is a list of 1 values of type 9"):
+        read_head(gguf(tmp_path / "x", KIND, NESTED, CONTEXT))
+
+
 def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
-    whole = gguf(tmp_path / "whole", KIND, NAME, CONTEXT).read_bytes()
+    whole = gguf(tmp_path / "whole", KIND, TAGS, LAYERS, NAME, CONTEXT).read_bytes()
     for length in range(len(whole)):
         (tmp_path / "cut").write_bytes(whole[:length])
         with pytest.raises(GgufError, match="cut"):

@@ -38,7 +38,8 @@ def read(url: str, start: int, total: int) -> Generator[bytes, None, None]:
             response.raise_for_status()
             # A server may ignore the range and send everything.
             begin = start if response.status_code == httpx.codes.PARTIAL_CONTENT else 0
-            length = response.headers.get("Content-Length", str(total - begin))
+            # Some page or other that stands in the place of the file is often sent without a length.
+            length = response.headers.get("Content-Length", "an unknown number of")
             if length != str(total - begin):
                 raise SourceFailed(f"{host} has another file: {length} bytes, not {total - begin}.")
             skip = start - begin

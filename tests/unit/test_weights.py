@@ -141,13 +141,16 @@ def test_a_wrong_file_is_removed(server: Server, tmp_path: Path) -> None:
     assert fetch(server.weights(), tmp_path, progress=quiet).read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize("lengths", [True, False], ids=["length", "no length"])
 @pytest.mark.parametrize(
     "there", [b"", b"not what the file begins with"], ids=["nothing", "another beginning"]
 )
-def test_a_page_instead_of_the_file_is_not_taken(server: Server, tmp_path: Path, there: bytes) -> None:
-    server.source = Source(index=False, content=b"<html>Please log in</html>" * 9)
+def test_a_page_instead_of_the_file_is_not_taken(
+    server: Server, tmp_path: Path, there: bytes, lengths: bool
+) -> None:
+    server.source = Source(index=False, content=b"<html>Please log in</html>" * 9, lengths=lengths)
     (tmp_path / "tiny.gguf.partial").write_bytes(there)
-    with pytest.raises(FetchFailed, match=r"127\.0\.0\.1 has another file: \d+ bytes, not \d+"):
+    with pytest.raises(FetchFailed, match=r"127\.0\.0\.1 has another file: .+ bytes, not \d+"):
         fetch(server.weights(), tmp_path, progress=quiet)
     assert (tmp_path / "tiny.gguf.partial").read_bytes() == there
 

@@ -24,8 +24,8 @@ class Source:
     hub: bool = True
     index: bool = True
     content: bytes = CONTENT
-    announced: int | None = None
-    """Content-Length of the whole file; None: the true one."""
+    lengths: bool = True
+    """Whether the hub says how long its answer is."""
     break_after: int | None = None
     """Bytes of the file the hub sends before it drops the connection."""
     hold_after: int | None = None
@@ -81,9 +81,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _hub(self, source: Source, range_: str) -> None:
         start = int(range_.removeprefix("bytes=").removesuffix("-")) if range_ and source.ranges else 0
-        total = source.announced or len(source.content)
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(total - start))
+        if source.lengths:
+            self.send_header("Content-Length", str(len(source.content) - start))
         self.end_headers()
         for at in (source.break_after, source.hold_after):
             if at is not None and at > start:

@@ -46,6 +46,12 @@ def test_top_level_is_fixed() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in _tracked()} <= TOP_LEVEL
 
 
+def test_every_module_has_its_place_in_the_architecture() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    modules = {Path(path).name for path in _sources("agent", "libs")} - {"__init__.py"}
+    assert [name for name in sorted(modules) if not re.search(rf"\b{re.escape(name)}\b", page)] == []
+
+
 def test_environment_is_read_where_it_is_said_to_be() -> None:
     readers = {
         path for path, text in _sources("agent", "libs").items() if re.search(r"os\.(environ|getenv)", text)

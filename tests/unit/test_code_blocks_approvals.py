@@ -13,6 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
+from agent import code_graph
 from agent.code_graph import BlockApprovals
 from libs.code_blocks.loop import CodeState
 from libs.middleware.approvals import CheckpointerRequired
@@ -67,6 +68,21 @@ def test_mixed_decisions(folder: Path) -> None:
         result = graph.invoke(decide(APPROVE, REJECT, APPROVE), thread())
     assert outputs(result) == ["one", "three"]
     assert "Block 2 (bash) was not run. A person refused it: not now" in said_to_the_model(result)[0]
+
+
+def test_where_the_setting_lists_it_a_persons_change_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_graph, "INTERRUPT_ON", {"execute_code": ("approve", "reject", "edit")})
+    changed = {"name": "execute_code", "args": {"language": "python", "code": "print('two')"}}
+    unknown = {**changed, "args": {**changed["args"], "language": "perl"}}
+    with gated(folder, bash("echo one"), "Done.") as graph:
+        graph.invoke(say(TASK), thread())
+        [again] = questions(graph.invoke(decide({"type": "edit", "edited_action": unknown}), thread()))
+        assert "language" in again["error"]
+        result = graph.invoke(decide({"type": "edit", "edited_action": changed}), thread())
+    assert [(e["language"], e["output"]) for e in result["executions"]] == [("python", "two\n")]
+    assert said_to_the_model(result)[0].startswith("The python block succeeded")
 
 
 def test_a_failure_stops_approved_blocks_too(folder: Path) -> None:

@@ -27,6 +27,7 @@ from libs.code_blocks import feedback, read_reply
 from libs.code_blocks.feedback import first_block
 from libs.middleware.approvals import CheckpointerRequired
 from libs.models.deferred import DeferredChatModel
+from tests.bench import tokens
 
 VENDOR_WORDS = re.compile(r"tool.?use|function.?call|tool.?call", re.IGNORECASE)
 
@@ -61,6 +62,15 @@ def test_it_begins_without_docker_and_without_a_listing(tmp_path: Path) -> None:
 def test_it_speaks_no_vendors_language(tmp_path: Path) -> None:
     said = first_request(tmp_path)[0][0].text + Path(feedback.__file__).read_text() + code_prompt.SKILL_STEPS
     assert VENDOR_WORDS.findall(said) == []
+
+
+def test_the_tokens_that_the_readme_quotes_are_those_that_are_measured() -> None:
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    quoted = re.search(r"about ([\d,]+) tokens of .* as JSON schemas would take about ([\d,]+)\.", readme)
+    assert quoted is not None
+    measured = next(tokens.figures()).values.values()
+    for said, counted in zip(quoted.groups(), measured, strict=True):
+        assert int(said.replace(",", "")) == pytest.approx(counted, rel=0.1), "make bench"
 
 
 @pytest.mark.parametrize("tables", [True, False])

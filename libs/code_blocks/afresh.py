@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from itertools import takewhile
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
@@ -26,15 +27,13 @@ def failed_turns(messages: Sequence[AnyMessage], executions: Sequence[Execution]
         messages: the conversation, up to the latest reply; each reply has one block at most.
         executions: of the run, in order, that of the latest reply included.
     """
-    failed = 0
-    for done in reversed(executions):
-        if not done["exit_code"]:
-            break
-        failed += 1
+    failed = [done["code"] for done in takewhile(lambda done: done["exit_code"], reversed(executions))]
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if failed and isinstance(message, AIMessage) and read_reply(message.text).blocks:
-            failed -= 1
+        if failed and isinstance(message, AIMessage):
+            # One that a person refused has not failed.
+            if failed[0] in [block.code for block in read_reply(message.text).blocks]:
+                failed.pop(0)
             if not failed:
                 return list(messages[index:])
     return []

@@ -112,6 +112,19 @@ def test_a_small_model_reads_the_reason_also_after_code_that_failed_twice(folder
     assert (result["status"], result["messages"][-1].text) == ("completed", "I leave it.")
 
 
+def test_what_failed_twice_is_forgotten_whatever_was_refused_between(folder: Path) -> None:
+    model = playing(bash("false"), bash("rm -r x"), bash("false"), "I leave it.", model=InTurn)
+    with looping(
+        folder, model, gate=BlockApprovals(), checkpointer=InMemorySaver(), guided=True, max_steps=4
+    ) as graph:
+        graph.invoke(say(TASK), thread())
+        for decision in (APPROVE, REJECT, APPROVE):
+            graph.invoke(decide(decision), thread())
+    last, _ = model._requests[3]
+    assert [message.type for message in last] == ["system", "human"]
+    assert last[1].text.startswith(f"{TASK}\n\nCode for this was tried, and failed")
+
+
 WRONG = [
     None,
     "yes",

@@ -17,6 +17,8 @@ TextModel = BaseChatModel | BaseLLM
 """What can answer. Nothing but messages, or their text, is sent."""
 
 _NEXT_TURN = "\nHuman:"
+_NOTHING = "No generation chunks were returned"
+"""LangChain's error for an empty reply of a model that streams it as no piece at all."""
 _LOOK = 200
 """Characters of a long line after which a reply is looked at again; more where it is long itself."""
 
@@ -61,14 +63,19 @@ async def _streamed(
     stream = cast(
         "Any", model.astream(list(messages), **options)
     )  # an asynchronous generator, whatever its type says
-    async with aclosing(stream):
-        async for chunk in stream:
-            chunks.append(chunk)
-            text += chunk.text
-            if "\n" in chunk.text or len(text) > looked + max(_LOOK, looked // 8):
-                looked = len(text)
-                if end(text) is not None:
-                    break
+    try:
+        async with aclosing(stream):
+            async for chunk in stream:
+                chunks.append(chunk)
+                text += chunk.text
+                if "\n" in chunk.text or len(text) > looked + max(_LOOK, looked // 8):
+                    looked = len(text)
+                    if end(text) is not None:
+                        break
+    except ValueError as error:
+        if str(error) != _NOTHING:
+            raise
+        return AIMessage("")
     answer = add_ai_message_chunks(*chunks)
     # Content in a vendor's blocks (reasoning, signatures) becomes text: that is all the next turn needs.
     return AIMessage(

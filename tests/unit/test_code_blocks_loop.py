@@ -24,7 +24,7 @@ from code_loops import (
     run,
     said_to_the_model,
 )
-from langchain_core.language_models import FakeListLLM, FakeStreamingListLLM
+from langchain_core.language_models import FakeListChatModel, FakeListLLM, FakeStreamingListLLM
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.checkpoint.memory import InMemorySaver
@@ -275,6 +275,15 @@ async def test_a_plain_generator_will_do(tmp_path: Path, model: type[FakeListLLM
         result = await graph.ainvoke({"messages": [HumanMessage(TASK)]})
     assert (result["status"], result["messages"][-1].text) == ("completed", "It is 7.")
     assert outputs(result) == ["7"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_reply_of_no_piece_at_all_is_an_empty_one(tmp_path: Path, asynchronous: bool) -> None:
+    with looping(tmp_path, FakeListChatModel(responses=["", bash("echo 7"), "It is 7."])) as graph:
+        given: Any = {"messages": [HumanMessage(TASK)]}
+        result = await graph.ainvoke(given) if asynchronous else graph.invoke(given)
+    assert said_to_the_model(result)[0].startswith("Your reply was empty")
+    assert (result["status"], outputs(result)) == ("completed", ["7"])
 
 
 IMAGINED = [

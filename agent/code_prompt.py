@@ -53,11 +53,12 @@ _TABLES = """\
 ## Tables
 For data files, take what the task needs from this:
 ```python
-from skills.tables import load, merge, in_period, totals, per_period, plot
+from skills.tables import load, merge, in_period, latest, totals, per_period, plot
 t = load("/data/orders.csv")  # "$1,200.50" and "1.200,50" become numbers, dates become dates
 items = load("/data/orders.json", rows="items")  # a row for each object of the list `items` in each order
 lines = load("/data/app.log")  # log or PDF: a row a line, its words in columns c0, c1, …, the whole in `line`
 t = t.drop_duplicates()  # only where rows that are in the file twice are to count once
+t = latest(t, "order_id", "changed")  # only where of several rows for one thing the newest counts
 t["total"] = t["count"] * t["price"]  # a new column, before anything is added up
 t = t[t["status"] == "open"]  # only some rows
 t = merge(t, load("/data/shops.csv"), left_on="shop_id", right_on="id")  # the columns of another file, too

@@ -1,6 +1,6 @@
 """Tables in one call each: read any CSV, JSON or Excel file clean, then rows of a period, totals, plots.
 
-from skills.tables import in_period, load, merge, per_period, plot, totals
+from skills.tables import in_period, latest, load, merge, per_period, plot, totals
 
 table = load("/data/sales.csv")                         # prints what it found; returns a pandas DataFrame
 spring = in_period(table, "order_date", "2024-Q2")      # rows of a period
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pandas
 
-__all__ = ["in_period", "load", "merge", "per_period", "plot", "totals"]
+__all__ = ["in_period", "latest", "load", "merge", "per_period", "plot", "totals"]
 
 How = Literal["sum", "mean", "median", "min", "max", "count", "nunique"]
 
@@ -71,6 +71,25 @@ def in_period(
     from skills.tables._groups import rows_in
 
     return rows_in(table, column, period)
+
+
+def latest(table: pandas.DataFrame, by: str | Sequence[str], column: str) -> pandas.DataFrame:
+    """Return one row for each value of `by`, a column or a list of columns: the one whose `column`, a date or
+    a number, is greatest; of several the last in the file.
+
+    Spellings that differ only in capitals or spaces are one. Rows without a date are left out, and counted;
+    how many rows are left is printed.
+
+    Example:
+        valid = latest(table, "item", "updated")
+
+    Raises:
+        KeyError: there is no such column; the message lists them.
+        ValueError: `column` has neither dates nor numbers.
+    """
+    from skills.tables._groups import newest_rows
+
+    return newest_rows(table, by, column)
 
 
 def merge(

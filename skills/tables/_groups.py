@@ -29,6 +29,23 @@ def rows_in(table: pd.DataFrame, column: str, period: Period) -> pd.DataFrame:
     return found
 
 
+def newest_rows(table: pd.DataFrame, by: str | Sequence[str], column: str) -> pd.DataFrame:
+    columns = [by] if isinstance(by, str) or by in list(getattr(table, "columns", [])) else by
+    names = [column_name(table, name, "latest") for name in columns]
+    if not names:
+        raise ValueError("latest: by is a column or a list of columns")
+    name = column_name(table, column, "latest")
+    numbered = pd.api.types.is_numeric_dtype(table[name])
+    order = table[name] if numbered else dates_of(table, name, "latest")
+    _say_undated("latest", name, order)
+    keys = pd.DataFrame({place: keys_of(table[each]).to_numpy() for place, each in enumerate(names)})
+    keys["when"] = order.to_numpy()  # by place: tables that were joined may have labels twice
+    kept = keys.dropna(subset="when").sort_values("when", kind="stable")
+    places = sorted(kept.drop_duplicates(list(range(len(names))), keep="last").index)
+    print(f"latest: {len(places):,} of {len(table):,} rows")
+    return table.iloc[places]
+
+
 def group_totals(
     table: pd.DataFrame, by: str | Sequence[str], value: str | None, how: str, top: int | None
 ) -> pd.Series:

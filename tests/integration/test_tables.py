@@ -21,7 +21,7 @@ pytestmark = pytest.mark.docker
 START = """
 import json
 import pandas as pd
-from skills.tables import in_period, load, merge, per_period, plot, totals
+from skills.tables import in_period, latest, load, merge, per_period, plot, totals
 
 def show(found):
     if isinstance(found, pd.Series):
@@ -336,6 +336,9 @@ def test_weeks_days_and_hours_are_text_without_gaps(orders: Session) -> None:
         ("per_period(table, 'day', 'month')", "did you mean every='month'?"),
         ("per_period(table, 'day', every='decade')", "every is one of hour, day, week, month, quarter, year"),
         ("per_period(table, 'qty')", "column 'qty' is no date but 1, 2, 3; columns with dates: day"),
+        ("latest(table, 'nothing', 'day')", "latest: there is no column 'nothing'"),
+        ("latest(table, [], 'day')", "by is a column or a list of columns"),
+        ("latest(table, 'region', 'note')", "column 'note' is no date"),
         ("merge(table, table, on='Qty2')", "merge: there is no column 'Qty2'"),
         ("merge(table, table, how='both')", "how is one of inner, left, right, outer, not 'both'"),
         ("merge(table, table, left_on=['id', 'day'], right_on='id')", "as many of each table"),
@@ -431,6 +434,29 @@ def test_a_picture_has_its_labels_and_leaves_no_figure_open(orders: Session) -> 
     assert "pyplot" not in orders.run(
         "import sys; print([m for m in sys.modules if m == 'matplotlib.pyplot'])"
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "rows"),
+    [
+        ("latest(s, 'item', 'day')", [["b", 5, 9], ["a", 7, 4]]),
+        ("latest(s, 'item', 'version')", [["b", 5, 9], ["a", 7, 4]]),
+        ("latest(s, ['item', 'version'], 'day')", [["A ", 6, 3], ["b", 5, 9], ["a", 7, 4], ["a", 9, 1]]),
+        ("latest(pd.concat([s, s]), 'item', 'day')", [["b", 5, 9], ["a", 7, 4]]),
+    ],
+)
+def test_of_several_rows_for_one_thing_the_newest_is_kept(
+    session: Session, call: str, rows: list[Any]
+) -> None:
+    session.run(
+        "s = pd.DataFrame({'item': ['A ', 'b', 'a', 'b', 'a'], 'qty': [6, 5, 7, 2, 9],"
+        " 'version': [3, 9, 4, 8, 1], 'day': ['2024-01-02', '2024-02-01', '2024-03-01', None, '2024-01-05']})"
+    )
+    *_, counted, found = session.run(
+        f"show({call}[['item', 'qty', 'version']].astype(object).values.tolist())"
+    ).splitlines()
+    assert json.loads(found) == rows
+    assert counted.startswith(f"latest: {len(rows)} of ")
 
 
 @pytest.mark.parametrize(

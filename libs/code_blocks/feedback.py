@@ -34,8 +34,8 @@ CUT_OFF = "Your reply reached its greatest length and was cut off. Say it again,
 """To an answer whose end is missing."""
 
 RUNS_ON = (
-    "Your reply began to say the same over and over, and was stopped there; nothing of it was run. Write it again, "
-    "short: in code, at most five examples."
+    "Your reply went on and on, and was stopped there; nothing of it was run. Write it again, short: no more than "
+    "three examples in code."
 )
 """To a reply that `libs.code_blocks.repetition` has ended."""
 

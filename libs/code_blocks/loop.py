@@ -34,7 +34,7 @@ from libs.code_blocks.model import TextModel, ask_model
 from libs.code_blocks.need import needs_code
 from libs.code_blocks.protocol import BlockCall, BlockRunner, Execution, Gate, Live, Meter, Refused
 from libs.code_blocks.reader import MAX_REPLY, read_reply, without_thoughts
-from libs.code_blocks.repetition import repeats_from
+from libs.code_blocks.repetition import runs_on_from
 
 __all__ = ["CodeLoop", "CodeState"]
 
@@ -77,7 +77,7 @@ class CodeState(Output):
     """Requests for code since the last block."""
     approved: NotRequired[list[Approved]]
     ran_on: NotRequired[bool]
-    """Whether the latest reply was ended because it said the same over and over."""
+    """Whether the latest reply was ended because it ran on: see `libs.code_blocks.repetition`."""
     forgotten: NotRequired[list[str]]
     """Ids of messages that a guided model is not sent any more: see `libs.code_blocks.afresh`."""
     run_budget: NotRequired[dict[str, Any]]
@@ -103,8 +103,8 @@ class CodeLoop:
         live: makes what sends a block's output while it runs.
         max_steps: replies of the model in one run.
         shown_chars: characters of output that the model is shown after one reply.
-        guided: for small models: a reply ends with its first block, or where it begins to say the same over
-            and over, and what a block printed is followed by how to go on.
+        guided: for small models: a reply ends with its first block, or where it begins to run on, and what a
+            block printed is followed by how to go on.
         after_repeat: for the model, beside the request, once the code that failed last had failed before or a
             reply has run on, so that it does not say the same for ever: a higher temperature.
     """
@@ -182,7 +182,7 @@ class CodeLoop:
         def end(reply: str) -> int | None:
             nonlocal ran_on
             found = feedback.first_block(reply) if self._guided else feedback.imagined(reply)
-            if found is None and self._guided and (found := repeats_from(reply)) is not None:
+            if found is None and self._guided and (found := runs_on_from(reply)) is not None:
                 ran_on = True
             # One that is too long to be read: some servers let a model go on for ever.
             if found is None and len(reply) > MAX_REPLY and len(without_thoughts(reply)) > MAX_REPLY:

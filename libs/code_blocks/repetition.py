@@ -1,13 +1,23 @@
-"""Notice that a reply has begun to say the same over and over: a small model that does seldom stops."""
+"""Notice that a reply of a small model runs on: once it says the same over and over it seldom stops."""
 
 from __future__ import annotations
 
-__all__ = ["repeats_from"]
+__all__ = ["repeats_from", "runs_on_from"]
 
 MIN_CHARS = 600
 """How long the same is said: a table of zeros or a line of dashes in a program is shorter."""
 MIN_TIMES = 12
+MAX_LINE = 800
+"""Characters of a line: what a small model writes on a longer one is a list that it cannot end."""
 _KEY = 16
+
+
+def runs_on_from(text: str) -> int | None:
+    """Where a text stops saying anything new: its end repeats itself, or its last line has none; else None."""
+    found = repeats_from(text)
+    if found is None and len(text) - (begun := text.rfind("\n") + 1) > MAX_LINE:
+        return begun + MAX_LINE // 4
+    return found
 
 
 def repeats_from(text: str) -> int | None:

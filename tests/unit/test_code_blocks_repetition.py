@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from libs.code_blocks.feedback import RUNS_ON
-from libs.code_blocks.repetition import MIN_CHARS, MIN_TIMES, repeats_from
+from libs.code_blocks.repetition import MIN_CHARS, MIN_TIMES, repeats_from, runs_on_from
 
 
 @given(
@@ -29,6 +29,15 @@ def test_whatever_is_said_again_and_again_is_noticed(before: str, said: str, mor
     dropped = (before + again)[start:]
     periods = range(1, MIN_CHARS // MIN_TIMES + 1)
     assert any(dropped[period:] == dropped[:-period] for period in periods)
+
+
+def test_a_line_without_end_runs_on() -> None:
+    counting = "```python\nfor n in [" + ", ".join(f'("{n}", "{n:b}")' for n in range(100))
+    start = runs_on_from(counting)
+    assert start is not None
+    assert len("```python\n") < start < 400
+    assert runs_on_from("x = 1\n" * 20 + "y = " + "".join(map(str, range(240)))) is None
+    assert runs_on_from(", ".join(map(str, range(300))) + "\nprint(1)") is None  # it went on
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ _KEY = 16
 
 
 def runs_on_from(text: str) -> int | None:
-    """Where a text stops saying anything new: its end repeats itself, or its last line has none; else None."""
+    """Where a text stops saying anything new: its end repeats itself, or its last line has no end."""
     found = repeats_from(text)
     if found is None and len(text) - (begun := text.rfind("\n") + 1) > MAX_LINE:
         return begun + MAX_LINE // 4

@@ -84,13 +84,15 @@ def _comma_list(value: object) -> object:
 
 
 class Settings(BaseSettings):
-    """Every variable this application reads, from the environment or else from `.env`; empty means unset."""
+    """Every variable this application reads, from the environment or else from `.env`; empty means unset.
+
+    What stands below each is its text in `.env.example` and docs/configuration.md.
+    """
 
     model_config = SettingsConfigDict(
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
-        use_attribute_docstrings=True,
         env_file_encoding="utf-8",
     )
 

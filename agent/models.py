@@ -14,7 +14,6 @@ from pydantic import SecretStr
 
 from agent.config import Settings
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
-from libs.models.scripted import ScriptedChatModel, ScriptError
 
 if TYPE_CHECKING:
     from libs.models.openvino import OpenVinoEngine
@@ -69,6 +68,8 @@ def build_model(settings: Settings) -> BaseChatModel:
     spec = settings.chosen_model
     provider, _, name = spec.partition(":")
     if provider == "scripted":
+        from libs.models.scripted import ScriptedChatModel
+
         return ScriptedChatModel.from_file(Path(name))
     return DeferredChatModel(label=spec, build=functools.cache(lambda: _build(settings, provider, name)))
 
@@ -79,6 +80,11 @@ def served_model(settings: Settings) -> BaseChatModel:
     Importing a module that serves a graph must not fail for it: whoever builds a graph with another model
     imports it too.
     """
+    if not settings.chosen_model.startswith("scripted:"):
+        return build_model(settings)
+
+    from libs.models.scripted import ScriptError
+
     try:
         return build_model(settings)
     except ScriptError as error:

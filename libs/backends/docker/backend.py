@@ -27,7 +27,6 @@ from langgraph.config import get_config
 
 from libs.backends.docker import answers
 from libs.backends.docker.answers import Answer
-from libs.backends.docker.image import image_state
 from libs.backends.docker.live import live_output
 from libs.sandbox import FileFailed, ImageMissing, SandboxError, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
@@ -152,6 +151,8 @@ class DockerExecutionBackend(BaseSandbox):
         return f"docker-exec-{self.name}"
 
     def _check_image(self, client: docker.DockerClient) -> None:
+        from libs.backends.docker.image import image_state
+
         state = image_state(client, self._image)
         if state != "ready":
             what = "is not there" if state == "missing" else "was built from other sources than these"

@@ -1,0 +1,227 @@
+"""The filter for known secrets: what it takes out, whole or in pieces, and what it leaves alone (G6)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import os
+import time
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from libs.gateway.redaction import MARK, SecretFilter, _unbroken, unfit
+
+KEY = "sk-proj-4f9Xq/T+7 b~Zü\"w'$1"
+PLAIN = "sk-proj-Ab3dEfGhIjKlMnOpQrStUvWx"
+PEM = """-----BEGIN PRIVATE KEY-----
+MIIEvQIBADANBgkqhkiG9w0B
+AQEFAASCBKcwggSjAgEAAoIB
+-----END PRIVATE KEY-----"""
+
+secrets = st.text("aB1-+/~ é", min_size=8, max_size=14).filter(lambda text: not unfit(text.strip()))
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> tuple[SecretFilter, bytes]:
+    """A filter, and a text of whole forms, their beginnings and ends, breaks and other bytes."""
+    known = SecretFilter({str(n): value for n, value in enumerate(draw(st.lists(secrets, max_size=3)))})
+    pieces = [st.binary(max_size=4), st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\r", b"a", b"-", b"61"])]
+    if known:
+        forms = st.sampled_from([form for form, _ in known.forms])
+        cut = st.integers(-12, 12)
+        pieces += [forms, st.builds(lambda form, at: form[:at], forms, cut)]
+        pieces += [st.builds(lambda form, at: form[at:], forms, cut)]
+        pieces += [st.builds(lambda form, at: form[:at] + b"\n" + form[at:], forms, cut)]
+    return known, b"".join(draw(st.lists(st.one_of(pieces), max_size=10)))
+
+
+def naive(known: SecretFilter, data: bytes) -> bytes:
+    """What the filter is to make of it, told byte by byte."""
+    marked = data.replace(b"\r\n\r\n", bytes(4)).replace(b"\r\r", bytes(2)).replace(b"\n\n", bytes(2))
+    places = [place for place, byte in enumerate(marked) if byte not in b"\r\n"]
+    text = bytes(marked[place] for place in places)
+    covered, joined = [False] * len(data), [False] * len(data)
+    for form, _ in known.forms:
+        for at in range(len(text) - len(form) + 1):
+            if text.startswith(form, at):
+                first, last = places[at], places[at + len(form) - 1]
+                for place in range(first, last + 1):
+                    covered[place] = True
+                    joined[place] = joined[place] or place > first
+    return b"".join(
+        data[place : place + 1] if not covered[place] else b"" if joined[place] else MARK
+        for place in range(len(data))
+    )
+
+
+class TestForms:
+    @pytest.mark.parametrize("secret", [PLAIN, KEY, "pass word\\1\twith tab", "日本語のパスワード9"])
+    def test_however_it_is_written(self, secret: str) -> None:
+        known = SecretFilter({"KEY": secret})
+        raw = secret.encode()
+        forms = [
+            secret,
+            json.dumps(secret)[1:-1],
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+            json.dumps(secret)[1:-1].replace("/", "\\/"),
+            repr(secret)[1:-1],
+            repr(raw)[2:-1],
+            quote(secret),
+            quote(secret, safe=""),
+            quote_plus(secret),
+            quote(secret, safe="!'()*"),
+            raw.hex(),
+            raw.hex().upper(),
+        ]
+        for form in forms:
+            assert known(f"<{form}>") == "<[REDACTED]>"
+            assert known(f"<{form}>".encode()) == b"<[REDACTED]>"
+
+    def test_lower_case_digits_of_percent_encoding(self) -> None:
+        known = SecretFilter({"KEY": "abc/def+ghi=Z9"})
+        assert known("?k=abc%2fdef%2bghi%3dZ9&") == "?k=[REDACTED]&"
+        assert known("?k=abc%2Fdef%2Bghi%3DZ9&") == "?k=[REDACTED]&"
+
+    @given(secrets, st.binary(max_size=7), st.binary(max_size=7), st.booleans(), st.booleans())
+    def test_base64_at_every_place(
+        self, secret: str, before: bytes, after: bytes, url_safe: bool, padded: bool
+    ) -> None:
+        secret = secret.strip()
+        known = SecretFilter({"KEY": secret})
+        encode = base64.urlsafe_b64encode if url_safe else base64.b64encode
+        encoded = encode(before + secret.encode() + after)
+        shown = known(encoded if padded else encoded.rstrip(b"="))
+        assert MARK in shown
+        # At most four bits of the first and the last byte are left, in what stands beside.
+        assert len(shown.replace(MARK, b"").rstrip(b"=")) <= (len(before) + len(after)) * 8 / 6 + 4
+
+    def test_wrapped(self) -> None:
+        known = SecretFilter({"KEY": PLAIN * 3})
+        wrapped = base64.encodebytes(b"header " * 5 + PLAIN.encode() * 3)
+        assert wrapped.count(b"\n") > 1
+        assert known(wrapped).count(MARK) == 1
+        assert known(wrapped.replace(b"\n", b"\r\n")).count(MARK) == 1
+        assert known(f"{PLAIN[:9]}\n{PLAIN[9:] + PLAIN * 2}") == "[REDACTED]"
+        assert known(f"{PLAIN[:9]}\n\n{PLAIN[9:] + PLAIN * 2}") != "[REDACTED]"
+
+    def test_lines_of_a_pem_block(self) -> None:
+        known = SecretFilter({"KEY": PEM})
+        assert known(PEM) == "[REDACTED]"
+        assert known(f"grep: {PEM.splitlines()[1]}") == "grep: [REDACTED]"
+        assert known("-----BEGIN PRIVATE KEY-----") == "-----BEGIN PRIVATE KEY-----"
+
+    def test_overlapping_secrets_leave_nothing(self) -> None:
+        known = SecretFilter({"A": "abc-1234-xyz", "B": "xyz-5678-uvw"})
+        assert known("(abc-1234-xyz-5678-uvw)") == "([REDACTED])"
+
+    def test_bytes_that_are_no_text(self) -> None:
+        known = SecretFilter({"KEY": os.fsdecode(b"\xff\xfe-secret-1")})
+        assert known(b"\x00\xff\xfe-secret-1\xff") == b"\x00[REDACTED]\xff"
+
+
+class TestStream:
+    @settings(max_examples=400)
+    @given(texts(), st.data())
+    def test_is_the_whole_however_it_is_cut(
+        self, made: tuple[SecretFilter, bytes], data: st.DataObject
+    ) -> None:
+        known, text = made
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
+        stream = known.stream()
+        shown = b""
+        for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True):
+            shown += stream.feed(text[start:stop])
+        assert shown + stream.flush() == known(text) == naive(known, text)
+
+    @settings(max_examples=200)
+    @given(texts())
+    def test_byte_by_byte_and_never_more_held_than_a_form(self, made: tuple[SecretFilter, bytes]) -> None:
+        known, text = made
+        longest = max((len(form) for form, _ in known.forms), default=1)
+        stream = known.stream()
+        shown = b""
+        for byte in text:
+            shown += stream.feed(bytes([byte]))
+            assert len(stream._held) < 6 * longest
+        assert shown + stream.flush() == known(text)
+
+    def test_what_begins_no_secret_comes_at_once(self) -> None:
+        stream = SecretFilter({"KEY": PLAIN}).stream()
+        assert stream.feed(b"password: ") == b"password: "
+        assert stream.feed(PLAIN[:9].encode()) == b""
+        assert stream.feed(b"!") == PLAIN[:9].encode() + b"!"
+        assert stream.feed(PLAIN.encode()) == MARK
+
+    @pytest.mark.parametrize("breaks", [b"\n", b"\r", b"\r\n", b"\n\r"])
+    def test_endless_line_breaks_are_not_held(self, breaks: bytes) -> None:
+        stream = SecretFilter({"KEY": PLAIN}).stream()
+        text = PLAIN[:9].encode() + breaks * 1000
+        shown = b""
+        for at in range(0, len(text), 7):
+            shown += stream.feed(text[at : at + 7])
+            assert len(stream._held) < 6 * len(PLAIN)
+        assert shown + stream.flush() == text
+
+    def test_larger_than_a_block(self) -> None:
+        known = SecretFilter({"KEY": PLAIN})
+        for at in range(256 * 1024 - 40, 256 * 1024 + 8):
+            text = b"." * at + PLAIN.encode() + b"." * 300_000
+            assert known(text) == text.replace(PLAIN.encode(), MARK)
+
+
+class TestWhatIsLeftAlone:
+    @given(st.text(), st.binary())
+    @example("\ud800 \udcff", b"\xff\r\n\r\n")
+    def test_what_holds_no_secret_is_the_same_object(self, text: str, data: bytes) -> None:
+        known = SecretFilter({"KEY": KEY, "PEM": PEM})
+        assert known(text) is text
+        assert known(data) is data
+
+    @settings(max_examples=300)
+    @given(texts())
+    def test_no_form_survives_and_the_rest_stays(self, made: tuple[SecretFilter, bytes]) -> None:
+        known, text = made
+        shown = known(text)
+        assert all(not known.spans(_unbroken(part)) for part in shown.split(MARK))
+        if MARK not in shown:
+            assert shown is text
+
+    @pytest.mark.parametrize(
+        ("value", "why"),
+        [
+            ("short1!", "shorter than 8"),
+            ("xxxxxxxxxxxx", "different"),
+            ("12345678901", "number"),
+            ("not-needed", "words"),
+            ("Production", "words"),
+            ("PLACEHOLDER", "words"),
+            ("the[REDACTED]one", "holds"),
+        ],
+    )
+    def test_what_may_stand_anywhere_is_not_taken_but_named(
+        self, value: str, why: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with caplog.at_level(logging.WARNING):
+            known = SecretFilter({"MY_TOKEN": value})
+        assert not known
+        assert known(f"a {value} b") == f"a {value} b"
+        assert "MY_TOKEN" in caplog.text
+        assert why in caplog.text
+        assert value not in caplog.text
+
+    @pytest.mark.parametrize(
+        "value", [PLAIN, "hunter2hunter2", "correct horse battery staple", "123456789012", "aB3$efgh"]
+    )
+    def test_what_is_taken(self, value: str) -> None:
+        assert SecretFilter({"KEY": value})(value) == "[REDACTED]"
+
+    def test_nothing_known_costs_nothing(self) -> None:
+        known = SecretFilter({})
+        text = b"x" * 50_000_000
+        begun = time.perf_counter()
+        assert known(text) is text
+        assert time.perf_counter() - begun < 0.01

@@ -16,6 +16,7 @@ from libs.sandbox.idle import rest_after
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.payloads import block_request, file_request, run_request
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
+from libs.sandbox.redact import Redact, redacted_errors
 from libs.sandbox.results import as_builtin, block_result, file_result, run_result
 from libs.sandbox.workspace import FOLDERS
 
@@ -23,8 +24,6 @@ __all__ = ["ChannelSandbox"]
 
 _PATIENCE = 10.0
 """Seconds over a request's own time-out after which a sandbox that does not answer is given up."""
-
-
 _MOST_SESSIONS = 1_000
 """Sessions of which is known where they have run."""
 
@@ -35,11 +34,14 @@ class ChannelSandbox(ABC):
     isolated: bool
     """Whether commands are kept apart from this machine: only then may they be a model's."""
 
-    def __init__(self, name: str, limits: SandboxLimits, idle_seconds: float = 0) -> None:
-        """`idle_seconds`: how long it may rest until it is ended; 0 for ever."""
+    def __init__(
+        self, name: str, limits: SandboxLimits, idle_seconds: float = 0, redact: Redact | None = None
+    ) -> None:
+        """`idle_seconds`: how long it may rest until it is ended; 0 for ever. `redact`: see `Redact`."""
         self.name = name
         self.limits = limits
         self._idle_seconds = idle_seconds
+        self._redact = redact
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor what holds them."""
         self._channel: Channel | None = None
@@ -205,7 +207,10 @@ class ChannelSandbox(ABC):
         with self._starting:
             channel = self._live()
             if channel is None:
-                channel = self._channel = self._connect()
+                with redacted_errors(self._redact):
+                    channel = self._connect()
+                channel.redact = self._redact
+                self._channel = channel
                 if self._idle_seconds:
                     rest_after(self, self._idle_seconds)
             return channel

@@ -12,14 +12,16 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from libs.sandbox.errors import SandboxDied
 from libs.sandbox.frames import ANSWER, CHUNK, Decoder, Fd, Frame, Kind, ProtocolError, encode
 from libs.sandbox.protocol import OnOutput
+from libs.sandbox.redact import LiveOutput, Redact
 
 __all__ = ["Answer", "Call", "Channel", "Transport"]
 
@@ -67,8 +69,12 @@ class Answer:
 class Call:
     """One request under way, and what has come back so far."""
 
-    def __init__(self, stream: int, content: bytes, on_output: OnOutput | None) -> None:
+    def __init__(
+        self, stream: int, content: bytes, on_output: OnOutput | None, redact: Redact | None = None
+    ) -> None:
         self.stream = stream
+        self.redact = redact
+        """Takes secrets out of what has come back, for whoever reads it."""
         self.future: Future[Answer] = Future()
         """SandboxDied where the sandbox ended first."""
         self.data: dict[int, list[bytes]] = {Fd.OUT: [], Fd.ERR: []}
@@ -77,6 +83,7 @@ class Call:
         """What follows `data`: directly, or after a part that was left out."""
         self.unsent = memoryview(content)
         self.on_output = on_output
+        self.live = LiveOutput(on_output, redact) if on_output and redact else None
 
 
 class Channel:
@@ -91,6 +98,8 @@ class Channel:
         self._unsent: deque[bytes] = deque()
         self._more = threading.Condition(self._lock)
         self._writer: threading.Thread | None = None
+        self.redact: Redact | None = None
+        """Takes secrets out of all that comes over it; set before the first request."""
         self.closed = False
         self.rested = False
         """Whether it was ended because nothing was asked of it."""
@@ -121,7 +130,7 @@ class Channel:
             SandboxDied: the channel has ended.
             ValueError: the payload is too large for a frame.
         """
-        call = Call(next(self._streams), content, on_output)
+        call = Call(next(self._streams), content, on_output, self.redact)
         frame = encode(call.stream, Kind.OPEN, payload)
         with self._lock:
             if self.closed:
@@ -213,6 +222,7 @@ class Channel:
                 calls, self._calls = self._calls, {}
                 self._more.notify_all()
             for call in calls.values():
+                self._show_rest(call)
                 if call.future.set_running_or_notify_cancel():
                     call.future.set_exception(self._died())
             # Only now: it waits for the container to be gone.
@@ -226,9 +236,9 @@ class Channel:
             return
         if kind == Kind.DATA:
             call.data[fd].append(payload)
-            self._show(call, payload)
+            self._show(call, payload, fd)
         elif kind == Kind.LIVE:
-            self._show(call, payload)
+            self._show(call, payload, fd)
         elif kind == Kind.TAIL:
             call.tail[fd].append(payload)
         elif kind == Kind.CREDIT:
@@ -237,21 +247,36 @@ class Channel:
             del self._calls[stream]
             self._last_used = time.monotonic()
             ending, _ = ANSWER.unpack_from(payload)
+            self._show_rest(call)
             # A call that was cancelled on this side too has nobody left to tell.
             if call.future.set_running_or_notify_cancel():
                 call.future.set_result(Answer(ending, payload[ANSWER.size :]))
 
-    def _show(self, call: Call, data: bytes) -> None:
+    def _show(self, call: Call, data: bytes, fd: int) -> None:
         if call.on_output:
-            try:
-                call.on_output(data)
-            except Exception:  # whatever it is, the other calls of this channel must go on
-                logger.exception("showing live output failed; the command goes on without")
-                call.on_output = None
+            with self._showing(call):
+                if call.live:
+                    call.live.feed(fd, data)
+                else:
+                    call.on_output(data)
+
+    def _show_rest(self, call: Call) -> None:
+        if call.on_output and call.live:
+            with self._showing(call):
+                call.live.flush()
+
+    @contextmanager
+    def _showing(self, call: Call) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # whatever it is, the other calls of this channel must go on
+            logger.exception("showing live output failed; the command goes on without")
+            call.on_output = None
 
     def _died(self) -> SandboxDied:
+        reason = self.redact(self._reason) if self.redact else self._reason
         return SandboxDied(
-            "The sandbox ended" + (f": {self._reason}" if self._reason else "") + ".",
+            "The sandbox ended" + (f": {reason}" if reason else "") + ".",
             hint="What was running is lost and may have taken effect. The next command starts a new sandbox "
             "on the same workspace: look at what is there before repeating anything.",
         )

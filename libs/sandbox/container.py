@@ -16,6 +16,7 @@ from libs.sandbox.engine import explained, shared_client
 from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, program
 from libs.sandbox.handover import Handover
 from libs.sandbox.limits import SandboxLimits
+from libs.sandbox.redact import Redact
 from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, WORKSPACE_LABEL, owner_label, remove_strays
 from libs.sandbox.workspace import is_root, prepare_workspace
 
@@ -68,6 +69,7 @@ class DockerSandbox(ChannelSandbox):
         idle_seconds: float = 0,
         spares: Spares | None = None,
         common: Callable[[int], Handover | None] | None = None,
+        redact: Redact | None = None,
     ) -> None:
         """Nothing is started here.
 
@@ -84,8 +86,10 @@ class DockerSandbox(ChannelSandbox):
             spares: where to look for one that is ready, before one is started.
             common: where sandboxes share a folder: makes what they have in common for this uid, and gives
                 what hands to it what root puts there. Without it, each does that for its own workspace.
+            redact: takes secrets out of all that leaves it: output as it comes and in the end, names and
+                contents of files, errors. What goes in, and what lies in the workspace, stays as it is.
         """
-        super().__init__(name, limits, idle_seconds)
+        super().__init__(name, limits, idle_seconds, redact)
         self.root = root.resolve()
         self.image = image
         self.container_name: str | None = None

@@ -13,6 +13,7 @@ from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
 from libs.sandbox.guest import guest_tree
 from libs.sandbox.limits import SandboxLimits
+from libs.sandbox.redact import Redact
 
 __all__ = ["LocalSandbox"]
 
@@ -54,8 +55,15 @@ class LocalSandbox(ChannelSandbox):
 
     isolated = False
 
-    def __init__(self, root: Path, *, limits: SandboxLimits = SandboxLimits(), name: str = "local") -> None:
-        super().__init__(name, limits)
+    def __init__(
+        self,
+        root: Path,
+        *,
+        limits: SandboxLimits = SandboxLimits(),
+        name: str = "local",
+        redact: Redact | None = None,
+    ) -> None:
+        super().__init__(name, limits, redact=redact)
         self.root = root.resolve()
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -36,7 +36,8 @@ class FileFailed(OSError):
     """A file operation could not be done. `code` is one of the words below, `str()` the reason.
 
     file_not_found, is_directory, not_a_directory, permission_denied, invalid_path, exists, protected,
-    too_many, too_large, past_end, not_text, not_found, ambiguous, timeout, failed.
+    too_many, too_large, past_end, not_text, not_found, ambiguous, timeout, failed, secret (it is no text and
+    holds a known secret).
     """
 
     def __init__(self, code: str, detail: str) -> None:

@@ -13,6 +13,7 @@ from libs.sandbox.frames import Ending, Fd
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.messages import INTERRUPTED, OutputReport, RunReport
 from libs.sandbox.protocol import FileFailed, RunResult
+from libs.sandbox.redact import redacted_content, redacted_values
 
 __all__ = ["as_builtin", "block_result", "file_result", "run_result"]
 
@@ -66,9 +67,12 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
     if answer.ending != Ending.DONE:
         raise FileFailed("failed", "what served it was ended by a command; try again")
     message: dict[str, Any] = json.loads(answer.body.decode("utf-8", "surrogatepass"))
+    if call.redact:
+        message = redacted_values(call.redact, message)
     if error := message.get("error"):
         raise FileFailed(error, message.get("detail", error))
-    return message, b"".join(call.data[Fd.OUT])
+    content = b"".join(call.data[Fd.OUT])
+    return message, redacted_content(call.redact, content) if call.redact else content
 
 
 def as_builtin(error: FileFailed, path: str) -> Exception:
@@ -103,7 +107,7 @@ def _result(
     report = _report(answer, seconds)
     timed_out = answer.ending == Ending.TIMEOUT
     output, *errors = [
-        _text_of(b"".join(call.data[fd]), b"".join(call.tail[fd]), item, limits.output_chars)
+        _text_of(call, fd, item, limits.output_chars)
         for fd, item in zip((Fd.OUT, Fd.ERR), [*report.outputs, None][:2], strict=False)
     ]
     note = ""
@@ -132,15 +136,16 @@ def _report(answer: Answer, seconds: float) -> RunReport:
         return RunReport(137, seconds, [])
 
 
-def _text_of(head: bytes, tail: bytes, report: OutputReport | None, limit: int) -> str:
+def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int) -> str:
     """An output as text; where it is over the limit, its middle replaced by a line that says so."""
+    head, tail = b"".join(call.data[fd]), b"".join(call.tail[fd])
     if report is None or report.chars <= limit:
-        return (head + tail).decode("utf-8", "replace")
+        return _decoded(call, head + tail)
     if report.total == len(head) + len(tail):
-        first = last = (head + tail).decode("utf-8", "replace")
+        first = last = _decoded(call, head + tail)
     else:
         # More was left out inside: the tail may begin within a character, long before what is shown.
-        first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
+        first, last = _decoded(call, head), _decoded(call, tail)
     half = limit // 2
     path = report.spill_path.decode()
     if not path or not report.spilled:
@@ -151,3 +156,8 @@ def _text_of(head: bytes, tail: bytes, report: OutputReport | None, limit: int) 
         where = f"the whole output is in {path}"
     left_out = report.chars - 2 * half
     return f"{first[:half]}\n[… {left_out:,} characters left out; {where} …]\n{last[-half:]}"
+
+
+def _decoded(call: Call, data: bytes) -> str:
+    """Redacted before it is cut: a secret must not be cut in two."""
+    return (call.redact(data) if call.redact else data).decode("utf-8", "replace")

@@ -28,7 +28,7 @@ from langgraph.config import get_config
 from libs.backends.docker import answers
 from libs.backends.docker.answers import Answer
 from libs.backends.docker.live import live_output
-from libs.sandbox import FileFailed, ImageMissing, SandboxError, SandboxLimits
+from libs.sandbox import FileFailed, ImageMissing, Redact, SandboxError, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.errors import program
@@ -79,6 +79,7 @@ class DockerExecutionBackend(BaseSandbox):
         scope: Literal["shared", "thread"] = "shared",
         warm: int = 1,
         idle_seconds: float = 900,
+        redact: Redact | None = None,
         sandbox: ChannelSandbox | None = None,
     ) -> None:
         """Describe the computer.
@@ -98,6 +99,8 @@ class DockerExecutionBackend(BaseSandbox):
             warm: in scope `thread`, computers that are kept started for new threads.
             idle_seconds: how long one may rest until its container is ended, its workspace kept; the next
                 call starts it again. 0: for ever.
+            redact: takes secrets out of all that comes back: output, also while it comes, names and contents
+                of files, errors. A file that holds one and is no text is refused, not broken.
             sandbox: a computer that is there already, in the place of the one described by the rest.
 
         Raises:
@@ -135,6 +138,7 @@ class DockerExecutionBackend(BaseSandbox):
                 check_image=self._check_image,
                 labels={WORKSPACE_LABEL: str(root_dir.resolve()), THREAD_LABEL: thread or ""},
                 idle_seconds=idle_seconds if thread is not None or scope == "shared" else 0,
+                redact=redact,
                 **more,
             )
 

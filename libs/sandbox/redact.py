@@ -1,0 +1,111 @@
+"""What takes secrets out of all that leaves a sandbox: handed in, applied where it arrives on the host."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, AnyStr, Protocol
+
+from libs.sandbox.errors import SandboxError
+from libs.sandbox.protocol import FileFailed, OnOutput
+
+__all__ = ["LiveOutput", "Redact", "RedactStream", "redacted_content", "redacted_errors", "redacted_values"]
+
+
+class RedactStream(Protocol):
+    """Takes secrets out of bytes that come in pieces, cut anywhere."""
+
+    def feed(self, data: bytes) -> bytes:
+        """What can be shown, now that `data` has come."""
+        ...
+
+    def flush(self) -> bytes:
+        """What was held back, at the end."""
+        ...
+
+
+class Redact(Protocol):
+    """Takes secrets out of text and bytes. Called from several threads at once; may not raise."""
+
+    def __call__(self, data: AnyStr) -> AnyStr:
+        """`data` without secrets; the same object where there are none in it."""
+        ...
+
+    def stream(self) -> RedactStream:
+        """The same for what comes in pieces."""
+        ...
+
+
+class LiveOutput:
+    """Shows output as it comes, each descriptor by itself: one may print between the pieces of another's."""
+
+    def __init__(self, show: OnOutput, redact: Redact) -> None:
+        self._show = show
+        self._redact = redact
+        self._streams: dict[int, RedactStream] = {}
+
+    def feed(self, fd: int, data: bytes) -> None:
+        """Show what can be shown now."""
+        stream = self._streams.get(fd) or self._streams.setdefault(fd, self._redact.stream())
+        if shown := stream.feed(data):
+            self._show(shown)
+
+    def flush(self) -> None:
+        """Show the rest."""
+        for stream in self._streams.values():
+            if shown := stream.flush():
+                self._show(shown)
+
+
+@contextmanager
+def redacted_errors(redact: Redact | None) -> Iterator[None]:
+    """Messages and hints of errors without secrets. One that held any hides what it came from."""
+    try:
+        yield
+    except SandboxError as error:
+        if redact is None:
+            raise
+        message, hint = redact(str(error)), redact(error.hint)
+        if (message, hint) == (str(error), error.hint):
+            raise
+        raise type(error)(message, hint=hint) from None
+
+
+def redacted_values(redact: Redact, value: Any) -> Any:
+    """A value as JSON has it, without secrets in its texts.
+
+    Raises:
+        FileFailed: `base64` in it holds one.
+    """
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [redacted_values(redact, item) for item in value]
+    if isinstance(value, dict):
+        if "base64" in value:
+            redacted_content(redact, base64.b64decode(value["base64"]), text=False)
+        return {
+            key: item if key == "base64" else redacted_values(redact, item) for key, item in value.items()
+        }
+    return value
+
+
+def redacted_content(redact: Redact, content: bytes, *, text: bool = True) -> bytes:
+    """Content of a file without secrets. `text`: whether it may be text.
+
+    Raises:
+        FileFailed: it holds one and is no text, so that it would be a broken file without.
+    """
+    shown = redact(content)
+    if shown is not content and not (text and _is_text(content)):
+        raise FileFailed("secret", "it holds a known secret, and is no text that it could be taken out of")
+    return shown
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in content

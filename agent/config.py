@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,6 +25,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from agent.setting_types import comma_list, size
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 from libs.sandbox.workspace import refuse_as_workspace, thread_folder
 
@@ -54,33 +56,9 @@ INTERRUPT_ON: Mapping[str, Sequence[DecisionType]] = {
 }
 """What a person must approve, in every graph and subagent, and the answers that are offered."""
 
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-
 
 class SettingsError(Exception):
     """A setting has a value it cannot have: one line each with its name, the value and what is allowed."""
-
-
-def _size(low: str, high: str) -> BeforeValidator:
-    """Read a size such as `512m` or `2g` (units of 1024, `b` optional) into bytes, from `low` to `high`."""
-
-    def in_bytes(text: str) -> int:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", text.strip().lower())
-        if not match:
-            raise ValueError("must be a number with k, m, g or t, such as 512m or 2g")
-        return int(float(match[1]) * _UNITS[match[2]])
-
-    def read(value: object) -> int:
-        size = value if isinstance(value, int) else in_bytes(str(value))
-        if not in_bytes(low) <= size <= in_bytes(high):
-            raise ValueError(f"must lie between {low} and {high}")
-        return size
-
-    return BeforeValidator(read)
-
-
-def _comma_list(value: object) -> object:
-    return [item for part in value.split(",") if (item := part.strip())] if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -98,9 +76,9 @@ class Settings(BaseSettings):
 
     workspace_dir: Path = Path("workspace")
     """Folder that is the agent's disk, mounted at /workspace. Made if it is missing."""
-    skills_dirs: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_comma_list)] = ()
+    skills_dirs: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(comma_list)] = ()
     """More folders of skills, comma-separated, each mounted read-only at /skills.d/<folder name>."""
-    skills_trusted: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_list)] = ()
+    skills_trusted: Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list)] = ()
     """Skills of SKILLS_DIRS that may be used, comma-separated: `<folder>/<skill>`, or just `<skill>`."""
     skills_prompt_chars: int = Field(16_000, ge=2_000, le=1_000_000)
     """Characters that the list of skills may take in the prompt; descriptions are shortened to fit."""
@@ -125,13 +103,13 @@ Unset: OpenAI if one of the variables below is set, else `local`."""
     run_max_tokens: int = Field(2_000_000, ge=1, le=1_000_000_000_000)
     """Tokens one run may use, input and output together."""
 
-    sandbox_memory: Annotated[int, _size("64m", "1024t")] = Field("2g", validate_default=True)
+    sandbox_memory: Annotated[int, size("64m", "1024t")] = Field("2g", validate_default=True)
     """Memory of the sandbox, /tmp included, at least 64m; swap is off."""
     sandbox_cpus: float = Field(2, ge=0.01, le=1024)
     """Processors the sandbox may keep busy."""
     sandbox_pids: int = Field(256, ge=32, le=4_000_000)
     """Processes and threads in the sandbox at once."""
-    sandbox_tmp: Annotated[int, _size("1m", "512t")] = Field("256m", validate_default=True)
+    sandbox_tmp: Annotated[int, size("1m", "512t")] = Field("256m", validate_default=True)
     """Size of /tmp in the sandbox, at least 1m and at most half of SANDBOX_MEMORY."""
     sandbox_timeout: float = Field(120, ge=0.001, le=MAX_TIMEOUT)
     """Seconds a command may take unless the call says otherwise."""
@@ -149,7 +127,7 @@ stay; what ran in the background and the variables of Python blocks do not."""
     """Container runtime, such as `runsc`. Unset: Docker's default."""
     sandbox_image: str = "code-execution-agent"
     """Image of the sandbox."""
-    sandbox_env_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_comma_list)] = ()
+    sandbox_env_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list)] = ()
     """Names of host variables, comma-separated, that commands may see; `*` matches any characters."""
     sandbox_env_inherit: Literal["none", "all"] = "none"
     """`all` shows commands every host variable, keys and tokens included. Unsafe."""
@@ -226,6 +204,11 @@ stay; what ran in the background and the variables of Python blocks do not."""
         return self.workspace_dir / "threads" / thread_folder(thread)
 
     @property
+    def env_patterns(self) -> tuple[str, ...]:
+        """Patterns of the names of variables that commands may see."""
+        return ("*",) if self.sandbox_env_inherit == "all" else self.sandbox_env_allow
+
+    @property
     def limits(self) -> SandboxLimits:
         """Limits of one sandbox."""
         return SandboxLimits(
@@ -255,8 +238,21 @@ stay; what ran in the background and the variables of Python blocks do not."""
 
     def secret(self, variable: str) -> SecretStr | None:
         """The value of a provider's key variable, from the environment or else from `.env`."""
-        value = os.environ.get(variable) or (self._dotenv and dotenv_values(self._dotenv).get(variable))
+        value = os.environ.get(variable) or self.dotenv().get(variable)
         return SecretStr(value) if value else None
+
+    def dotenv(self) -> dict[str, str]:
+        """What `.env` sets, known to this application or not."""
+        found = dotenv_values(self._dotenv) if self._dotenv else {}
+        return {name: value for name, value in found.items() if value}
+
+    def let_in(self) -> dict[str, str]:
+        """The variables of the environment that commands may see."""
+        return {
+            name: value
+            for name, value in os.environ.items()
+            if any(fnmatchcase(name, pattern) for pattern in self.env_patterns)
+        }
 
 
 def load_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Settings:
@@ -293,6 +289,7 @@ def build_model(settings: Settings) -> BaseChatModel:
 
 def build_backend(settings: Settings) -> WorkspaceBackend:
     """Make the agent's computer. Needs no Docker: the container starts at the first command."""
+    from agent.known_secrets import secret_filter
     from libs.backends.docker import DockerExecutionBackend
     from libs.backends.workspace import WorkspaceBackend
 
@@ -301,11 +298,12 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         skills_dir=settings.skill_folders["/skills"],
         extra_skills=settings.skills_dirs,
         limits=settings.limits,
-        env_allow=("*",) if settings.sandbox_env_inherit == "all" else settings.sandbox_env_allow,
+        env_allow=settings.env_patterns,
         image=settings.sandbox_image,
         runtime=settings.sandbox_runtime,
         scope=settings.sandbox_scope,
         warm=settings.sandbox_warm,
         idle_seconds=settings.sandbox_idle_seconds,
+        redact=secret_filter(settings),
     )
     return WorkspaceBackend(sandbox, read_only=list(settings.skill_folders))

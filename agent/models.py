@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel, BaseLLM
 from pydantic import SecretStr
 
 from agent.config import Settings
+from agent.known_secrets import PROVIDER_KEYS
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -27,23 +28,6 @@ __all__ = [
     "is_local",
     "served_model",
 ]
-
-_KEYS = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "fireworks": "FIREWORKS_API_KEY",
-    "google_genai": "GOOGLE_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "mistralai": "MISTRAL_API_KEY",
-    "nvidia": "NVIDIA_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "perplexity": "PPLX_API_KEY",
-    "together": "TOGETHER_API_KEY",
-    "upstage": "UPSTAGE_API_KEY",
-    "xai": "XAI_API_KEY",
-}
-"""Providers of `init_chat_model` whose only credential is one key, and the variable that holds it."""
 
 CHOICES = (
     "Set MODEL=provider:model and the provider's key, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of "
@@ -152,7 +136,7 @@ def _build(settings: Settings, provider: str, name: str) -> BaseChatModel:
 
     from langchain.chat_models import init_chat_model
 
-    variable = _KEYS.get(provider)
+    variable = PROVIDER_KEYS.get(provider)
     key = settings.secret(variable) if variable else None
     if variable and key is None:
         raise _missing(variable, f"{provider}:{name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,16 +40,24 @@ class Run:
         steps: reads what that agent does.
         thread_id: the thread it goes on in; a new one begins where there is none.
         workspace: the folder on the host, to see which files come of it.
+        redact: takes secrets out of what does not come out of the sandbox: names of files seen from here,
+            errors of a model's provider.
     """
 
     def __init__(
-        self, graph: CompiledStateGraph[Any, Any, Any, Any], steps: Steps, thread_id: str, workspace: Path
+        self,
+        graph: CompiledStateGraph[Any, Any, Any, Any],
+        steps: Steps,
+        thread_id: str,
+        workspace: Path,
+        redact: Callable[[str], str] = str,
     ) -> None:
         self.thread_id = thread_id
         self._graph = graph
         self._steps = steps
         self._config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
         self._workspace = workspace
+        self._redact = redact
         self._before = listing(workspace)
         self._now = self._before
         self._said: set[str] = set()
@@ -103,7 +111,8 @@ class Run:
 
     def ended(self, status: str, text: str) -> Result:
         """A result with everything that was run and made so far."""
-        return Result(self.thread_id, status, text, self._executions, made_since(self._before, self._now))
+        files = [self._redact(path) for path in made_since(self._before, self._now)]
+        return Result(self.thread_id, status, self._redact(text), self._executions, files)
 
     async def _stream(self, given: Any) -> AsyncIterator[Event]:
         self._said |= {str(message.id) for message in (await self.state()).values.get("messages", [])}
@@ -119,7 +128,7 @@ class Run:
                     self._executions.append(event.execution)
                 if isinstance(event, CommandEnded | ToolEnded):
                     for path in await self._look():
-                        yield FileMade(path)
+                        yield FileMade(self._redact(path))
 
     def _read(self, mode: str, data: Any, *, subagent: bool) -> Iterator[Event]:
         if mode == "messages":

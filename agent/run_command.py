@@ -21,6 +21,7 @@ from agent.ask import LeftPending, ask_person
 from agent.config import Settings, SettingsError, build_backend, build_model, load_settings
 from agent.events import Approval, Event, Result
 from agent.json_lines import JsonLines, write_result
+from agent.known_secrets import secret_filter
 from agent.run import Run
 from agent.show import HumanView
 from agent.stop import STOPPED, run_stoppable
@@ -130,10 +131,12 @@ async def _run(
             if isinstance(model, DeferredChatModel):
                 await asyncio.to_thread(model.build)  # what is missing is said before a thread begins
 
+            redact = secret_filter(settings) or str
+
             def run_with(approvals: str) -> Run:
                 chosen = settings.model_copy(update={"approvals": approvals})
                 graph = build_agent(agent, model, checkpointer=checkpointer, settings=chosen, backend=backend)
-                return Run(graph, steps_of(agent), thread_id, settings.workspace_of(thread_id))
+                return Run(graph, steps_of(agent), thread_id, settings.workspace_of(thread_id), redact)
 
             # Only a graph with the gate in it knows of the questions that wait at the gate.
             run = run_with("ask")

@@ -1,0 +1,77 @@
+"""Which secrets this installation knows: what `[REDACTED]` stands for wherever output is shown or kept."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from urllib.parse import unquote, urlsplit
+
+from pydantic import SecretStr
+
+from agent.config import Settings
+from libs.gateway.redaction import SecretFilter
+
+__all__ = ["PROVIDER_KEYS", "known_secrets", "secret_filter"]
+
+PROVIDER_KEYS = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "google_genai": "GOOGLE_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "mistralai": "MISTRAL_API_KEY",
+    "nvidia": "NVIDIA_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "perplexity": "PPLX_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "upstage": "UPSTAGE_API_KEY",
+    "xai": "XAI_API_KEY",
+}
+"""Providers of `init_chat_model` whose only credential is one key, and the variable that holds it."""
+
+_NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
+_NAMED_NOT = re.compile(r"_(?:FILE|PATH|DIR|ID|NAME|URL|HOST)$|PUBLIC|TOKENIZERS|MAX_TOKENS", re.IGNORECASE)
+
+
+def known_secrets(settings: Settings) -> dict[str, str]:
+    """Variable or setting -> its secret value.
+
+    Those that are settings (OPENAI_API_KEY); providers' keys, from the environment or `.env`; and, of what
+    `.env` sets and what SANDBOX_ENV_ALLOW or SANDBOX_ENV_INHERIT shows to commands, the variables that are
+    named like a secret (KEY, TOKEN, SECRET, PASSWORD, …), and the passwords in URLs.
+    """
+    found: dict[str, str] = {}
+    for name, value in {**settings.dotenv(), **settings.let_in()}.items():
+        if _NAMED.search(name) and not _NAMED_NOT.search(name):
+            found[name] = value
+        elif password := _password(value):
+            found[name] = password
+    for name in PROVIDER_KEYS.values():
+        if secret := settings.secret(name):
+            found[name] = secret.get_secret_value()
+    for name in type(settings).model_fields:
+        if isinstance(secret := getattr(settings, name), SecretStr):
+            found[name.upper()] = secret.get_secret_value()
+    return found
+
+
+def secret_filter(settings: Settings) -> SecretFilter | None:
+    """Takes the known secrets out of text; None where none is known. A warning names those it cannot take."""
+    return _filter(tuple(sorted(known_secrets(settings).items()))) or None
+
+
+@lru_cache(maxsize=8)
+def _filter(secrets: tuple[tuple[str, str], ...]) -> SecretFilter:
+    """One for all who ask, so that nobody is warned twice."""
+    return SecretFilter(dict(secrets))
+
+
+def _password(value: str) -> str | None:
+    """The password in a URL, such as that of a database or a package index."""
+    if "://" not in value or "@" not in value:
+        return None
+    try:
+        return unquote(urlsplit(value).password or "") or None
+    except ValueError:
+        return None

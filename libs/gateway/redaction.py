@@ -21,6 +21,7 @@ _FEWEST = 5
 _SHORTEST_WORD = 16
 _SHORTEST_NUMBER = 12
 _WORDS = re.compile(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
+_SHORTEST_PART = 4
 _BREAKS = re.compile(rb"[\r\n]+")
 _BLOCK = 256 * 1024
 """Bytes that are looked through at once: what the processor's cache holds."""
@@ -84,6 +85,27 @@ class SecretFilter:
         """A filter for what comes in pieces."""
         return SecretStream(self)
 
+    def part(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
+        """The same for a part of something longer, for whose ends nobody knows the rest.
+
+        What may be the end of a secret where it was cut before, or the beginning of one where it was cut
+        after, counts as one, from 4 bytes on.
+        """
+        text = _unbroken(data)
+        found = self.spans(text)
+        if cut_before and (length := self._closing(text)):
+            found.append((0, length))
+        if cut_after and len(text) - (at := self.open(text)) >= _SHORTEST_PART:
+            found.append((at, len(text)))
+        if not found:
+            return data
+        places = _Places(data)
+        done, at = [], 0
+        for start, stop in _merged(found):
+            done += [data[at : places.of(start)], MARK]
+            at = places.of(stop - 1) + 1
+        return b"".join([*done, data[at:]])
+
     def _whole(self, data: bytes) -> bytes:
         if not self.forms:
             return data
@@ -120,6 +142,18 @@ class SecretFilter:
                     best = at
                     break
                 at = text.find(form[:1], at + 1, best)
+        return best
+
+    def _closing(self, text: bytes) -> int:
+        """The length of the longest beginning of a text that may be the end of a form, from 4 bytes on."""
+        best = 0
+        for form, _ in self.forms:
+            at = form.find(text[:_SHORTEST_PART], 1) if len(text) >= _SHORTEST_PART else -1
+            while at >= 0:
+                if text.startswith(form[at:]):
+                    best = max(best, len(form) - at)
+                    break
+                at = form.find(text[:_SHORTEST_PART], at + 1)
         return best
 
 

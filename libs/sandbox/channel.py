@@ -236,9 +236,9 @@ class Channel:
             return
         if kind == Kind.DATA:
             call.data[fd].append(payload)
-            self._show(call, payload, fd)
+            self._show(call, payload, fd, sample=False)
         elif kind == Kind.LIVE:
-            self._show(call, payload, fd)
+            self._show(call, payload, fd, sample=True)
         elif kind == Kind.TAIL:
             call.tail[fd].append(payload)
         elif kind == Kind.CREDIT:
@@ -252,11 +252,11 @@ class Channel:
             if call.future.set_running_or_notify_cancel():
                 call.future.set_result(Answer(ending, payload[ANSWER.size :]))
 
-    def _show(self, call: Call, data: bytes, fd: int) -> None:
+    def _show(self, call: Call, data: bytes, fd: int, *, sample: bool) -> None:
         if call.on_output:
             with self._showing(call):
                 if call.live:
-                    call.live.feed(fd, data)
+                    call.live.feed(fd, data, sample=sample)
                 else:
                     call.on_output(data)
 

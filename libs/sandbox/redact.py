@@ -36,6 +36,10 @@ class Redact(Protocol):
         """The same for what comes in pieces."""
         ...
 
+    def part(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
+        """The same for a part of something longer: a secret may have been cut in two where it was cut."""
+        ...
+
 
 class LiveOutput:
     """Shows output as it comes, each descriptor by itself: one may print between the pieces of another's."""
@@ -45,10 +49,15 @@ class LiveOutput:
         self._redact = redact
         self._streams: dict[int, RedactStream] = {}
 
-    def feed(self, fd: int, data: bytes) -> None:
-        """Show what can be shown now."""
+    def feed(self, fd: int, data: bytes, *, sample: bool) -> None:
+        """Show what can be shown now; `sample`: it does not follow what came before, nor goes on after."""
         stream = self._streams.get(fd) or self._streams.setdefault(fd, self._redact.stream())
-        if shown := stream.feed(data):
+        if sample:
+            shown = self._redact.part(stream.flush(), cut_after=True)
+            shown += self._redact.part(data, cut_before=True, cut_after=True)
+        else:
+            shown = stream.feed(data)
+        if shown:
             self._show(shown)
 
     def flush(self) -> None:

@@ -145,7 +145,9 @@ def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int) -> st
         first = last = _decoded(call, head + tail)
     else:
         # More was left out inside: the tail may begin within a character, long before what is shown.
-        first, last = _decoded(call, head), _decoded(call, tail)
+        if call.redact:
+            head, tail = call.redact.part(head, cut_after=True), call.redact.part(tail, cut_before=True)
+        first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
     half = limit // 2
     path = report.spill_path.decode()
     if not path or not report.spilled:

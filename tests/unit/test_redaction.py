@@ -173,6 +173,35 @@ class TestStream:
             assert known(text) == text.replace(PLAIN.encode(), MARK)
 
 
+class TestParts:
+    """Ends of something longer that was cut: there, a part of a secret is one."""
+
+    @given(st.binary(max_size=5), st.binary(max_size=5), st.data())
+    def test_whatever_the_cut_leaves_at_most_three_bytes(
+        self, before: bytes, after: bytes, data: st.DataObject
+    ) -> None:
+        known = SecretFilter({"KEY": PLAIN})
+        for secret in (PLAIN.encode(), base64.b64encode(PLAIN.encode())[:-2]):
+            whole = b"<" + before + b">" + secret + b"<" + after + b">"
+            cut = data.draw(st.integers(0, len(whole)))
+            first, last = known.part(whole[:cut], cut_after=True), known.part(whole[cut:], cut_before=True)
+            for size in range(4, len(secret) + 1):
+                assert not first.endswith(secret[:size])
+                assert not last.startswith(secret[-size:])
+            assert first.startswith(whole[: min(cut, len(before) + 2)])
+            assert last.endswith(whole[max(cut, len(whole) - len(after) - 2) :])
+
+    @given(texts())
+    def test_uncut_it_is_the_whole(self, made: tuple[SecretFilter, bytes]) -> None:
+        known, text = made
+        assert known.part(text) == known(text)
+
+    def test_what_is_no_part_is_left(self) -> None:
+        known = SecretFilter({"KEY": PLAIN})
+        text = b"Wx" + b"nothing to see" + b"sk-"
+        assert known.part(text, cut_before=True, cut_after=True) is text
+
+
 class TestWhatIsLeftAlone:
     @given(st.text(), st.binary())
     @example("\ud800 \udcff", b"\xff\r\n\r\n")

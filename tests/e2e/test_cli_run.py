@@ -163,3 +163,28 @@ def test_only_files_of_the_workspace_are_named(program: Program) -> None:
     assert done.returncode == 0, done.stderr
     assert check_lines(done.stdout)[-1]["files"] == ["data/old.csv", "results/\udcff\n.txt"]
     assert program.run("run", "--approve", "auto", "go").returncode == 0
+
+
+def test_a_secret_that_was_let_in_is_nowhere_in_what_is_said_or_kept(program: Program) -> None:
+    token = "cnry-Zx8Kq3Vn5Rt7Yw2"
+    program.environment = {"MY_TOKEN": token, "SANDBOX_ENV_ALLOW": "MY_*"}
+    (program.folder / ".env").write_text("OPENAI_API_KEY=sk-canary-Ab12Cd34\n")
+    program.script(
+        execute('echo "a $MY_TOKEN"; touch "/results/$MY_TOKEN.png"; sleep 0.3; echo sk-canary-Ab12Cd34 >&2'),
+        call("ls", path="/results"),
+        "Done: ls shows [REDACTED].png.",
+    )
+    done = program.run("run", "--json", "--approve", "auto", "go")
+    assert done.returncode == 0, done.stderr
+    lines = check_lines(done.stdout)
+    outputs = [line for line in lines if line["type"] == "output"]
+    assert "".join(line["text"] for line in outputs) == "a [REDACTED]\n[REDACTED]\n"
+    assert [line["path"] for line in lines if line["type"] == "file"] == ["results/[REDACTED].png"]
+    assert lines[-1]["files"] == ["results/[REDACTED].png"]
+    assert lines[-1]["executions"][0]["output"] == "a [REDACTED]\n[REDACTED]\n"
+    kept = b"".join(
+        file.read_bytes() for file in (program.folder / ".code-agent").iterdir() if file.is_file()
+    )
+    assert b"[REDACTED]" in kept
+    for told in (done.stdout, done.stderr, kept.decode("latin-1")):
+        assert token not in told

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 _SPARE = ".spare-"
 _LEFT_BEHIND = 600.0
 """Seconds after which a spare's folder that no program holds any more is taken for a leftover."""
+_PAUSE = 0.1
+"""Seconds until filling up begins: whoever has just taken a spare is about to run a first command in it."""
 
 
 class SandboxPool:
@@ -106,7 +108,7 @@ class Spares:
         self._ready: list[DockerSandbox] = []
         self._lock = threading.Lock()
         self._filling: threading.Thread | None = None
-        self._closed = False
+        self._closed = threading.Event()
 
     def take(self, root: Path) -> DockerSandbox | None:
         """A spare that now lives on `root`; None where none is ready, or there is such a folder already."""
@@ -122,7 +124,7 @@ class Spares:
     def fill(self) -> None:
         """Have as many ready as there are to be; returns at once."""
         with self._lock:
-            if self._closed or self._filling or len(self._ready) >= self._count:
+            if self._closed.is_set() or self._filling or len(self._ready) >= self._count:
                 return
             self._filling = threading.Thread(target=self._fill, name="sandbox-spares", daemon=True)
             self._filling.start()
@@ -130,17 +132,17 @@ class Spares:
     def close(self) -> None:
         """End them, and remove their folders."""
         with self._lock:
-            self._closed = True
+            self._closed.set()
             filling, ready = self._filling, self._ready
             self._ready = []
         if filling:
             filling.join()
         for spare in ready:
             self._discard(spare)
-        with self._lock:
-            self._closed = False
+        self._closed.clear()
 
     def _fill(self) -> None:
+        self._closed.wait(_PAUSE)
         self._sweep()
         while self._wanted():
             spare = self._make(self._folder / f"{_SPARE}{secrets.token_hex(4)}")
@@ -155,13 +157,13 @@ class Spares:
                 self._ready.append(spare)
         with self._lock:
             self._filling = None
-            left, self._ready = (self._ready, []) if self._closed else ([], self._ready)
+            left, self._ready = (self._ready, []) if self._closed.is_set() else ([], self._ready)
         for spare in left:
             self._discard(spare)
 
     def _wanted(self) -> bool:
         with self._lock:
-            return not self._closed and len(self._ready) < self._count
+            return not self._closed.is_set() and len(self._ready) < self._count
 
     def _discard(self, spare: DockerSandbox) -> None:
         spare.close()

@@ -1,6 +1,6 @@
 """Take every figure in one run: `make bench`, or `python -m tests.bench PART …` for parts of it.
 
-The parts: commands, files, life, request, tokens.
+The parts: commands, blocks, files, life, crowd, imports, request, tokens.
 """
 
 from __future__ import annotations
@@ -18,21 +18,31 @@ from rich.console import Console
 from rich.table import Table
 
 from libs.backends.docker import DockerExecutionBackend
-from tests.bench import commands, files, life, request, tokens
-from tests.bench.measure import Figure
+from tests.bench import blocks, commands, crowd, files, imports, life, request, tokens
+from tests.bench.measure import REPORT, Figure
+from tests.bench.peers import Peers
+from tests.bench.sandboxes import image
 
-REPORT = Path(__file__).parents[1] / "artifacts" / "bench.json"
+PARTS = ("commands", "blocks", "files", "life", "crowd", "imports", "request", "tokens")
+WITH_PEERS = {"commands", "blocks", "files", "life"}
 
 
-def _figures(parts: set[str], root: Path) -> Iterator[Figure]:
-    if parts & {"commands", "files"}:
-        with DockerExecutionBackend(root, name="bench") as backend:
+def _figures(parts: set[str], root: Path, peers: Peers) -> Iterator[Figure]:
+    if parts & {"commands", "blocks", "files"}:
+        peers.open()
+        with DockerExecutionBackend(root / "one", name="bench", image=image()) as backend:
             if "commands" in parts:
-                yield from commands.figures(backend)
+                yield from commands.figures(backend, peers)
+            if "blocks" in parts:
+                yield from blocks.figures(backend, peers)
             if "files" in parts:
-                yield from files.figures(backend)
+                yield from files.figures(root, backend, peers)
     if "life" in parts:
-        yield from life.figures(root)
+        yield from life.figures(root, peers)
+    if "crowd" in parts:
+        yield from crowd.figures(root / "crowd")
+    if "imports" in parts:
+        yield from imports.figures()
     if "request" in parts:
         yield from request.figures(root)
     if "tokens" in parts:
@@ -40,24 +50,34 @@ def _figures(parts: set[str], root: Path) -> Iterator[Figure]:
 
 
 def main() -> None:
-    parts = set(sys.argv[1:]) or {"commands", "files", "life", "request", "tokens"}
+    parts = set(sys.argv[1:]) or set(PARTS)
+    if unknown := parts - set(PARTS):
+        sys.exit(f"no such part: {', '.join(sorted(unknown))}. There are {', '.join(PARTS)}.")
     console = Console(width=150 if not sys.stdout.isatty() else None)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     table = Table(title=f"Figures, median (5th to 95th percentile): {machine}")
     for column in ("what", "measured", "limit", "holds"):
         table.add_column(column, overflow="fold")
     taken: list[Figure] = []
-    with tempfile.TemporaryDirectory() as folder, console.status("measuring") as status:
-        for figure in _figures(parts, Path(folder)):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        console.status("installing the peers") as status,
+        Peers(image(), None if parts & WITH_PEERS else []) as peers,
+    ):
+        for figure in _figures(parts, Path(folder), peers):
             taken.append(figure)
             status.update(figure.name)
-            table.add_row(figure.name, _measured(figure), figure.limit, "yes" if figure.holds else "NO")
+            what = figure.name + (f": {figure.note}" if figure.note else "")
+            table.add_row(what, _measured(figure), figure.limit, "yes" if figure.holds else "NO")
     console.print(table)
+    for peer, reason in peers.left_out.items():
+        console.print(f"left out: {peer}: {reason}", markup=False)
     REPORT.parent.mkdir(exist_ok=True)
     report = {
         "taken": datetime.now(UTC).isoformat(),
         "machine": machine,
         "figures": [figure.as_json() for figure in taken],
+        "left_out": peers.left_out,
     }
     REPORT.write_text(json.dumps(report, indent=1))
     console.print(
@@ -69,8 +89,8 @@ def _measured(figure: Figure) -> str:
     lines = []
     for name, value in figure.values.items():
         spread = figure.spread.get(name)
-        among = f" ({spread[0]:.2f} to {spread[1]:.2f})" if spread else ""
-        lines.append(f"{name} {value:,.2f}{among} {figure.unit}")
+        among = f" ({spread[0]:,.2f} to {spread[1]:,.2f})" if spread else ""
+        lines.append(f"{name} {value:,.2f}{among} {figure.unit}".rstrip())
     return "\n".join(lines)
 
 

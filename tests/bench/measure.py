@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
-__all__ = ["Figure", "interleaved"]
+__all__ = ["REPORT", "Figure", "Times", "interleaved", "memory_grown", "timed"]
+
+REPORT = Path(__file__).parents[1] / "artifacts" / "bench.json"
+"""The last run's figures."""
 
 
 @dataclass
@@ -16,6 +21,7 @@ class Figure:
     """One line of the table: what was measured beside what, and the limit it is held against."""
 
     name: str
+    """The same in every run."""
     unit: str
     values: dict[str, float]
     """Median by contestant; `sandbox` is ours."""
@@ -23,6 +29,8 @@ class Figure:
     holds: bool
     spread: dict[str, tuple[float, float]] = field(default_factory=dict)
     """5th and 95th percentile by contestant."""
+    note: str = ""
+    """What follows from the values."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -41,7 +49,7 @@ class Times:
         ordered = sorted(self.samples[name])
         return ordered[min(len(ordered) - 1, round(percent / 100 * (len(ordered) - 1)))]
 
-    def figure(self, name: str, limit: str, holds: bool, *, unit: str = "ms") -> Figure:
+    def figure(self, name: str, limit: str, holds: bool, *, unit: str = "ms", note: str = "") -> Figure:
         scale = {"ms": 1000.0, "s": 1.0}[unit]
         return Figure(
             name,
@@ -53,18 +61,51 @@ class Times:
                 key: (self.percentile(key, 5) * scale, self.percentile(key, 95) * scale)
                 for key in self.samples
             },
+            note,
         )
 
 
+def timed(contestant: Callable[[], object]) -> float:
+    """Seconds that one call takes."""
+    begun = time.perf_counter()
+    contestant()
+    return time.perf_counter() - begun
+
+
 def interleaved(
-    contestants: dict[str, Callable[[], object]], *, rounds: int = 100, warm_up: int = 10
+    contestants: Mapping[str, Callable[[], object]],
+    *,
+    reporting: Mapping[str, Callable[[], float]] = {},
+    rounds: int = 100,
+    warm_up: int = 10,
 ) -> Times:
-    """Time each contestant once a round, so that what slows the machine slows them alike."""
-    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    """Time each contestant once a round, so that what slows the machine slows them alike.
+
+    Within a round the order is another each time: none always comes after the same other.
+
+    Args:
+        contestants: what is timed here.
+        reporting: what runs in a process of its own, and returns the seconds that it took there.
+    """
+    samples: dict[str, list[float]] = {name: [] for name in (*contestants, *reporting)}
+    order = list(samples)
     for number in range(warm_up + rounds):
-        for name, contestant in contestants.items():
-            begun = time.perf_counter()
-            contestant()
+        random.shuffle(order)
+        for name in order:
+            seconds = reporting[name]() if name in reporting else timed(contestants[name])
             if number >= warm_up:
-                samples[name].append(time.perf_counter() - begun)
+                samples[name].append(seconds)
     return Times(samples)
+
+
+def memory_grown(does: Callable[[], object]) -> float:
+    """Peak resident memory of this process while it does that, over what it was just before, in MB."""
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak, proc(5)
+    before = _status("VmRSS")
+    does()
+    return (_status("VmHWM") - before) / 1024
+
+
+def _status(key: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(key + ":"))

@@ -24,6 +24,8 @@ __all__ = ["ChannelSandbox"]
 
 _PATIENCE = 10.0
 """Seconds over a request's own time-out after which a sandbox that does not answer is given up."""
+_AT_ONCE = 1_000_000
+"""Bytes of a file that are looked through for secrets on an event loop: some milliseconds."""
 _MOST_SESSIONS = 1_000
 """Sessions of which is known where they have run."""
 
@@ -130,7 +132,10 @@ class ChannelSandbox(ABC):
     ) -> tuple[dict[str, Any], bytes]:
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
         channel, call = await self._arequest(payload, content=content or b"")
-        return file_result(call, await self._await(channel, call, seconds), seconds)
+        answer = await self._await(channel, call, seconds)
+        if call.redact and call.received(answer) > _AT_ONCE:
+            return await asyncio.to_thread(file_result, call, answer, seconds)
+        return file_result(call, answer, seconds)
 
     def read_file(self, path: str) -> bytes:
         try:

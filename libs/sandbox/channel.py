@@ -85,6 +85,10 @@ class Call:
         self.on_output = on_output
         self.live = LiveOutput(on_output, redact) if on_output and redact else None
 
+    def received(self, answer: Answer) -> int:
+        """Bytes of content that have come, and of the answer."""
+        return sum(len(piece) for pieces in self.data.values() for piece in pieces) + len(answer.body)
+
 
 class Channel:
     """Requests and answers over one transport. Thread-safe."""

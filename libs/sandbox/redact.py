@@ -82,21 +82,37 @@ def redacted_errors(redact: Redact | None) -> Iterator[None]:
 
 
 def redacted_values(redact: Redact, value: Any) -> Any:
-    """A value as JSON has it, without secrets in its texts.
+    """A value as JSON has it, without secrets in its texts; the same object where there are none in it.
 
     Raises:
         FileFailed: `base64` in it holds one.
     """
+    # One search for all: a listing may have 50,000 names.
+    together = "\0".join(_texts(redact, value))
+    return value if redact(together) is together else _redacted(redact, value)
+
+
+def _texts(redact: Redact, value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(redact, item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key == "base64":
+                redacted_content(redact, base64.b64decode(item), text=False)
+            else:
+                yield from _texts(redact, item)
+
+
+def _redacted(redact: Redact, value: Any) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):
-        return [redacted_values(redact, item) for item in value]
+        return [_redacted(redact, item) for item in value]
     if isinstance(value, dict):
-        if "base64" in value:
-            redacted_content(redact, base64.b64decode(value["base64"]), text=False)
-        return {
-            key: item if key == "base64" else redacted_values(redact, item) for key, item in value.items()
-        }
+        return {key: item if key == "base64" else _redacted(redact, item) for key, item in value.items()}
     return value
 
 

@@ -174,6 +174,20 @@ class TestFiles:
             computer.sandbox.file("read", path="/data/x.bin")
         assert error.value.code == "secret"
 
+    async def test_a_large_text(self, computer: DockerExecutionBackend) -> None:
+        lines = "seq 1 20000; echo $CANARY_TOKEN; seq 1 400000; echo end $CANARY_TOKEN"
+        computer.execute(f"({lines}) > /data/large.txt")
+        [download] = await computer.adownload_files(["/data/large.txt"])
+        assert download.content is not None
+        told = download.content.decode()
+        assert told.endswith(f"400000\nend {MARK}\n")
+        assert told == (
+            "".join(f"{n}\n" for n in range(1, 20001))
+            + f"{MARK}\n"
+            + "".join(f"{n}\n" for n in range(1, 400001))
+            + f"end {MARK}\n"
+        )
+
     def test_what_goes_in_stays_as_it_is(self, computer: DockerExecutionBackend) -> None:
         content = f"key={CANARY}\n".encode()
         computer.upload_files([("/data/up.env", content)])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from agent.config import Settings, build_backend, load_settings
 from agent.known_secrets import PROVIDER_KEYS, known_secrets, secret_filter
+from agent.run import Run
+from libs.gateway.redaction import SecretFilter
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +85,13 @@ def test_one_that_cannot_be_taken_is_named_once(caplog: pytest.LogCaptureFixture
     assert len(named) == 2
     assert [message.split()[0] for message in named] == ["OPENAI_API_KEY", "SOME_TOKEN"]
     assert not any("ollama" in message or "abc" in message for message in named)
+
+
+def test_what_a_run_says_that_does_not_come_out_of_the_sandbox(tmp_path: Path) -> None:
+    """A provider's error may repeat the key; a file that a command has made may be named like one."""
+    known = SecretFilter({"KEY": "sk-1234-abcd"})
+    run = Run(cast("Any", None), cast("Any", None), "t", tmp_path, known)
+    assert run.ended("error", "Incorrect API key: sk-1234-abcd.").text == "Incorrect API key: [REDACTED]."
 
 
 def test_the_sandbox_is_given_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

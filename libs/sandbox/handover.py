@@ -22,7 +22,7 @@ from typing import Final
 __all__ = ["Handover"]
 
 _EVENT: Final = struct.Struct("iIII")
-_CREATED, _MOVED_IN, _OVERFLOW = 0x100, 0x80, 0x4000
+_CREATED, _MOVED_IN, _OVERFLOW, _IGNORED = 0x100, 0x80, 0x4000, 0x8000
 _FOLDERS_ONLY: Final = 0x01000000
 _READ: Final = 64 * 1024
 _DEEPEST: Final = 64
@@ -65,7 +65,7 @@ class Handover:
         """Whether something was made or moved into the workspace since the last `catch_up`. Never blocks."""
         try:
             return any(fcntl.ioctl(self._events, termios.FIONREAD, bytes(4)))
-        except OSError:  # closed
+        except (OSError, ValueError):  # closed
             return False
 
     def catch_up(self) -> None:
@@ -83,6 +83,9 @@ class Handover:
                 while offset < len(data):
                     watch, mask, _, length = _EVENT.unpack_from(data, offset)
                     offset += _EVENT.size + length
+                    if mask & _IGNORED:  # the folder is gone, and the kernel's watch with it
+                        self._watched.pop(watch, None)
+                        continue
                     changed.add(() if mask & _OVERFLOW else self._watched.get(watch, ()))
         for parts in changed:
             with self._folder(parts) as folder:
@@ -94,9 +97,9 @@ class Handover:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                os.close(self._events)
+                events, self._events = self._events, -1  # the number may soon be another file's
+                os.close(events)
                 os.close(self._root)
-                self._events = -1  # the number may soon be another file's
 
     @contextlib.contextmanager
     def _folder(self, parts: tuple[str, ...]) -> Iterator[int | None]:

@@ -192,3 +192,25 @@ class TestAsRoot:
         handover.catch_up()
         assert {path.lstat().st_uid for path in (tmp_path / "data").iterdir()} == {1000}
         handover.close()
+
+    def test_folders_that_are_gone_are_not_remembered(self, tmp_path: Path) -> None:
+        prepare_workspace(tmp_path)
+        handover = Handover(tmp_path, 1000)
+        watched = len(handover._watched)
+        for number in range(50):
+            (tmp_path / "data" / str(number)).mkdir()
+            handover.catch_up()
+            (tmp_path / "data" / str(number)).rmdir()
+            handover.catch_up()
+        assert len(handover._watched) == watched
+        handover.close()
+
+    def test_one_that_is_closed_has_no_news(self, tmp_path: Path) -> None:
+        """Whoever was about to ask when it was closed must not fail."""
+        prepare_workspace(tmp_path)
+        handover = Handover(tmp_path, 1000)
+        (tmp_path / "data" / "new").touch()
+        assert handover.news()
+        handover.close()
+        assert not handover.news()
+        handover.catch_up()

@@ -12,7 +12,7 @@ from typing import Any, Self
 from libs.sandbox.channel import Answer, Call, Channel
 from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.handover import Handover
-from libs.sandbox.idle import rest_after
+from libs.sandbox.idle import rest_after, rests_no_more
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.payloads import block_request, file_request, run_request
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
@@ -26,6 +26,8 @@ _PATIENCE = 10.0
 """Seconds over a request's own time-out after which a sandbox that does not answer is given up."""
 _AT_ONCE = 1_000_000
 """Bytes of a file that are looked through for secrets on an event loop: some milliseconds."""
+_STARTS = 3
+"""Sandboxes that a request finds dead before it is sent; then it is told so."""
 _MOST_SESSIONS = 1_000
 """Sessions of which is known where they have run."""
 
@@ -49,6 +51,7 @@ class ChannelSandbox(ABC):
         self._channel: Channel | None = None
         self._sessions: dict[str, Channel] = {}
         """On which channel each session has run last, the latest at the end."""
+        self._noting = threading.Lock()
         self._handover: Handover | None = None
         self._starting = threading.Lock()
 
@@ -177,6 +180,7 @@ class ChannelSandbox(ABC):
             channel, self._channel = self._channel, None
             if channel:
                 channel.close()
+            rests_no_more(self)
 
     def __enter__(self) -> Self:
         return self
@@ -223,46 +227,53 @@ class ChannelSandbox(ABC):
     def _request(
         self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None
     ) -> tuple[Channel, Call]:
+        tries = 0
         while True:
             channel = self._ready()
             try:
                 return channel, channel.request(payload, content=content, on_output=on_output)
-            except SandboxDied:
-                if not channel.rested:
+            except SandboxDied:  # before anything was sent
+                tries += 1
+                if tries == _STARTS:
                     raise
 
     async def _arequest(
         self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None
     ) -> tuple[Channel, Call]:
+        tries = 0
         while True:
             channel = await self._aready()
             try:
                 return channel, channel.request(payload, content=content, on_output=on_output)
-            except SandboxDied:
-                if not channel.rested:
+            except SandboxDied:  # before anything was sent
+                tries += 1
+                if tries == _STARTS:
                     raise
 
     def _ready(self) -> Channel:
         """The channel of a sandbox that lives and may change all that is in its workspace."""
         channel = self._live() or self._start()
-        if self._handover and self._handover.news():
-            self._handover.catch_up()
+        handover = self._handover  # once: closing takes it away
+        if handover and handover.news():
+            handover.catch_up()
         return channel
 
     async def _aready(self) -> Channel:
         channel = self._live()
         if channel is None:
             channel = await asyncio.to_thread(self._start)
-        if self._handover and self._handover.news():
-            await asyncio.to_thread(self._handover.catch_up)
+        handover = self._handover
+        if handover and handover.news():
+            await asyncio.to_thread(handover.catch_up)
         return channel
 
     def _note(self, session: str, channel: Channel) -> str:
         """What a block is to be told of its interpreter, where that of before went with its sandbox."""
-        before = self._sessions.pop(session, None)
-        self._sessions[session] = channel
-        while len(self._sessions) > _MOST_SESSIONS:
-            self._sessions.pop(next(iter(self._sessions)))
+        with self._noting:
+            before = self._sessions.pop(session, None)
+            self._sessions[session] = channel
+            while len(self._sessions) > _MOST_SESSIONS:
+                self._sessions.pop(next(iter(self._sessions)))
         if before is None or before is channel:
             return ""
         return "[the sandbox was started anew since the last block: its variables are lost]\n"

@@ -27,6 +27,9 @@ __all__ = ["Answer", "Call", "Channel", "Transport"]
 
 logger = logging.getLogger(__name__)
 
+_WRITER_SECONDS = 5.0
+"""Seconds in which the writing thread notices the end: at once, where the transport can be shut down."""
+
 
 class Transport(Protocol):
     """A connection to a supervisor's standard input and output."""
@@ -105,8 +108,6 @@ class Channel:
         self.redact: Redact | None = None
         """Takes secrets out of all that comes over it; set before the first request."""
         self.closed = False
-        self.rested = False
-        """Whether it was ended because nothing was asked of it."""
         self._last_used = time.monotonic()
         self._reason = ""
         self._ready = Call(0, b"", None)
@@ -131,7 +132,7 @@ class Channel:
             content: input of the request, sent as fast as it is taken.
 
         Raises:
-            SandboxDied: the channel has ended.
+            SandboxDied: the channel had ended; nothing was sent.
             ValueError: the payload is too large for a frame.
         """
         call = Call(next(self._streams), content, on_output, self.redact)
@@ -151,7 +152,6 @@ class Channel:
         with self._lock:
             if not self.closed and (self._calls or time.monotonic() - self._last_used < seconds):
                 return False
-            self.rested = self.rested or not self.closed
             self.closed = True
         self.close()
         return True
@@ -231,6 +231,9 @@ class Channel:
                     call.future.set_exception(self._died())
             # Only now: it waits for the container to be gone.
             self._transport.close()
+            if self._writer:
+                # Its descriptor may soon be another file's.
+                self._writer.join(_WRITER_SECONDS)
             self._on_close()
 
     def _take(self, frame: Frame) -> None:

@@ -15,6 +15,7 @@ from libs.sandbox.channel import Channel
 from libs.sandbox.engine import explained, shared_client
 from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, program
 from libs.sandbox.handover import Handover
+from libs.sandbox.idle import rests_no_more
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.redact import Redact
 from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, WORKSPACE_LABEL, owner_label, remove_strays
@@ -143,10 +144,15 @@ class DockerSandbox(ChannelSandbox):
         client = shared_client()
         self._check_image(client)
         name = f"{self.name}-{secrets.token_hex(4)}"
-        with explained():
-            created = client.api.create_container_from_config(self._config(uid, gid), name)  # type: ignore[no-untyped-call]
+        try:
+            with explained():
+                created = client.api.create_container_from_config(self._config(uid, gid), name)  # type: ignore[no-untyped-call]
             container: str = created["Id"]
-        transport = AttachedTransport(client, container)
+            transport = AttachedTransport(client, container)
+        except SandboxError:
+            # Made all the same, perhaps: never started, it does not remove itself.
+            remove_now(client, name)
+            raise
         try:
             with explained():
                 client.api.start(container)
@@ -175,6 +181,7 @@ class DockerSandbox(ChannelSandbox):
             handover, self._handover = self._handover, None
             if handover and not self._common:
                 handover.close()
+            rests_no_more(self)
         self.container_name = None
 
     def _variables(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ import time
 import weakref
 from typing import Protocol
 
-__all__ = ["rest_after"]
+__all__ = ["rest_after", "rests_no_more"]
 
 _LOOKS = 4
 """Looks in the time after which a sandbox is to rest: it rests at most that part of it too late."""
@@ -38,6 +38,13 @@ def rest_after(sandbox: _Resting, seconds: float) -> None:
     _changed.set()
 
 
+def rests_no_more(sandbox: _Resting) -> None:
+    """Look after it no longer: it was ended. Where none is left, neither is the thread."""
+    with _lock:
+        if _watched.pop(sandbox, None):
+            _changed.set()
+
+
 def _every(seconds: float) -> float:
     return max(_SHORTEST, seconds / _LOOKS)
 
@@ -53,7 +60,8 @@ def _watch() -> None:
                 return
             now = time.monotonic()
             due = [(sandbox, seconds) for sandbox, (seconds, at) in _watched.items() if at <= now]
-            wait = min(at for _, at in _watched.values()) - now
+            # The last of them may be gone in this moment: nothing here keeps it alive.
+            wait = min((at for _, at in _watched.values()), default=now) - now
         for sandbox, seconds in due:
             ended = sandbox.rest(seconds)
             with _lock:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import os
+import select
 import signal
+import socket
+import socketserver
 import subprocess
 import sys
 import textwrap
@@ -24,7 +28,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from libs.backends.docker import DockerExecutionBackend, SandboxBusy, SandboxDied, SandboxError, SandboxLimits
-from libs.sandbox.engine import connect
+from libs.sandbox.engine import connect, endpoint
 from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, owner_label, remove_strays
 
 ROOT = Path(__file__).parents[2]
@@ -671,6 +675,45 @@ class TestWithoutDocker:
                 assert eventually(lambda: containers(client, name) == {})
         finally:
             client.images.remove(tag, force=True)
+
+    @pytest.mark.docker
+    def test_a_container_that_cannot_be_attached_to_is_removed(
+        self, tmp_path: Path, name: str, client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An Engine whose connection breaks off between making a container and starting it."""
+        with engine_that_breaks_off(b"/attach?", tmp_path / "socket") as address:
+            monkeypatch.setenv("DOCKER_HOST", address)
+            with DockerExecutionBackend(tmp_path / "workspace", name=name) as backend:
+                answer = backend.execute("true")
+                assert answer.exit_code == 125
+                assert "broke off" in answer.output
+                assert containers(client, name) == {}
+
+
+@contextlib.contextmanager
+def engine_that_breaks_off(at: bytes, path: Path) -> Iterator[str]:
+    """The address of the Engine, by way of a socket that drops a connection whose request holds `at`."""
+    true = endpoint().removeprefix("unix://")
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.socket(socket.AF_UNIX) as engine:
+                engine.connect(true)
+                ways = {self.request: engine, engine: self.request}
+                while True:
+                    for source in select.select(list(ways), [], [])[0]:
+                        data = source.recv(65_536)
+                        if not data or (source is self.request and at in data):
+                            return
+                        ways[source].sendall(data)
+
+    with socketserver.ThreadingUnixStreamServer(str(path), Handler) as server:
+        server.daemon_threads, server.block_on_close = True, False  # idle connections are kept by the client
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f"unix://{path}"
+        finally:
+            server.shutdown()
 
 
 @pytest.mark.docker

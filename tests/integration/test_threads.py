@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -292,3 +294,13 @@ class TestIdle:
             backend.execute("true")
             time.sleep(1)
             assert len(containers()) == 1
+
+    def test_closing_ends_what_looks_after_it(self, tmp_path: Path) -> None:
+        def watchers() -> list[threading.Thread]:
+            return [thread for thread in threading.enumerate() if thread.name == "sandbox-idle"]
+
+        with DockerExecutionBackend(tmp_path / "w", name=NAME, idle_seconds=900) as backend:
+            backend.execute("true")
+            assert watchers()
+        gc.collect()  # sandboxes that others forgot to close
+        eventually(lambda: not watchers())

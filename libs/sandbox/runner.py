@@ -230,7 +230,15 @@ class Runner:
         self._link.send(encode(0, Kind.IDLE))
 
     def _discard(self) -> None:
-        """Empty the pipes: nothing that writes to them is left, and the next output begins clean."""
+        """Empty the pipes: nothing that writes to them is left, and the next output begins clean.
+
+        That of commands too: a shell that was ended in the middle of its command has left the rest there, and
+        the next shell would run it.
+        """
         for reader, _ in self._pipes.values():
             while read_some(reader):
                 pass
+        unread = select.poll()
+        unread.register(self._command_reader, select.POLLIN)
+        while unread.poll(0):
+            os.read(self._command_reader, _PIPE_LIMIT)

@@ -19,6 +19,7 @@ import pytest
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import RunResult, SandboxBusy, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
+from libs.sandbox.channel import Channel
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.local import LocalSandbox
 
@@ -409,6 +410,21 @@ class TestTimeOut:
         await asyncio.sleep(GONE)
         assert not await asyncio.to_thread(alive, sandbox, number)
 
+    async def test_what_was_ended_before_its_shell_had_read_it_is_not_run_later(
+        self, sandbox: ChannelSandbox
+    ) -> None:
+        """A shell reads its command byte by byte: of a long one something is left in the pipe."""
+        for delay in range(10):
+            command = "#" * 30_000 + f"\nsleep {2 * GONE}; echo ran >> stale"
+            stale = asyncio.create_task(sandbox.arun(command))
+            await asyncio.sleep(delay / 1000)
+            stale.cancel()
+            await asyncio.sleep(0.01)
+            told = await asyncio.gather(*(sandbox.arun(f"echo {index}") for index in range(4)))
+            assert [result.output for result in told] == [f"{index}\n" for index in range(4)]
+        await asyncio.sleep(3 * GONE)
+        assert (await sandbox.arun("cat stale")).exit_code == 1
+
     @pytest.mark.docker
     def test_a_fork_bomb_ends_within_a_second(self, tmp_path: Path) -> None:
         with make_sandbox("docker", tmp_path) as sandbox:
@@ -741,6 +757,21 @@ class TestLife:
         sandbox.run(f"sleep {number} & true")
         sandbox.reset()
         assert not alive(sandbox, number)
+
+    def test_what_finds_it_dead_before_it_is_sent_is_sent_to_the_next(self, tmp_path: Path) -> None:
+        class DiesAtFirst(LocalSandbox):
+            lives = 0
+
+            def _connect(self) -> Channel:
+                channel = super()._connect()
+                self.lives += 1
+                if self.lives < 3:
+                    channel.close()
+                return channel
+
+        with DiesAtFirst(tmp_path) as sandbox:
+            assert sandbox.run("echo on").output == "on\n"
+            assert sandbox.lives == 3
 
     def test_it_does_not_serve_a_graph_without_isolation(self, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="does not isolate"):

@@ -66,21 +66,35 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
         if not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, "Permission denied", path)
     draft = f"{os.path.dirname(target)}/.{os.urandom(8).hex()}.part"
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        # Without a name, so that it is gone with whoever writes it, however that one ends.
+        file = os.open(os.path.dirname(target), os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode)
+        named = False
+    except OSError:  # not every file system has this
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        named = True
     try:
         try:
             yield file
             os.fchmod(file, mode)
+            if not named:
+                _name(file, draft if replace else target)
         finally:
             os.close(file)
         if replace:
             os.replace(draft, target)
-        else:
+        elif named:
             _publish(draft, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)
         raise
+
+
+def _name(file: int, path: str) -> None:
+    """Give an open file without a name this one, if that is free. See open(2), O_TMPFILE."""
+    # A folder's descriptor makes this linkat(2), which alone follows links; an absolute path does not use it.
+    os.link(f"/proc/self/fd/{file}", path, src_dir_fd=file, follow_symlinks=True)
 
 
 def _publish(draft: str, target: str) -> None:

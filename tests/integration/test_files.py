@@ -19,6 +19,7 @@ import pytest
 from deepagents.backends.protocol import GlobResult, GrepResult, LsResult
 
 from libs.backends.docker import DockerExecutionBackend, SandboxLimits
+from libs.sandbox.container import DockerSandbox
 
 pytestmark = pytest.mark.docker
 
@@ -563,3 +564,17 @@ class TestContent:
         assert left in ({"after"}, {"after", "cut"})
         if "cut" in left:  # it was faster
             assert backend.execute(f"stat -c %s {place}/cut").output == "100000000\n"
+
+    def test_an_upload_to_a_container_that_is_killed_leaves_nothing(self, tmp_path: Path) -> None:
+        with DockerExecutionBackend(tmp_path, name="killed") as backend:
+            backend.execute("true")
+            upload = threading.Thread(
+                target=backend.upload_files, args=([("/workspace/f", bytes(200_000_000))],)
+            )
+            upload.start()
+            time.sleep(0.2)
+            assert isinstance(backend.sandbox, DockerSandbox)
+            subprocess.run(["docker", "kill", str(backend.sandbox.container_name)], check=True)
+            upload.join()
+            backend.execute("true")
+        assert {path.name for path in tmp_path.iterdir()} == {"data", "scripts", "results"}

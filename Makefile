@@ -8,7 +8,7 @@ TASK ?= Plot the revenue in each month of /data/sales.csv as a line and save it 
 DEMO := scripted:agent/demo.yaml
 export TASK
 
-.PHONY: setup local model run demo dev test lint bench eval lock clean
+.PHONY: setup local model run demo dev test lint bench soak eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup
@@ -75,6 +75,10 @@ test: setup lint
 
 bench: setup
 	$(BIN)/python -m tests.bench
+
+# An hour of mixed load, or SECONDS of it: nothing that is held may grow.
+soak: setup
+	$(BIN)/python -m tests.soak --seconds $(or $(SECONDS),3600)
 
 # Forty tasks with the configured model, or SUBSET of them. Takes about an hour with the local model.
 eval: model

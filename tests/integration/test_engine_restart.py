@@ -10,14 +10,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import docker
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.engine import connect
-
-IMAGE = "code-execution-agent"
+from tests.load.breaks import IMAGE, LIMITS, SEED, TIMES, of_thread, under_load
+from tests.load.crowd import Crowd, Place
+from tests.load.left import Held, eventually_gone
 
 pytestmark = [
     pytest.mark.docker,
@@ -101,7 +103,7 @@ def backend(
     engine: OwnEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DockerExecutionBackend]:
     monkeypatch.setenv("DOCKER_HOST", engine.socket)
-    with DockerExecutionBackend(tmp_path, name="restarted") as backend:
+    with DockerExecutionBackend(tmp_path, name="restarted", image=IMAGE) as backend:
         yield backend
 
 
@@ -131,3 +133,33 @@ async def test_the_running_command_is_told_and_the_next_one_works(
         assert time.monotonic() < deadline, [container.name for container in left]
         await asyncio.sleep(0.2)
     own.close()
+
+
+# Raised as errors, and kept, these would hold on to the sockets.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_five_restarts_under_load(engine: OwnEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tests/integration/test_break.py: calls end with a typed error, the next works, nothing is left."""
+    monkeypatch.setenv("DOCKER_HOST", engine.socket)
+    random = Random(f"{SEED}/engine")
+    shared = DockerExecutionBackend(tmp_path / "shared", name="loaded", image=IMAGE, limits=LIMITS)
+    threads = DockerExecutionBackend(
+        tmp_path / "threads", name="loaded", image=IMAGE, limits=LIMITS, scope="thread"
+    )
+    with shared:
+        shared.execute("true")
+    before = Held()
+
+    def restart() -> None:
+        engine.stop()
+        time.sleep(random.uniform(0.0, 0.5))
+        engine.start()
+
+    with shared, threads:
+        places = {
+            "shared": Place(shared.sandbox, tmp_path / "shared"),
+            "one": Place(of_thread(threads, "one"), tmp_path / "threads" / "threads" / "one"),
+        }
+        with Crowd(places, seed=SEED, threads=1, tasks=1) as crowd:
+            under_load(crowd, random, 5 * TIMES, restart, places)
+    eventually_gone("loaded")
+    before.assert_released()

@@ -1,0 +1,71 @@
+"""What a program and a container hold, reading after reading, and whether it grows."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import docker
+import psutil
+
+__all__ = ["LIMITS", "Series", "read"]
+
+_MB = 2**20
+_WARM_UP = 45.0
+"""Seconds in which caches fill and pools reach their size; at most half of the run. They do not count."""
+
+LIMITS = {
+    "memory of this process, MB": 32.0,
+    "threads of this process": 6.0,
+    "descriptors of this process": 12.0,
+    "memory of the container, MB": 64.0,
+    "processes in the container": 20.0,
+}
+"""What each may grow over the run, whatever its length: a leak of thousands of calls is larger than that."""
+
+
+def read(client: docker.DockerClient, container: str) -> dict[str, float]:
+    """One reading: this process, and a container without the files that the kernel keeps in memory for it."""
+    gc.collect()
+    this = psutil.Process()
+    found: dict[str, Any] = client.api.stats(container, stream=False, one_shot=True)
+    memory = found["memory_stats"]
+    details = memory["stats"]
+    # cgroup v1 with its hierarchy, or v2.
+    cached = [details.get(f"total_{kind}", details.get(kind, 0)) for kind in ("active_file", "inactive_file")]
+    values = (
+        this.memory_info().rss / _MB,
+        threading.active_count(),
+        this.num_fds(),
+        (memory["usage"] - sum(cached)) / _MB,
+        found["pids_stats"]["current"],
+    )
+    return dict(zip(LIMITS, values, strict=True))
+
+
+@dataclass
+class Series:
+    """Readings of one run."""
+
+    begun: float = field(default_factory=time.monotonic)
+    times: list[float] = field(default_factory=list)
+    readings: list[dict[str, float]] = field(default_factory=list)
+
+    def add(self, reading: dict[str, float]) -> None:
+        self.times.append(time.monotonic() - self.begun)
+        self.readings.append(reading)
+
+    def settled(self, name: str) -> list[tuple[float, float]]:
+        """Seconds and value of each reading after the warm-up."""
+        first = min(_WARM_UP, self.times[-1] / 2)
+        pairs = zip(self.times, (reading[name] for reading in self.readings), strict=True)
+        return [(at, value) for at, value in pairs if at >= first]
+
+    def growth(self, name: str) -> float:
+        """By how much the straight line through the readings rises from the warm-up to the end."""
+        times, values = zip(*self.settled(name), strict=True)
+        return statistics.linear_regression(times, values).slope * (times[-1] - times[0])

@@ -21,16 +21,17 @@ from agent.models import is_local, served_model
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
 from libs.backends.workspace import WorkspaceBackend
-from libs.code_blocks import Block, BlockCall, CodeLoop, Refused, SandboxRunner
+from libs.code_blocks import Block, BlockCall, CodeLoop, Earlier, Refused, SandboxRunner
 from libs.middleware.answers import answer_by_id
 from libs.middleware.approvals import Approve, Decision, Reject, Request, ask, require_checkpointer
 from libs.middleware.budget import Budget, Meter, Spent
+from libs.middleware.grants import Granted, Grants, Held
 from libs.middleware.skill_files import SkillFolders
 from libs.middleware.skill_prompt import render_skills
 from libs.sandbox import SandboxError
 from libs.sandbox.protocol import Sandbox
 
-__all__ = ["BlockApprovals", "build_graph", "data_listing", "graph"]
+__all__ = ["EDITS", "BlockApprovals", "build_graph", "data_listing", "graph"]
 
 _LIST_DATA = f"python3 -c {shlex.quote(Path(list_data.__file__).read_text(encoding='utf-8'))} /data"
 _LISTING_SECONDS = 10.0
@@ -103,7 +104,7 @@ def build_graph(
         max_steps=max_steps,
         **_FOR_SMALL if small else {},
     )
-    return answer_by_id(loop.graph(checkpointer=checkpointer, name="code_agent"))
+    return answer_by_id(loop.graph(checkpointer=checkpointer, name="code_agent"), edits=EDITS)
 
 
 def _computer(backend: WorkspaceBackend) -> DockerExecutionBackend:
@@ -144,13 +145,19 @@ class _ExecuteCode(BaseModel):
     code: str
 
 
+EDITS: Mapping[str, type[BaseModel]] = {"execute_code": _ExecuteCode}
+"""For `answer_by_id`: what the gate asks of edited blocks."""
+
+
 class BlockApprovals:
     """The approval gate for blocks: one question a reply, one request a block."""
 
     def require(self) -> None:
         require_checkpointer()
 
-    def ask(self, calls: Sequence[BlockCall]) -> list[Block | Refused]:
+    def ask(
+        self, calls: Sequence[BlockCall], *, grants: Grants, at_reply: Grants
+    ) -> list[Block | Earlier | Refused]:
         requests = [
             Request(
                 "execute_code",
@@ -160,12 +167,14 @@ class BlockApprovals:
             )
             for call in calls
         ]
-        decisions = ask(requests, INTERRUPT_ON)
+        decisions = ask(requests, INTERRUPT_ON, Held(grants, at_reply))
         return [_decided(call.block, decision) for call, decision in zip(calls, decisions, strict=True)]
 
 
-def _decided(block: Block, decision: Decision) -> Block | Refused:
+def _decided(block: Block, decision: Decision | Granted) -> Block | Earlier | Refused:
     match decision:
+        case Granted(scope=scope):
+            return Earlier(scope)
         case Approve():
             return block
         case Reject(message=reason):

@@ -16,7 +16,7 @@ from agent.file_tools import FilesystemMiddleware
 from agent.models import RealModel, served_model
 from libs.backends.workspace import WorkspaceBackend
 from libs.middleware.answers import answer_by_id
-from libs.middleware.approval_middleware import ApprovalMiddleware
+from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
 from libs.middleware.budget import Budget
 from libs.middleware.budget_middleware import BudgetMiddleware
 from libs.middleware.skills import SkillsMiddleware
@@ -91,8 +91,8 @@ def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
         calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
     )
     # The budget comes behind the approvals: nobody is asked about a call that can no longer run.
-    approvals = [ApprovalMiddleware(INTERRUPT_ON)] if settings.approvals == "ask" else []
-    return [*approvals, BudgetMiddleware(budget)]
+    approvals = ApprovalMiddleware(INTERRUPT_ON) if settings.approvals == "ask" else GrantsKept()
+    return [approvals, BudgetMiddleware(budget)]
 
 
 _settings = load_settings()

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from libs.code_blocks.loop import CodeLoop
-from libs.code_blocks.protocol import BlockCall, BlockResult, BlockRunner, Execution, Gate, Meter, Refused
+from libs.code_blocks.protocol import (
+    BlockCall,
+    BlockResult,
+    BlockRunner,
+    Earlier,
+    Execution,
+    Gate,
+    Meter,
+    Refused,
+)
 from libs.code_blocks.reader import LANGUAGES, Block, Reading, read_reply
 from libs.code_blocks.runner import SandboxRunner
 
@@ -14,6 +23,7 @@ __all__ = [
     "BlockResult",
     "BlockRunner",
     "CodeLoop",
+    "Earlier",
     "Execution",
     "Gate",
     "Meter",

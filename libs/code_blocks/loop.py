@@ -6,12 +6,14 @@ outputs of its blocks as one user message. A run ends with a `status`: `complete
 empty.
 
 On LangGraph's custom stream, besides what `live` sends: `{"type": "code", "id", "language", "code"}` when a
-block begins, and `{"type": "execution", "id", …}` with the fields of `Execution` when it has ended.
+block begins, with `"granted"` where nobody was asked (see `Earlier`), and `{"type": "execution", "id", …}`
+with the fields of `Execution` when it has ended.
 """
 
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
@@ -32,8 +34,8 @@ from libs.code_blocks.afresh import error_of, failed_turns, sent
 from libs.code_blocks.blocking import blocking
 from libs.code_blocks.model import TextModel, ask_model
 from libs.code_blocks.need import needs_code
-from libs.code_blocks.protocol import BlockCall, BlockRunner, Execution, Gate, Live, Meter, Refused
-from libs.code_blocks.reader import MAX_REPLY, read_reply, without_thoughts
+from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Execution, Gate, Live, Meter, Refused
+from libs.code_blocks.reader import MAX_REPLY, Block, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
 
 __all__ = ["CodeLoop", "CodeState"]
@@ -64,6 +66,8 @@ class Approved(TypedDict):
     code: str
     key: str
     refused: str | None
+    granted: NotRequired[str | None]
+    """Where nobody was asked: the scope of the earlier approval (see `Earlier`)."""
 
 
 class CodeState(Output):
@@ -82,6 +86,10 @@ class CodeState(Output):
     """Ids of messages that a guided model is not sent any more: see `libs.code_blocks.afresh`."""
     run_budget: NotRequired[dict[str, Any]]
     """What the run has used."""
+    grants: NotRequired[Annotated[dict[str, Any], operator.or_]]
+    """What a person has approved for the rest of the thread. The gate reads it; nodes never write it."""
+    grants_at_reply: NotRequired[Mapping[str, Any]]
+    """`grants` when the latest reply was made."""
 
 
 async def _none(text: str) -> Sequence[str]:  # noqa: ARG001
@@ -205,7 +213,8 @@ class CodeLoop:
         if reading.blocks:
             if over := meter.reached():
                 return _end(over, meter, _with_words(reply, meter.budget.explain(over)))
-            return _go("approve", meter, reply, steps=steps, ran_on=False)
+            grants = state.get("grants") or {}
+            return _go("approve", meter, reply, steps=steps, ran_on=False, grants_at_reply=grants)
         last = executions[-1] if executions else None
         refused = any(each["refused"] is not None for each in state.get("approved") or [])
         said = (
@@ -246,17 +255,11 @@ class CodeLoop:
         reply = state["messages"][-1]
         blocks = read_reply(reply.text).blocks
         calls = [BlockCall(block, f"{reply.id}/{index}") for index, block in enumerate(blocks)]
-        decisions = self._gate.ask(calls) if self._gate else [call.block for call in calls]
-        return {
-            "approved": [
-                Approved(
-                    language=call.block.language, code=call.block.code, key=call.key, refused=decision.reason
-                )
-                if isinstance(decision, Refused)
-                else Approved(language=decision.language, code=decision.code, key=call.key, refused=None)
-                for call, decision in zip(calls, decisions, strict=True)
-            ]
-        }
+        decisions: Sequence[Block | Earlier | Refused] = [call.block for call in calls]
+        if self._gate:
+            grants, at_reply = state.get("grants") or {}, state.get("grants_at_reply") or {}
+            decisions = self._gate.ask(calls, grants=grants, at_reply=at_reply)
+        return {"approved": [_approved(*each) for each in zip(calls, decisions, strict=True)]}
 
     async def _run(self, state: CodeState) -> Command[Literal["model", "__end__"]]:
         """Run the approved blocks in order, up to the first that fails; tell the model what they printed."""
@@ -314,7 +317,8 @@ class CodeLoop:
         """Run one block; the second value is the budget that it used up, if it did."""
         write = get_stream_writer()
         language, code, key = block["language"], block["code"], block["key"]
-        write({"type": "code", "id": key, "language": language, "code": code})
+        granted = {"granted": block["granted"]} if block.get("granted") else {}
+        write({"type": "code", "id": key, "language": language, "code": code, **granted})
         over = None
         before = meter.remaining()
         with meter.working(), self._live(key) as show:
@@ -346,6 +350,17 @@ def _go(to: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[
 
 def _end(status: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[Any]:
     return _go(END, meter, *messages, status=status, **update)
+
+
+def _approved(call: BlockCall, decision: Block | Earlier | Refused) -> Approved:
+    block = decision if isinstance(decision, Block) else call.block
+    return Approved(
+        language=block.language,
+        code=block.code,
+        key=call.key,
+        refused=decision.reason if isinstance(decision, Refused) else None,
+        granted=decision.scope if isinstance(decision, Earlier) else None,
+    )
 
 
 def _repeated(executions: Sequence[Execution]) -> bool:

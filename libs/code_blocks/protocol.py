@@ -12,7 +12,17 @@ from typing_extensions import TypedDict
 from libs.code_blocks.reader import Block
 from libs.sandbox.protocol import OnOutput
 
-__all__ = ["BlockCall", "BlockResult", "BlockRunner", "Execution", "Gate", "Live", "Meter", "Refused"]
+__all__ = [
+    "BlockCall",
+    "BlockResult",
+    "BlockRunner",
+    "Earlier",
+    "Execution",
+    "Gate",
+    "Live",
+    "Meter",
+    "Refused",
+]
 
 
 class Execution(TypedDict):
@@ -71,6 +81,14 @@ class Refused:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A block runs as it is, without a question: it was approved earlier in the thread."""
+
+    scope: str
+    """`command`: this very block; `tool`: every block."""
+
+
 class Gate(Protocol):
     """A person's approval."""
 
@@ -78,11 +96,19 @@ class Gate(Protocol):
         """Refuse a run in which nobody could be asked, by raising. Called inside a node."""
         ...
 
-    def ask(self, calls: Sequence[BlockCall]) -> Sequence[Block | Refused]:
-        """Put all blocks of a reply before a person, as one question.
+    def ask(
+        self, calls: Sequence[BlockCall], *, grants: Mapping[str, Any], at_reply: Mapping[str, Any]
+    ) -> Sequence[Block | Earlier | Refused]:
+        """Put the blocks of a reply before a person, as one question.
+
+        Args:
+            calls: the blocks.
+            grants: what was approved for the rest of the thread, as the state keeps it.
+            at_reply: the same, when the reply was made.
 
         Returns:
-            For each in order what is to run (the block, or what the person made of it) or the refusal.
+            For each in order what is to run (the block, or what the person made of it), why it needs no
+            answer, or the refusal.
 
         Raises:
             GraphInterrupt: there is no answer yet.

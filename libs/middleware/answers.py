@@ -1,15 +1,18 @@
-"""Address every answer to the interrupt it is meant for."""
+"""Where answers enter the graph: each is addressed to its interrupt, and what it grants is kept."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt
+from pydantic import BaseModel
+
+from libs.middleware.grants import GRANTS, Grant, granted_by
 
 __all__ = ["AddressedGraph", "answer_by_id"]
 
@@ -24,14 +27,20 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     command would approve the next. Naming the interrupt that is pending when the answer arrives ties the
     two together. An answer that comes when nothing is pending is let go, and so is one that a server
     repeats with a killed run when that run has meanwhile asked something else.
+
+    What an answer approves for the rest of the thread is written to the thread's state with it.
     """
+
+    def __init__(self, *, edits: Mapping[str, type[BaseModel]] | None = None, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.edits = edits or {}
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """As `CompiledStateGraph.stream`."""
         if _is_empty(input):
             input = None
-        elif _is_bare_answer(input):
-            input = _addressed(input, self.get_state(config or {}).interrupts, config)
+        elif _is_answer(input):
+            input = self._taken(input, self.get_state(config or {}).interrupts, config)
         return super().stream(input, config, **options)
 
     async def astream(
@@ -40,16 +49,39 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """As `CompiledStateGraph.astream`."""
         if _is_empty(input):
             input = None
-        elif _is_bare_answer(input):
-            input = _addressed(input, (await self.aget_state(config or {})).interrupts, config)
+        elif _is_answer(input):
+            input = self._taken(input, (await self.aget_state(config or {})).interrupts, config)
         async for part in super().astream(input, config, **options):
             yield part
 
+    def _taken(
+        self, command: Command[Any], pending: tuple[Interrupt, ...], config: RunnableConfig | None
+    ) -> Command[Any]:
+        if _is_bare(command.resume):
+            command = _addressed(command, pending, config)
+        if _is_bare(command.resume):
+            return command
+        answers = cast("dict[str, Any]", command.resume)
+        grants: dict[str, Grant] = {}
+        for asked in pending:
+            if asked.id in answers:
+                grants |= granted_by(answers[asked.id], asked.value, asked.id, self.edits)
+        if not grants:
+            return command
+        return replace(command, update=[*command._update_as_tuples(), (GRANTS, grants)])
 
-def answer_by_id(graph: CompiledStateGraph[Any, Any, Any, Any]) -> AddressedGraph:
-    """Return `graph` with its resumes addressed. Needed wherever subagents can ask."""
+
+def answer_by_id(
+    graph: CompiledStateGraph[Any, Any, Any, Any], *, edits: Mapping[str, type[BaseModel]] | None = None
+) -> AddressedGraph:
+    """Return `graph` with its resumes addressed. Needed wherever subagents can ask, or grants are given.
+
+    Args:
+        graph: the outermost graph, with a channel for grants.
+        edits: for a gate that checks edited arguments: tool name -> what they must satisfy.
+    """
     attributes = {name: value for name, value in vars(graph).items() if name != "__orig_class__"}
-    return AddressedGraph(**attributes)
+    return AddressedGraph(**attributes, edits=edits)
 
 
 def _is_empty(given: object) -> bool:
@@ -57,11 +89,12 @@ def _is_empty(given: object) -> bool:
     return isinstance(given, Command) and given == Command()
 
 
-def _is_bare_answer(given: object) -> bool:
-    if not isinstance(given, Command) or given.resume is None:
-        return False
+def _is_answer(given: object) -> bool:
+    return isinstance(given, Command) and given.resume is not None
+
+
+def _is_bare(answer: object) -> bool:
     # The rule by which LangGraph itself tells a map from interrupt ids to answers.
-    answer = given.resume
     return not (isinstance(answer, dict) and all(_INTERRUPT_ID.fullmatch(str(key)) for key in answer))
 
 

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, NotRequired, get_args
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from operator import or_
+from typing import Annotated, Any, NotRequired, cast, get_args
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig
 from langchain.agents.middleware.human_in_the_loop import Action
-from langchain.agents.middleware.types import AgentState, PrivateStateAttr, ToolCallRequest
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    PrivateStateAttr,
+    ToolCallRequest,
+)
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
+from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 from pydantic import BaseModel
 
 from libs.middleware.approvals import ask, require_checkpointer
 from libs.middleware.decisions import DecisionType, Edit, Reject, Request, digest
+from libs.middleware.grants import Grant, Granted, Grants, Held
 
-__all__ = ["ApprovalMiddleware"]
+__all__ = ["ApprovalMiddleware", "GrantsKept"]
+
+_thread: ContextVar[tuple[object, Grants] | None] = ContextVar("thread", default=None)
+"""Inside a tool call of the outermost agent, so in every subagent: the thread's id and its grants."""
 
 
 class ApprovalState(AgentState[Any]):
@@ -27,6 +43,19 @@ class ApprovalState(AgentState[Any]):
     """Of the latest turn: tool call id -> digest of the call that may run."""
     hitl_edited_tool_calls: NotRequired[Annotated[dict[str, Action], PrivateStateAttr]]
     """Of the latest turn: tool call id -> the call a person put in its place."""
+    granted_calls: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
+    """Of the latest turn: tool call id -> the scope, command or tool, of the earlier approval that covers it.
+    With `tool`, nobody has seen this very call."""
+    grants: NotRequired[Annotated[dict[str, Grant | None], PrivateStateAttr, or_]]
+    """Of the thread: see `libs.middleware.grants`. In subagents empty."""
+    grants_at_reply: NotRequired[Annotated[Grants, PrivateStateAttr]]
+    """The thread's grants when the latest reply was made."""
+
+
+class GrantsKept(AgentMiddleware[Any, Any, Any]):
+    """In the gate's place where nobody is asked: a thread keeps its grants for when somebody is again."""
+
+    state_schema = ApprovalState
 
 
 class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
@@ -84,7 +113,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         reply, answered = _latest_reply(state)
         calls = _told_apart(reply) if reply else []
         gated = [call for call in calls if call["name"] in self._offered and call["id"] not in answered]
-        update: dict[str, Any] = {"approved_calls": {}, "hitl_edited_tool_calls": {}}
+        update: dict[str, Any] = {"approved_calls": {}, "hitl_edited_tool_calls": {}, "granted_calls": {}}
         if reply is None or not gated:
             return update if any(state.get(key) for key in update) else None
         requests = [
@@ -92,8 +121,12 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
             for call in gated
         ]
         refusals: list[ToolMessage] = []
-        for request, decision in zip(requests, ask(requests, self._offered), strict=True):
+        held = Held(_grants(state), cast("Grants", state.get("grants_at_reply") or {}))
+        for request, decision in zip(requests, ask(requests, self._offered, held), strict=True):
             match decision:
+                case Granted(scope=scope):
+                    update["granted_calls"][request.call_id] = scope
+                    run = request.digest
                 case Reject(message=reason):
                     refusals.append(_refusal(request, reason))
                     continue
@@ -113,13 +146,29 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         """As `after_model`."""
         return self.after_model(state, runtime)
 
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """Note the thread's grants as they are now: no others count for the calls of this reply."""
+        return _noting(request, _grants(request.state), handler(request))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """As `wrap_model_call`."""
+        grants = _grants(request.state)
+        return _noting(request, grants, await handler(request))
+
     def wrap_tool_call(
         self,
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
     ) -> ToolMessage | Command[Any]:
         """Run a gated call only as it was approved."""
-        return self._stopped(request) or super().wrap_tool_call(request, handler)
+        with _for_subagents(request):
+            return self._stopped(request) or super().wrap_tool_call(request, handler)
 
     async def awrap_tool_call(
         self,
@@ -127,7 +176,8 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
         """As `wrap_tool_call`."""
-        return self._stopped(request) or await super().awrap_tool_call(request, handler)
+        with _for_subagents(request):
+            return self._stopped(request) or await super().awrap_tool_call(request, handler)
 
     def _stopped(self, request: ToolCallRequest) -> ToolMessage | None:
         """The answer in place of a gated call that is not the approved one."""
@@ -148,6 +198,36 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
             tool_call_id=call_id,
             status="error",
         )
+
+
+@contextmanager
+def _for_subagents(request: ToolCallRequest) -> Iterator[None]:
+    """Let a subagent that is started meanwhile see the thread's grants."""
+    token = _thread.set((_thread_id(), _grants(request.state)))
+    try:
+        yield
+    finally:
+        _thread.reset(token)
+
+
+def _grants(state: Any) -> Grants:
+    """The grants of the thread, in whichever of its agents."""
+    thread, grants = _thread.get() or (None, {})
+    if thread is not None and thread == _thread_id():
+        return grants
+    return state.get("grants") or {}
+
+
+def _thread_id() -> object:
+    return get_config()["configurable"].get("thread_id")
+
+
+def _noting(
+    request: ModelRequest[Any], grants: Grants, response: ModelResponse[Any]
+) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+    if grants == (request.state.get("grants_at_reply") or {}):
+        return response
+    return ExtendedModelResponse(response, Command(update={"grants_at_reply": grants}))
 
 
 def _latest_reply(state: AgentState[Any]) -> tuple[AIMessage | None, set[str]]:

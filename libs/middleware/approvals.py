@@ -5,9 +5,9 @@ The question is LangChain's batched interrupt, the shape that Studio and the pub
     {"action_requests": [{"name", "args", "description", "digest"}],
      "review_configs": [{"action_name", "allowed_decisions"}]}
 
-`libs.middleware.decisions` says what answers it. Whatever is wrong with an answer, the same question is
-asked again with the reason under `"error"`. Where runs have ids (on a server), `"asked_in"` is that of the
-run that asked.
+`libs.middleware.decisions` says what answers it, `libs.middleware.grants` what goes unasked because it was
+approved for the thread. Whatever is wrong with an answer, the same question is asked again with the reason
+under `"error"`. Where runs have ids (on a server), `"asked_in"` is that of the run that asked.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from libs.middleware.decisions import (
     WrongAnswer,
     read_answer,
 )
+from libs.middleware.grants import Granted, Held
 
 __all__ = [
     "Approve",
@@ -68,8 +69,14 @@ def require_checkpointer() -> None:
         raise CheckpointerRequired
 
 
-def ask(requests: Sequence[Request], allowed: Mapping[str, Sequence[DecisionType]]) -> list[Decision]:
-    """Interrupt the run with all `requests` as one question and return a decision for each, in order.
+def ask(
+    requests: Sequence[Request],
+    allowed: Mapping[str, Sequence[DecisionType]],
+    held: Held | None = None,
+) -> list[Decision | Granted]:
+    """Interrupt the run with `requests` as one question and return a decision for each, in order.
+
+    Those that a grant covers are left out of the question; without others there is none.
 
     Call it at most once in a node: the node runs again from its start for every answer, and wrong answers
     are replayed, each refused for the same reason as before, until the right one is reached.
@@ -77,12 +84,23 @@ def ask(requests: Sequence[Request], allowed: Mapping[str, Sequence[DecisionType
     Args:
         requests: the calls to decide on, at least one.
         allowed: for each request's name, the decision types that are offered.
+        held: what was approved for the thread; None where nothing keeps that: only this call can then be
+            approved. The graph must be one of `libs.middleware.answers.answer_by_id`.
 
     Raises:
         CheckpointerRequired: the run has no checkpointer.
         GraphInterrupt: there is no answer yet.
     """
     require_checkpointer()
+    covered = [held.covering(request) if held else None for request in requests]
+    waiting = [request for request, grant in zip(requests, covered, strict=True) if grant is None]
+    answers = iter(_decisions(waiting, allowed, lasting=held is not None) if waiting else ())
+    return [grant or next(answers) for grant in covered]
+
+
+def _decisions(
+    requests: Sequence[Request], allowed: Mapping[str, Sequence[DecisionType]], *, lasting: bool
+) -> list[Decision]:
     question: dict[str, Any] = {
         "action_requests": [
             {
@@ -106,7 +124,7 @@ def ask(requests: Sequence[Request], allowed: Mapping[str, Sequence[DecisionType
         _drop_unaddressed_answer()
         answer = interrupt(question)
         try:
-            return read_answer(answer, requests, allowed)
+            return read_answer(answer, requests, allowed, lasting=lasting)
         except WrongAnswer as wrong:
             question = {**question, "error": str(wrong)}
 

@@ -6,7 +6,9 @@ An answer is `{"decisions": [...]}`, one decision for each request, in order:
     {"type": "reject", "message": "why"}
     {"type": "edit", "edited_action": {"name": ..., "args": {...}}}
 
-A decision may carry the `digest` of the request it answers; it is then refused for any other.
+`scope` says how far an approval goes: this call (the default), or for the rest of the thread the same call,
+`"command"`, or every call of that name, `"tool"` (see `libs.middleware.grants`). A decision may carry the
+`digest` of the request it answers; it is then refused for any other.
 """
 
 from __future__ import annotations
@@ -29,16 +31,18 @@ __all__ = [
     "EditedAction",
     "Reject",
     "Request",
+    "Scope",
     "WrongAnswer",
+    "command_digest",
     "digest",
     "read_answer",
 ]
 
 DecisionType = Literal["approve", "edit", "reject"]
 
+Scope = Literal["call", "command", "tool"]
+
 _MAX_REASON_CHARS = 500
-# What an approval may cover. Wider scopes outlive the call, so they need a place that keeps them.
-_OFFERED_SCOPES = ("call",)
 
 
 class WrongAnswer(ValueError):
@@ -56,7 +60,7 @@ class Approve(_Decision):
     """Run the call as shown."""
 
     type: Literal["approve"]
-    scope: Literal["call", "command", "tool"] = "call"
+    scope: Scope = "call"
 
 
 class Reject(_Decision):
@@ -130,14 +134,32 @@ def digest(name: str, args: Mapping[str, Any], call_id: str) -> str:
     Raises:
         TypeError: an argument is not JSON.
     """
-    call = {"name": name, "args": args, "id": call_id}
+    return _sha256({"name": name, "args": args, "id": call_id})
+
+
+def command_digest(name: str, args: Mapping[str, Any]) -> str:
+    """As `digest`, without the id: the same for every call with exactly these arguments."""
+    return _sha256({"name": name, "args": args})
+
+
+def _sha256(call: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(call, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def read_answer(
-    answer: object, requests: Sequence[Request], allowed: Mapping[str, Sequence[DecisionType]]
+    answer: object,
+    requests: Sequence[Request],
+    allowed: Mapping[str, Sequence[DecisionType]],
+    *,
+    lasting: bool = True,
 ) -> list[Decision]:
     """Return the decisions in `answer`, one for each request.
+
+    Args:
+        answer: what was sent.
+        requests: the calls that it decides.
+        allowed: for each request's name, the decision types that are offered.
+        lasting: whether scopes that outlive the call are offered: something must keep them.
 
     Raises:
         WrongAnswer: it has another shape, another count, a decision that is not offered, or an edit that
@@ -152,19 +174,21 @@ def read_answer(
             f"{len(decisions)} decisions for {len(requests)} calls: send one for each, in order."
         )
     for index, (decision, request) in enumerate(zip(decisions, requests, strict=True)):
-        if problem := _problem(decision, request, allowed[request.name]):
+        if problem := _problem(decision, request, allowed[request.name], lasting=lasting):
             raise WrongAnswer(f"decisions[{index}]: {problem}"[:_MAX_REASON_CHARS])
     return decisions
 
 
-def _problem(decision: Decision, request: Request, offered: Sequence[DecisionType]) -> str | None:
+def _problem(
+    decision: Decision, request: Request, offered: Sequence[DecisionType], *, lasting: bool
+) -> str | None:
     if decision.type not in offered:
         return f"{decision.type!r} is not offered for {request.name}; send one of: {', '.join(offered)}."
     if decision.digest is not None and decision.digest != request.digest:
         return "its digest is that of another call."
     match decision:
-        case Approve(scope=scope) if scope not in _OFFERED_SCOPES:
-            return f"scope {scope!r} is not offered; send one of: {', '.join(_OFFERED_SCOPES)}."
+        case Approve(scope=scope) if scope != "call" and not lasting:
+            return f"scope {scope!r} is not offered here: nothing would keep it. Send 'call'."
         case Edit(edited_action=action):
             return _edit_problem(action, request)
         case _:

@@ -18,6 +18,8 @@ from libs.models.scripted import Conversation, Reply, ScriptedChatModel, ToolUse
 
 GATED = {"execute": ("approve", "reject"), "edit_file": ("approve", "reject", "edit")}
 APPROVE = {"type": "approve"}
+COMMAND = {"type": "approve", "scope": "command"}
+TOOL = {"type": "approve", "scope": "tool"}
 REJECT = {"type": "reject", "message": "not now"}
 
 

@@ -32,6 +32,8 @@ def edit(name: str = "edit_file", **args: object) -> dict[str, object]:
     [
         ({"type": "approve"}, Approve(type="approve", scope="call")),
         ({"type": "approve", "scope": "call"}, Approve(type="approve", scope="call")),
+        ({"type": "approve", "scope": "command"}, Approve(type="approve", scope="command")),
+        ({"type": "approve", "scope": "tool"}, Approve(type="approve", scope="tool")),
         ({"type": "approve", "digest": CALL.digest}, Approve(type="approve", digest=CALL.digest)),
         ({"type": "reject"}, Reject(type="reject")),
         ({"type": "reject", "message": "no"}, Reject(type="reject", message="no")),
@@ -63,7 +65,9 @@ def test_reads_decisions(decision: object, expected: object) -> None:
             "decisions[0].message: Input should be a valid string",
         ),
         ({"decisions": [{"type": "approve", "scope": "all"}]}, "decisions[0].scope: Input should be 'call'"),
-        ({"decisions": [{"type": "approve", "scope": "tool"}]}, "decisions[0]: scope 'tool' is not offered"),
+        ({"decisions": [{"type": "approve", "scope": None}]}, "decisions[0].scope: Input should be 'call'"),
+        ({"decisions": [{"type": "reject", "scope": "tool"}]}, "decisions[0].scope: Extra inputs"),
+        ({"decisions": [edit() | {"scope": "command"}]}, "decisions[0].scope: Extra inputs"),
         (
             {"decisions": [{"type": "approve", "digest": "0" * 64}]},
             "decisions[0]: its digest is that of another",
@@ -102,6 +106,12 @@ def test_takes_edits_that_fit(request_: Request) -> None:
     [decision] = read_answer({"decisions": [edit(file_path="/b", count=2)]}, [request_], ALLOWED)
     assert isinstance(decision, Edit)
     assert decision.edited_action.args == {"file_path": "/b", "count": 2}
+
+
+def test_where_nothing_keeps_approvals_only_the_call_can_be_approved() -> None:
+    answer = {"decisions": [{"type": "approve", "scope": "tool"}]}
+    with pytest.raises(WrongAnswer, match="scope 'tool' is not offered here"):
+        read_answer(answer, [CALL], ALLOWED, lasting=False)
 
 
 JSON = st.recursive(

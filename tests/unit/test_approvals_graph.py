@@ -127,7 +127,8 @@ JUNK = st.one_of(
     st.lists(st.sampled_from([APPROVE, REJECT]), max_size=3),
     st.fixed_dictionaries({"f" * 32: st.just({"decisions": [APPROVE, APPROVE]})}),
     st.fixed_dictionaries({"decisions": st.lists(st.sampled_from([APPROVE, REJECT, 1]), max_size=1)}),
-    st.just({"decisions": [APPROVE, {"type": "approve", "scope": "tool"}]}),
+    st.just({"decisions": [APPROVE, {"type": "approve", "scope": "all"}]}),
+    st.just({"decisions": [APPROVE, {"type": "reject", "scope": "tool"}]}),
 )
 
 

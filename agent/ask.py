@@ -10,13 +10,16 @@ from agent.stop import prompting
 
 __all__ = ["LeftPending", "ask_person"]
 
-_PROMPT = "[a]pprove, [r]eject, or [q]uit and leave it pending: "
-_AGAIN = "Please answer a, r or q."
-_ANSWERS = {"a": "approve", "approve": "approve", "y": "approve", "yes": "approve"} | {
-    "r": "reject",
-    "reject": "reject",
-    "n": "reject",
-    "no": "reject",
+_PROMPT = (
+    "[a]pprove; for the rest of the thread [e]xactly this, or any call of the [t]ool {tool};\n"
+    "[r]eject, or [q]uit and leave it pending: "
+)
+_AGAIN = "Please answer a, e, t, r or q."
+_ANSWERS: Mapping[tuple[str, ...], Mapping[str, str]] = {
+    ("a", "approve", "y", "yes"): {"type": "approve"},
+    ("e", "exactly"): {"type": "approve", "scope": "command"},
+    ("t", "tool"): {"type": "approve", "scope": "tool"},
+    ("r", "reject", "n", "no"): {"type": "reject"},
 }
 
 
@@ -46,7 +49,7 @@ def ask_person(question: Mapping[str, Any], show: Callable[[int], None]) -> list
     decisions: list[dict[str, Any]] = []
     for index, request in enumerate(requests):
         show(index)
-        decision: dict[str, Any] = {"type": _choice(), "digest": request["digest"]}
+        decision: dict[str, Any] = {**_choice(request["name"]), "digest": request["digest"]}
         if decision["type"] == "reject" and (
             reason := _read("Reason, for the model to read (may be empty): ")
         ):
@@ -55,14 +58,15 @@ def ask_person(question: Mapping[str, Any], show: Callable[[int], None]) -> list
     return decisions
 
 
-def _choice() -> str:
+def _choice(tool: str) -> Mapping[str, str]:
     _forget_what_was_typed()
     while True:
-        key = _read(_PROMPT).lower()
+        key = _read(_PROMPT.format(tool=tool)).lower()
         if key in ("q", "quit"):
             raise LeftPending(by_ctrl_c=False)
-        if key in _ANSWERS:
-            return _ANSWERS[key]
+        for keys, decision in _ANSWERS.items():
+            if key in keys:
+                return decision
         _say(f"{_AGAIN}\n")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
+from agent.approvals_command import approvals_app
 from agent.model_command import model_app
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ sandbox_app = typer.Typer(no_args_is_help=True, help="The containers that the ag
 app.add_typer(skills_app, name="skills")
 app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(model_app, name="model")
+app.add_typer(approvals_app, name="approvals")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 

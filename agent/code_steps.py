@@ -23,7 +23,8 @@ class CodeSteps:
             return
         match data.get("type"):
             case "code":
-                yield CommandStarted(data["id"], data["language"], data["code"], subagent)
+                granted = data.get("granted")
+                yield CommandStarted(data["id"], data["language"], data["code"], subagent, granted)
             case "execution":
                 execution = Execution(
                     language=data["language"],

@@ -26,14 +26,19 @@ _STOPPED = (
 
 
 class DeepSteps:
-    """Reads `tasks` of the node `tools`. Implements `agent.steps.Steps`."""
+    """Reads `tasks` of the node `tools`, `updates` of the gate. Implements `agent.steps.Steps`."""
 
     def __init__(self) -> None:
         self._started: dict[str, tuple[float, Mapping[str, Any]]] = {}
+        self._granted: dict[str, str] = {}
 
     def read(self, mode: str, data: Any, *, subagent: bool) -> Iterator[Event]:
         """See `Steps.read`."""
-        if mode == "tasks" and data["name"] == "tools":
+        if mode == "updates":
+            for update in data.values():
+                if isinstance(update, dict):
+                    self._granted |= update.get("granted_calls") or {}
+        elif mode == "tasks" and data["name"] == "tools":
             yield from (
                 self._ended(data) if "result" in data else self._begun(data["input"], subagent=subagent)
             )
@@ -66,10 +71,12 @@ class DeepSteps:
             if call["id"] in self._started:
                 continue
             self._started[call["id"]] = time.monotonic(), call
+            granted = self._granted.get(call["id"])
             if call["name"] == "execute":
-                yield CommandStarted(call["id"], "bash", str(call["args"].get("command", "")), subagent)
+                command = str(call["args"].get("command", ""))
+                yield CommandStarted(call["id"], "bash", command, subagent, granted)
             else:
-                yield ToolStarted(call["id"], call["name"], call["args"], subagent)
+                yield ToolStarted(call["id"], call["name"], call["args"], subagent, granted)
 
     def _ended(self, data: Mapping[str, Any]) -> Iterator[Event]:
         for message in messages_of(data["result"]):

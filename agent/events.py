@@ -50,6 +50,8 @@ class ToolStarted:
     name: str
     args: Mapping[str, Any]
     subagent: bool
+    granted: str | None = None
+    """As of `CommandStarted`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class CommandStarted:
     """`bash` or `python`."""
     code: str
     subagent: bool
+    granted: str | None = None
+    """Where nobody was asked because of an earlier approval: its scope, `command` or `tool`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,8 @@ class Approval:
 
     interrupt_id: str
     question: Mapping[str, Any]
+    grants: Sequence[Mapping[str, Any]]
+    """What was approved for the rest of the thread before: each `{tool, digest, shown}`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ class JsonLines:
     """Writes `message`, `command`, `output`, `file` and `approval` lines, and a `result` line at the end.
 
     The lines are ASCII: bytes of a command that are no UTF-8 cannot break a reader. The last `output` line of
-    a command carries its `exit_code` and `seconds`.
+    a command carries its `exit_code` and `seconds`. A `command` that nobody was asked about, because of an
+    earlier approval, carries `granted`, its scope; an `approval` lists those approvals under `grants`.
     """
 
     def __init__(self, thread_id: str) -> None:
@@ -38,15 +39,17 @@ class JsonLines:
             case Message(text=text, tool_calls=calls, subagent=subagent):
                 _write("message", text=text, tool_calls=list(calls), subagent=subagent)
             case CommandStarted(call_id=call_id, language=language, code=code, subagent=subagent):
-                _write("command", id=call_id, language=language, code=code, subagent=subagent)
+                granted = {"granted": event.granted} if event.granted else {}
+                _write("command", id=call_id, language=language, code=code, subagent=subagent, **granted)
             case Output(call_id=call_id, text=text):
                 _write("output", id=call_id, text=text)
             case CommandEnded(call_id=call_id, execution=done):
                 _write("output", id=call_id, text="", exit_code=done.exit_code, seconds=done.seconds)
             case FileMade(path=path):
                 _write("file", path=path, plot=is_plot(path))
-            case Approval(interrupt_id=interrupt_id, question=question):
-                _write("approval", thread_id=self._thread_id, interrupt_id=interrupt_id, **question)
+            case Approval(interrupt_id=interrupt_id, question=question, grants=grants):
+                about = {"thread_id": self._thread_id, "interrupt_id": interrupt_id, "grants": list(grants)}
+                _write("approval", **about, **question)
             case _:
                 pass
 

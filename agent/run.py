@@ -26,6 +26,7 @@ from agent.events import (
 )
 from agent.produced import listing, made_since
 from agent.steps import Steps, messages_of
+from libs.middleware.grants import GRANTS, shown
 
 __all__ = ["Run"]
 
@@ -69,7 +70,9 @@ class Run:
 
     async def approvals(self) -> list[Approval]:
         """The questions that wait for a person."""
-        return [Approval(each.id, each.value) for each in (await self.state()).interrupts]
+        state = await self.state()
+        grants = shown(state.values.get(GRANTS))
+        return [Approval(each.id, each.value, grants) for each in state.interrupts]
 
     async def begin(self, task: str) -> AsyncIterator[Event]:
         """Carry out `task`. Calls of the thread that still wait for approval are dropped, not run."""
@@ -139,6 +142,7 @@ class Run:
         elif mode == "updates":
             for update in data.values():
                 yield from self._replies(messages_of(update), subagent=subagent)
+            yield from self._steps.read(mode, data, subagent=subagent)
         elif mode == "custom" and isinstance(data, dict) and data.get("type") == "output":
             yield Output(data["tool_call_id"], data["text"])
         else:

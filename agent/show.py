@@ -35,6 +35,7 @@ _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _PROMPTS = {"bash": "$", "python": ">>>"}
+_GRANTED = {"command": "exactly this", "tool": "any call of this tool"}
 _MARKS = {"completed": "✓", "in_progress": "›", "pending": " "}
 
 
@@ -101,6 +102,7 @@ class HumanView:
                 shown = _briefly(code) if code in self._said else code
                 self._commands[call_id] = f"{_PROMPTS[language]} {_briefly(code)}"
                 self._line(f"{_indent(subagent)}{_PROMPTS[language]} {shown}", "bold cyan")
+                self._earlier(event.granted)
                 self._output_of = call_id
             case Output(call_id=call_id, text=text):
                 self._output(call_id, text)
@@ -112,6 +114,7 @@ class HumanView:
                     self._line(f"  {done.output}", "red")
             case ToolStarted(name=name, args=args, subagent=subagent):
                 self._line(f"{_indent(subagent)}• {_about_tool(name, args)}", "cyan")
+                self._earlier(event.granted)
             case ToolEnded(name=name, error=error):
                 if error is not None:
                     self._line(f"  {name}: {error}", "red")
@@ -143,6 +146,11 @@ class HumanView:
             self._line(f"  {self._go_on} --approve auto", "")
         else:
             self._line(f'Go on: {self._go_on} "…"', "dim")
+
+    def _earlier(self, granted: str | None) -> None:
+        """Say why nobody was asked about the call that was just shown."""
+        if granted:
+            self._line(f"  approved earlier in this thread: {_GRANTED[granted]}", "yellow")
 
     def _delta(self, delta: TextDelta) -> None:
         if self._streaming != delta.message_id:

@@ -17,7 +17,7 @@ class Steps(Protocol):
     """Reads one run of one kind of agent."""
 
     def read(self, mode: str, data: Any, *, subagent: bool) -> Iterator[Event]:
-        """The events in one part of the stream `mode`, `tasks` or `custom`."""
+        """The events in one part of the stream `mode`: `tasks`, `updates` or `custom`."""
         ...
 
     def cut_off(self, state: StateSnapshot) -> tuple[str, Any] | None:

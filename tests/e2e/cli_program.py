@@ -104,12 +104,13 @@ def check_lines(output: str) -> list[dict[str, Any]]:
         "command": {"id", "language", "code", "subagent"},
         "output": {"id", "text"},
         "file": {"path", "plot"},
-        "approval": {"thread_id", "interrupt_id", "action_requests", "review_configs"},
+        "approval": {"thread_id", "interrupt_id", "grants", "action_requests", "review_configs"},
         "result": {"thread_id", "status", "text", "executions", "files"},
     }
     lines = [json.loads(line) for line in output.splitlines()]
     for line in lines:
         extra = {"exit_code", "seconds"} if line["type"] == "output" and "seconds" in line else set()
+        extra |= {"granted"} if line["type"] == "command" and "granted" in line else set()
         assert line.keys() == {"type"} | fields[line["type"]] | extra
     assert [line["type"] for line in lines].index("result") == len(lines) - 1
     for execution in lines[-1]["executions"]:

@@ -32,7 +32,7 @@ def test_reject_tells_the_model_why_and_wrong_keys_ask_again(program: Program) -
     for wrong in ("x\n", "\n", "approved\n"):
         terminal.wait_for(PROMPT)
         terminal.type(wrong)
-        terminal.wait_for("Please answer a, r or q.")
+        terminal.wait_for("Please answer a, e, t, r or q.")
     terminal.wait_for(PROMPT)
     terminal.type("r\n")
     terminal.wait_for("Reason")

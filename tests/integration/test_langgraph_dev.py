@@ -36,6 +36,17 @@ conversations:
   replies:
   - text: "I look.\\n```bash\\necho ran >> /workspace/code.txt\\n```\\n```python\\n1 + 1\\n```"
   - text: That is done.
+- when: the same again
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/again.txt"}}]
+  - tool_calls: [{name: task, args: {subagent_type: general-purpose, description: once more}}]
+  - text: That is done.
+  - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/again.txt"}}]
+  - text: That is done.
+- when: once more
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/again.txt"}}]
+  - text: Done.
 - when: wrong answers
   replies:
   - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/wrong.txt"}}]
@@ -181,6 +192,35 @@ async def test_approve_runs_the_command_once(server: Server) -> None:
     assert result["messages"][-2]["artifact"]["exit_code"] == 0
     assert (server.workspace / "one.txt").read_text() == "ran\n"
     assert (await server.client.threads.get(thread))["status"] == "idle"
+
+
+async def test_approvals_for_the_thread_are_given_shown_and_revoked(server: Server) -> None:
+    ran = server.workspace / "again.txt"
+    grant = {"tool": "execute", "digest": None, "shown": "", "question": ""}
+    thread = (await server.client.threads.create())["thread_id"]
+    given = {
+        "messages": [{"role": "user", "content": "the same again"}],
+        "grants": {"execute/*": grant},
+        "grants_at_reply": {"execute/*": grant},
+    }
+    await server.client.runs.wait(thread, "deep_agent", input=given)
+    await question(server, thread)
+    assert not ran.exists()
+
+    await answer(server, thread, {"decisions": [{"type": "approve", "scope": "forever"}]})
+    assert "scope" in (await question(server, thread))["error"]
+    result = await answer(server, thread, {"decisions": [{"type": "approve", "scope": "command"}]})
+    assert last_text(result) == "That is done."
+    assert ran.read_text() == "ran\n" * 2
+    [(key, kept)] = (await server.client.threads.get_state(thread))["values"]["grants"].items()
+    assert (kept["tool"], len(kept["digest"])) == ("execute", 64)
+    assert "echo ran >> /workspace/again.txt" in kept["shown"]
+
+    await server.client.threads.update_state(thread, {"grants": {key: None}})
+    again = {"messages": [{"role": "user", "content": "and again"}]}
+    await server.client.runs.wait(thread, "deep_agent", input=again)
+    await question(server, thread)
+    assert ran.read_text() == "ran\n" * 2
 
 
 async def test_reject_runs_nothing_and_the_model_reads_why(server: Server) -> None:

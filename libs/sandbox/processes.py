@@ -13,6 +13,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Final
 
 __all__ = [
@@ -33,6 +34,8 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 SIGKILL: Final = 9
 SIGCONT: Final = 18
 SIGSTOP: Final = 19
+_LOOKS: Final = 10
+"""Looks in vain, a millisecond apart, because other processes were made meanwhile."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -72,7 +75,10 @@ def _processes() -> dict[int, tuple[int, str, int]]:
             os.close(descriptor)
         # The second field is the command in brackets and may hold anything, brackets and spaces too.
         fields = line[line.rindex(b")") + 2 :].split(b" ", 20)
-        table[int(name)] = (int(fields[1]), fields[0].decode(), int(fields[19]))
+        state = fields[0].decode()
+        if state in "ZX" and int(fields[17]) > 1:
+            state = "R"  # its first thread has ended, and others go on
+        table[int(name)] = (int(fields[1]), state, int(fields[19]))
     return table
 
 
@@ -81,11 +87,12 @@ def children_of(pid: int) -> list[int]:
     return [child for child, (parent, _, _) in _processes().items() if parent == pid]
 
 
-def descendants(root: int, *, since: float = 0.0) -> list[int]:
+def descendants(root: int, *, since: float = 0.0, besides: Collection[int] = ()) -> list[int]:
     """Every process below `root`, zombies left out, `root` not included.
 
     Args:
         since: seconds of CLOCK_BOOTTIME; older processes are left out.
+        besides: children of `root` that are left out, with all that is below them.
     """
     table = _processes()
     ticks = int(since * os.sysconf("SC_CLK_TCK"))
@@ -96,6 +103,8 @@ def descendants(root: int, *, since: float = 0.0) -> list[int]:
     waiting = [root]
     while waiting:
         for child in below.get(waiting.pop(), ()):
+            if child in besides:
+                continue
             waiting.append(child)
             if table[child][1] not in "ZX" and table[child][2] >= ticks:
                 found.append(child)
@@ -121,14 +130,26 @@ def kill(pid: int, number: int) -> None:
         pass
 
 
-def kill_tree(root: int, *, patience: float = 2.0) -> bool:
+def _made() -> bytes:
+    """The last process that was made in this container, where the kernel tells. See proc(5), loadavg."""
+    try:
+        with open("/proc/loadavg", "rb") as file:
+            return file.read().split()[-1]
+    except (OSError, IndexError):
+        return b""
+
+
+def kill_tree(root: int, *, patience: float = 2.0, besides: Collection[int] = ()) -> bool:
     """End every process below `root`; `root` itself stays.
 
     Each is stopped first, until a look finds none that is new: a stopped process cannot fork, so a fork
-    bomb ends too. Then all are killed, and watched until they are gone.
+    bomb ends too. Then all are killed, and watched until they are gone. A look during which processes were
+    made may have missed one that forks and exits all the time; where no other look can be had, PID 1 stops
+    everything inside for a moment.
 
     Args:
         patience: seconds after which to give up.
+        besides: see `descendants`.
 
     Returns:
         Whether all are gone.
@@ -136,16 +157,40 @@ def kill_tree(root: int, *, patience: float = 2.0) -> bool:
     deadline = time.monotonic() + patience
     stopped: set[int] = set()
     while True:
-        fresh = [pid for pid in descendants(root) if pid not in stopped]
+        fresh = [pid for pid in descendants(root, besides=besides) if pid not in stopped]
         if not fresh or time.monotonic() > deadline:
             break
         for pid in fresh:
             kill(pid, SIGSTOP)
         stopped.update(fresh)
-    while left := descendants(root):
+    looks = 0
+    while True:
+        before = _made()
+        left = descendants(root, besides=besides)
+        for pid in left:
+            kill(pid, SIGKILL)
+        if not left and _made() == before:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        if not left:
+            looks += 1
+            if looks == _LOOKS and os.getpid() == 1:
+                return _kill_frozen(root, deadline, besides)
+        time.sleep(0.001)
+
+
+def _kill_frozen(root: int, deadline: float, besides: Collection[int]) -> bool:
+    """`kill_tree` while nothing but this process, PID 1, runs: the signal reaches even a fork under way."""
+    resting = {pid for pid, (_, state, _) in _processes().items() if state == "T"}
+    kill(-1, SIGSTOP)
+    while left := descendants(root, besides=besides):
         for pid in left:
             kill(pid, SIGKILL)
         if time.monotonic() > deadline:
-            return False
+            break
         time.sleep(0.001)
-    return True
+    for pid in _processes():
+        if pid not in resting and pid != 1:
+            kill(pid, SIGCONT)
+    return not left

@@ -294,11 +294,7 @@ class Supervisor:
         except ChildProcessError:
             pass
         # What it ran belongs to this process now. Nothing else here is its child.
-        known = {other.pid for other in self._children.values()}
-        for orphan in children_of(os.getpid()):
-            if orphan not in known:
-                kill_tree(orphan)
-                kill(orphan, SIGKILL)
+        kill_tree(os.getpid(), besides={other.pid for other in self._children.values()})
         if child.job:
             # What killed it may have killed the idle ones too (`kill -9 -1`), though their end is not seen
             # yet: none of them may get the next command.

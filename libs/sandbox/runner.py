@@ -44,12 +44,12 @@ class Runner:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._spill_dir = f"{os.getcwd()}/.output"
-        self._waiting: int | None = None
+        self._waiting: tuple[int, int] | None = None
+        """The shell that waits, and the pipe that it reads its command from."""
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._pipes = {fd: os.pipe2(os.O_CLOEXEC) for fd in (Fd.OUT, Fd.ERR)}
         for reader, _ in self._pipes.values():
             os.set_blocking(reader, False)
-        self._command_reader, self._command_writer = os.pipe2(os.O_CLOEXEC)
         self._wake, wake_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         # A child that ends interrupts the poll through this pipe; the handler itself has nothing to do.
         _signal.signal(_signal.SIGCHLD, lambda *_: None)
@@ -74,11 +74,19 @@ class Runner:
     # -- starting shells
 
     def _prepare(self) -> None:
-        """Have a shell waiting. Where none can be started now, the next command tries again."""
+        """Have a shell waiting. Where none can be started now, the next command tries again.
+
+        Each has a pipe of its own: what one that was killed has not read, no other may run.
+        """
+        self._waiting = None
+        reader, writer = os.pipe2(os.O_CLOEXEC)
         try:
-            self._waiting = self._start_shell(self._command_reader, Fd.OUT, os.environb)
+            self._waiting = self._start_shell(reader, Fd.OUT, os.environb), writer
+            os.set_blocking(writer, False)
         except OSError:
-            self._waiting = None
+            os.close(writer)
+        finally:
+            os.close(reader)
 
     def _start_shell(self, command_fd: int, stderr: int, environment: Mapping[bytes, bytes]) -> int:
         return os.posix_spawn(
@@ -96,31 +104,34 @@ class Runner:
             setsigdef=[_signal.SIGPIPE, _signal.SIGXFSZ],
         )
 
-    def _take_waiting(self) -> int | None:
-        """The waiting shell, unless a command of before has ended it."""
-        pid, self._waiting = self._waiting, None
-        if pid is None:
+    def _tell_waiting(self, command: bytes | None) -> int | None:
+        """Have the waiting shell run a command; None where it does not. It waits no more in any case."""
+        if self._waiting is None:
             return None
+        (shell, writer), self._waiting = self._waiting, None
         try:
-            ended, _ = os.waitpid(pid, os.WNOHANG)
+            ended, _ = os.waitpid(shell, os.WNOHANG)
+            if ended:
+                return None
+            kill(shell, SIGCONT)  # a command of before may have stopped it
+            if command is not None and os.write(writer, command) == len(command):
+                return shell
         except ChildProcessError:
             return None
-        if ended:
-            return None
-        kill(pid, SIGCONT)  # a command of before may have stopped it
-        return pid
+        except (BrokenPipeError, BlockingIOError):
+            pass  # a command of before has just ended it, or filled its pipe
+        finally:
+            os.close(writer)
+        kill(shell, SIGKILL)
+        os.waitpid(shell, 0)
+        return None
 
     def _start(self, request: RunRequest) -> int:
         command = request.command + b"\0"
         plain = request.merge and not request.env and len(command) <= _PIPE_LIMIT
-        waiting = self._take_waiting()
-        if plain and waiting is not None:
-            os.write(self._command_writer, command)
-            return waiting
-        if waiting is not None:
-            # It holds the command pipe: a shell that is not used must not read the next command.
-            kill(waiting, SIGKILL)
-            os.waitpid(waiting, 0)
+        shell = self._tell_waiting(command if plain else None)
+        if shell is not None:
+            return shell
         memory = os.memfd_create("command")
         try:
             view = memoryview(command)
@@ -230,15 +241,7 @@ class Runner:
         self._link.send(encode(0, Kind.IDLE))
 
     def _discard(self) -> None:
-        """Empty the pipes: nothing that writes to them is left, and the next output begins clean.
-
-        That of commands too: a shell that was ended in the middle of its command has left the rest there, and
-        the next shell would run it.
-        """
+        """Empty the pipes: nothing that writes to them is left, and the next output begins clean."""
         for reader, _ in self._pipes.values():
             while read_some(reader):
                 pass
-        unread = select.poll()
-        unread.register(self._command_reader, select.POLLIN)
-        while unread.poll(0):
-            os.read(self._command_reader, _PIPE_LIMIT)

@@ -1,0 +1,163 @@
+"""Commands against the shells that wait for the next ones: no state, no command and no output goes over."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from libs.backends.docker import DockerExecutionBackend
+from libs.sandbox.frames import ANSWER, Ending, Fd, Kind, encode
+
+pytestmark = pytest.mark.docker
+
+# Does something to each waiting shell that is there when it begins; ends after some seconds.
+TO_SHELLS = """
+import os, sys, time
+def shells():
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and b"BASH_EXECUTION_STRING" in open(f"/proc/{name}/cmdline", "rb").read():
+                if os.path.exists(f"/proc/{name}/fd/9"):
+                    yield int(name)
+        except OSError:
+            pass
+end = time.time() + float(sys.argv[1])
+time.sleep(0.3)
+while time.time() < end:
+    for shell in shells():
+        try:
+            DO
+        except OSError:
+            pass
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[DockerExecutionBackend]:
+    with DockerExecutionBackend(tmp_path, name="attack") as backend:
+        yield backend
+
+
+def set_on_shells(backend: DockerExecutionBackend, action: str, seconds: float) -> None:
+    program = TO_SHELLS.replace("DO", textwrap.indent(action, " " * 12).strip())
+    backend.upload_files([("/tmp/shells.py", program.encode())])
+    backend.execute(f"python3 /tmp/shells.py {seconds} > /dev/null 2>&1 & true", timeout=5)
+
+
+def test_a_command_that_timed_out_before_it_was_read_never_runs(own: DockerExecutionBackend) -> None:
+    """The shell that was to read it is kept stopped."""
+    set_on_shells(own, "os.kill(shell, 19)", 3)
+    time.sleep(0.6)
+    codes = [own.execute(f"echo {i} >> /workspace/log; echo {i}", timeout=0.4).exit_code for i in range(4)]
+    time.sleep(3)
+    done = [str(i) for i, code in enumerate(codes) if code == 0]
+    outputs = [own.execute(f"echo after{i}").output for i in range(6)]
+    assert outputs == [f"after{i}\n" for i in range(6)]
+    assert own.execute("cat /workspace/log 2>/dev/null").output.split() == done
+
+
+def test_a_command_whose_shell_is_killed_runs_once_or_not_at_all(own: DockerExecutionBackend) -> None:
+    set_on_shells(own, "os.kill(shell, 9)", 4)
+    end = time.monotonic() + 4.2
+    count = 0
+    answered = {}
+    while time.monotonic() < end:
+        answered[count] = own.execute(f"echo {count} >> /workspace/log; echo {count}", timeout=5)
+        count += 1
+    logged = [int(line) for line in own.execute("cat /workspace/log").output.split()]
+    assert logged == sorted(set(logged))
+    for number, answer in answered.items():
+        assert answer.output in (f"{number}\n", "") or "ended the process" in answer.output
+        if answer.exit_code == 0:
+            assert number in logged
+    assert count > 20
+    assert own.execute("echo on").output == "on\n"
+
+
+def test_whoever_holds_a_shells_descriptor_holds_no_later_one(own: DockerExecutionBackend) -> None:
+    """It reads and fills the pipes of the shells that were there; those that come later have others."""
+    hold = "held.append(os.open(f'/proc/{shell}/fd/9', os.O_RDWR))"
+    program = TO_SHELLS.replace("DO", hold).replace("end =", "held = []\nend =")
+    program = program.replace("while time.time() < end", "for _ in range(1)")
+    program += "import select\nwhile time.time() < end:\n"
+    program += "    for one in select.select(held, [], [], 0.1)[0]:\n        os.read(one, 100)\n"
+    own.upload_files([("/tmp/hold.py", program.encode())])
+    own.execute("python3 /tmp/hold.py 8 > /dev/null 2>&1 & true", timeout=5)
+    time.sleep(0.8)
+    answers = [own.execute(f"echo {i}", timeout=0.5) for i in range(14)]
+    lost = [answer for answer in answers if answer.exit_code != 0]
+    assert len(lost) <= 4  # the shells that it could get hold of
+    assert [answer.output for answer in answers[-8:]] == [f"{i}\n" for i in range(6, 14)]
+
+
+def test_a_full_pipe_costs_nothing(own: DockerExecutionBackend) -> None:
+    fill = (
+        "os.kill(shell, 19); pipe = os.open(f'/proc/{shell}/fd/9', os.O_WRONLY | os.O_NONBLOCK)\n"
+        "while True: os.write(pipe, b'x' * 4096)"
+    )
+    set_on_shells(own, fill, 1)
+    time.sleep(1.2)
+    assert [own.execute(f"echo {i}", timeout=5).output for i in range(6)] == [f"{i}\n" for i in range(6)]
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "export BASH_ENV=/workspace/evil ENV=/workspace/evil PROMPT_COMMAND='echo evil'",
+        "echo 'echo evil' | tee ~/.bashrc ~/.bash_profile ~/.profile ~/.bash_logout /workspace/.bashrc",
+        "echo() { builtin echo evil; }; export -f echo; ls() { builtin echo evil; }; export -f ls",
+        "shopt -s expand_aliases; alias echo='echo evil' ls='echo evil'; alias > ~/.bash_aliases",
+        "trap 'echo evil' EXIT DEBUG ERR RETURN; set -xe; set -o noglob; shopt -s nullglob extdebug",
+        "hash -p /bin/false ls; enable -n echo; ulimit -n 9; ulimit -u 5 2>/dev/null; umask 777",
+        "for d in /workspace /tmp ~/bin ~/.local/bin; do mkdir -p $d; cp /bin/false $d/ls; done",
+        "cd /; rm -rf /tmp/home/.config; export PATH=/nowhere LD_PRELOAD=/workspace/evil.so IFS=e",
+        "exec 9< <(while :; do printf 'echo evil\\0'; done); exec 1>&- 2>&-",
+        "disown -a; readonly BASH_EXECUTION_STRING=x; enable -f /nowhere x; exec -a bash sleep 0.1",
+    ],
+)
+def test_nothing_of_a_command_is_found_by_the_next(backend: DockerExecutionBackend, attempt: str) -> None:
+    look = (
+        "echo on; ls -d /workspace; pwd; umask; ulimit -n; shopt nullglob extdebug; trap; alias; declare -F; "
+        "env | sort; echo $- $SHLVL; set -o | grep -v history; touch /tmp/x; stat -c %a /tmp/x; rm /tmp/x; "
+        "ls /proc/$$/fd"
+    )
+    before = backend.execute(look)
+    assert before.exit_code == 0
+    backend.execute(f"echo 'echo evil' > /workspace/evil; {attempt}", timeout=5)
+    try:
+        for _ in range(4):  # every worker that there is
+            assert backend.execute(look).output == before.output
+    finally:
+        backend.execute("/bin/rm -f /workspace/ls /tmp/ls /workspace/.bashrc /workspace/evil")
+
+
+def test_output_that_looks_like_frames_is_output(backend: DockerExecutionBackend) -> None:
+    """Ends, content and cancellations of every stream near its own, printed while another command runs."""
+    end = ANSWER.pack(Ending.DONE, True)
+    kinds = [
+        (Kind.END, end),
+        (Kind.DATA, b"forged"),
+        (Kind.CANCEL, b""),
+        (Kind.IDLE, b""),
+        (Kind.CREDIT, b"\xff" * 4),
+    ]
+    frames = b"".join(
+        encode(stream, kind, body, fd)
+        for stream in range(300)
+        for kind, body in kinds
+        for fd in (Fd.OUT, Fd.ERR)
+    )
+    shown = frames.decode("utf-8", "replace")
+    backend.upload_files([("/tmp/frames", frames)])
+    with ThreadPoolExecutor() as pool:
+        other = pool.submit(backend.execute, "sleep 1; echo whole", timeout=20)
+        answer = backend.execute("cat /tmp/frames; sleep 0.05; cat /tmp/frames >&2")
+        assert answer.output.startswith(shown[:20_000])
+        assert "forged" in answer.output
+        assert other.result().output == "whole\n"
+    assert backend.execute("echo on").output == "on\n"

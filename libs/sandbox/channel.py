@@ -19,7 +19,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from libs.sandbox.errors import SandboxDied
-from libs.sandbox.frames import ANSWER, CHUNK, Decoder, Fd, Frame, Kind, ProtocolError, encode
+from libs.sandbox.frames import (
+    ANSWER,
+    CHUNK,
+    MOST_CONTENT,
+    Decoder,
+    Ending,
+    Fd,
+    Frame,
+    Kind,
+    ProtocolError,
+    encode,
+)
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.redact import LiveOutput, Redact
 
@@ -29,6 +40,7 @@ logger = logging.getLogger(__name__)
 
 _WRITER_SECONDS = 5.0
 """Seconds in which the writing thread notices the end: at once, where the transport can be shut down."""
+_CREDIT_SIZE = 4
 
 
 class Transport(Protocol):
@@ -80,17 +92,19 @@ class Call:
         """Takes secrets out of what has come back, for whoever reads it."""
         self.future: Future[Answer] = Future()
         """SandboxDied where the sandbox ended first."""
-        self.data: dict[int, list[bytes]] = {Fd.OUT: [], Fd.ERR: []}
+        self.data = {Fd.OUT: bytearray(), Fd.ERR: bytearray()}
         """Content, in the order it came."""
-        self.tail: dict[int, list[bytes]] = {Fd.OUT: [], Fd.ERR: []}
+        self.tail = {Fd.OUT: bytearray(), Fd.ERR: bytearray()}
         """What follows `data`: directly, or after a part that was left out."""
+        self.room = MOST_CONTENT + CHUNK
+        """Bytes of both that may still come."""
         self.unsent = memoryview(content)
         self.on_output = on_output
         self.live = LiveOutput(on_output, redact) if on_output and redact else None
 
     def received(self, answer: Answer) -> int:
         """Bytes of content that have come, and of the answer."""
-        return sum(len(piece) for pieces in self.data.values() for piece in pieces) + len(answer.body)
+        return sum(map(len, self.data.values())) + len(answer.body)
 
 
 class Channel:
@@ -241,16 +255,20 @@ class Channel:
         call = self._calls.get(stream)
         if call is None:
             return
-        if kind == Kind.DATA:
-            call.data[fd].append(payload)
-            self._show(call, payload, fd, sample=False)
-        elif kind == Kind.LIVE:
-            self._show(call, payload, fd, sample=True)
-        elif kind == Kind.TAIL:
-            call.tail[fd].append(payload)
+        if kind in (Kind.DATA, Kind.TAIL):
+            call.room -= len(payload)
+            if call.room < 0:
+                raise ProtocolError(f"more than {MOST_CONTENT} bytes came for one request")
+            (call.data if kind == Kind.DATA else call.tail)[fd].extend(payload)
+        if kind in (Kind.DATA, Kind.LIVE):
+            self._show(call, payload, fd, sample=kind == Kind.LIVE)
         elif kind == Kind.CREDIT:
+            if len(payload) != _CREDIT_SIZE:
+                raise ProtocolError(f"a credit of {len(payload)} bytes")
             self._send_content(call, int.from_bytes(payload, "big"))
         elif kind == Kind.END:
+            if len(payload) < ANSWER.size or payload[0] > Ending.WAITED:
+                raise ProtocolError("an end that says nothing known")
             del self._calls[stream]
             self._last_used = time.monotonic()
             ending, _ = ANSWER.unpack_from(payload)

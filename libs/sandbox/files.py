@@ -17,7 +17,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from libs.sandbox.disk import new_file, open_regular, write_all
-from libs.sandbox.frames import ANSWER, CHUNK, MAX_PAYLOAD, REQUEST, WINDOW, Ending, Frame, Kind, encode
+from libs.sandbox.frames import (
+    ANSWER,
+    CHUNK,
+    MAX_PAYLOAD,
+    MOST_CONTENT,
+    REQUEST,
+    WINDOW,
+    Ending,
+    Frame,
+    Kind,
+    encode,
+)
 from libs.sandbox.link import Gone, Link
 from libs.sandbox.search import glob, grep
 from libs.sandbox.text import edit, read_page
@@ -26,8 +37,6 @@ __all__ = ["FileWorker"]
 
 _MOST_ENTRIES: Final = 50_000
 """Entries of one folder that are listed."""
-_MOST_READ: Final = 512 * 1024 * 1024
-"""Bytes of a file that is handed to the host whole: the host holds it in memory."""
 
 
 class FileWorker:
@@ -71,16 +80,19 @@ class FileWorker:
 
     def _read(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
         """All bytes of a regular file, sent as content."""
-        size = 0
         with open_regular(request["path"]) as file:
-            if os.fstat(file).st_size > _MOST_READ:
-                return {
-                    "error": "too_large",
-                    "detail": f"only files up to {_MOST_READ} bytes leave the sandbox",
-                }
-            while data := os.read(file, CHUNK):
-                size += len(data)
-                self._link.send(encode(stream, Kind.DATA, data))
+            size = os.fstat(file).st_size
+            if size <= MOST_CONTENT:
+                size = 0
+                # Counted as well: it may grow while it is read.
+                while size <= MOST_CONTENT and (data := os.read(file, CHUNK)):
+                    size += len(data)
+                    self._link.send(encode(stream, Kind.DATA, data))
+        if size > MOST_CONTENT:
+            return {
+                "error": "too_large",
+                "detail": f"only files up to {MOST_CONTENT} bytes leave the sandbox",
+            }
         return {"size": size}
 
     def _write(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:

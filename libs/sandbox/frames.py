@@ -34,6 +34,7 @@ __all__ = [
     "CHUNK",
     "HEADER",
     "MAX_PAYLOAD",
+    "MOST_CONTENT",
     "REQUEST",
     "WINDOW",
     "Decoder",
@@ -53,6 +54,8 @@ ANSWER: Final = struct.Struct("!BB")
 """How an END begins: an Ending, and whether the worker that sends it is free again."""
 MAX_PAYLOAD: Final = 32 * 1024 * 1024
 """Largest payload in bytes. An OPEN carries a whole command; contents are cut into CHUNKs."""
+MOST_CONTENT: Final = 512 * 1024 * 1024
+"""Bytes of content that one request returns: the host holds them in memory."""
 CHUNK: Final = 256 * 1024
 """Bytes of content in one DATA frame."""
 WINDOW: Final = 1024 * 1024

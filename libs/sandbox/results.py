@@ -66,12 +66,17 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
         raise FileFailed("timeout", f"it waited for its turn for {seconds:g} s")
     if answer.ending != Ending.DONE:
         raise FileFailed("failed", "what served it was ended by a command; try again")
-    message: dict[str, Any] = json.loads(answer.body.decode("utf-8", "surrogatepass"))
+    try:
+        message: Any = json.loads(answer.body.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict):
+        raise FileFailed("failed", "what served it gave an answer that cannot be read; try again")
     if call.redact:
         message = redacted_values(call.redact, message)
     if error := message.get("error"):
-        raise FileFailed(error, message.get("detail", error))
-    content = b"".join(call.data[Fd.OUT])
+        raise FileFailed(str(error), str(message.get("detail", error)))
+    content = bytes(call.data[Fd.OUT])
     return message, redacted_content(call.redact, content) if call.redact else content
 
 
@@ -117,7 +122,7 @@ def _result(
         note = f"[{lost}]"
     if note:
         output += "\n" * bool(output and not output.endswith("\n")) + note
-    spilled = [item.spill_path.decode() for item in report.outputs if item.spill_path]
+    spilled = [item.spill_path.decode("utf-8", "replace") for item in report.outputs if item.spill_path]
     return RunResult(
         output=output,
         stderr="".join(errors),
@@ -138,7 +143,7 @@ def _report(answer: Answer, seconds: float) -> RunReport:
 
 def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int) -> str:
     """An output as text; where it is over the limit, its middle replaced by a line that says so."""
-    head, tail = b"".join(call.data[fd]), b"".join(call.tail[fd])
+    head, tail = bytes(call.data[fd]), bytes(call.tail[fd])
     if report is None or report.chars <= limit:
         return _decoded(call, head + tail)
     if report.total == len(head) + len(tail):
@@ -149,7 +154,7 @@ def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int) -> st
             head, tail = call.redact.part(head, cut_after=True), call.redact.part(tail, cut_before=True)
         first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
     half = limit // 2
-    path = report.spill_path.decode()
+    path = report.spill_path.decode("utf-8", "replace")
     if not path or not report.spilled:
         where = "it could not be kept: the workspace takes no more"
     elif report.spilled < report.total:

@@ -116,11 +116,10 @@ def edit(path: str, old: str, new: str, replace_all: bool) -> dict[str, Any]:
     """
     if not old:
         return {"error": "empty_old"}
-    with open_regular(path) as descriptor:
-        if os.fstat(descriptor).st_size > _MOST_EDITED:
-            return {"error": "too_large", "detail": f"only files up to {_MOST_EDITED} bytes are edited"}
-        with open(descriptor, "rb", closefd=False) as raw:
-            content = raw.read()
+    with open_regular(path) as descriptor, open(descriptor, "rb", closefd=False) as raw:
+        content = raw.read(_MOST_EDITED + 1)
+    if len(content) > _MOST_EDITED:
+        return {"error": "too_large", "detail": f"only files up to {_MOST_EDITED} bytes are edited"}
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:

@@ -7,7 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from libs.sandbox.attach import AttachedTransport, remove_now
 from libs.sandbox.base import ChannelSandbox
@@ -223,11 +223,12 @@ class DockerSandbox(ChannelSandbox):
                 "ReadonlyRootfs": True,
                 "NetworkMode": "none",
                 "IpcMode": "private",
-                "ShmSize": limits.tmp // 4,
                 "Tmpfs": {
-                    "/tmp": f"rw,exec,nosuid,nodev,size={limits.tmp},mode=1777",  # noqa: S108
-                    "/run": f"rw,noexec,nosuid,nodev,size=64k,mode=0755,uid={uid},gid={gid}",
+                    "/tmp": f"rw,exec,nosuid,nodev,{_room(limits.tmp)},mode=1777",  # noqa: S108
+                    "/dev/shm": f"rw,noexec,nosuid,nodev,{_room(limits.tmp // 4)},mode=1777",  # noqa: S108
+                    "/run": f"rw,noexec,nosuid,nodev,{_room(65_536)},mode=0755,uid={uid},gid={gid}",
                 },
+                "Sysctls": _IPC,
                 "Mounts": mounts,
                 "Memory": limits.memory,
                 "MemorySwap": limits.memory,
@@ -241,6 +242,15 @@ class DockerSandbox(ChannelSandbox):
                 **({"Runtime": self._runtime} if self._runtime else {}),
             },
         }
+
+
+# System V objects outlive who made them, and so would the memory that they take: sysvipc(7).
+_IPC: Final = {"kernel.shm_rmid_forced": "1", "kernel.msgmni": "64", "kernel.sem": "250 4096 100 64"}
+
+
+def _room(size: int) -> str:
+    """Options of a tmpfs: its bytes, and how many files. Empty ones take memory too, and no bytes."""
+    return f"size={size},nr_inodes={size // 4096 + 1024}"
 
 
 def _bind(source: Path, target: str, *, read_only: bool) -> dict[str, Any]:

@@ -92,6 +92,7 @@ class DockerSandbox(ChannelSandbox):
         """
         super().__init__(name, limits, idle_seconds, redact)
         self.root = root.resolve()
+        self._asked = root.absolute()
         self.image = image
         self.container_name: str | None = None
         self._read_only = {path: folder.resolve() for path, folder in read_only.items()}
@@ -108,7 +109,7 @@ class DockerSandbox(ChannelSandbox):
             self.root.rename(root)
         except OSError:
             return False
-        self.root = root
+        self.root = self._asked = root
         return True
 
     def _adopt(self, spare: DockerSandbox) -> Channel | None:
@@ -120,6 +121,11 @@ class DockerSandbox(ChannelSandbox):
         return channel
 
     def _connect(self) -> Channel:
+        if self._common and self._asked.resolve() != self._asked:
+            raise SandboxError(
+                f"The workspace {self._asked} is reached through a link, which a command may have made.",
+                hint="Remove the link: a folder of its own takes its place.",
+            )
         if self._spares is None:
             return self._begin()
         spare = self._spares.take(self.root)

@@ -84,6 +84,11 @@ class SandboxPool:
         """
         with self._lock:
             prepare_workspace(self._root)
+            if (self._root / "data").is_symlink():
+                raise ValueError(
+                    f"would let threads read what {self._root / 'data'} links to, and a command may have "
+                    "made the link: put a folder in its place"
+                )
             if self._handover is None and is_root() and self._root.stat().st_uid == 0:
                 self._handover = Handover(self._root, uid)
             return self._handover

@@ -66,7 +66,8 @@ def prepare_workspace(root: Path) -> tuple[int, int]:
         if not os.path.lexists(root / name):
             (root / name).mkdir()
             if is_root():
-                os.chown(root / name, owner.st_uid, owner.st_gid)
+                # By now a sandbox that works here too may have put a link in its place.
+                os.chown(root / name, owner.st_uid, owner.st_gid, follow_symlinks=False)
     if owner.st_uid == 0:
         return _SANDBOX_ID, _SANDBOX_ID
     return owner.st_uid, owner.st_gid or owner.st_uid

@@ -1,0 +1,187 @@
+"""A folder and a link that change places all the time, while the host calls every file tool on them.
+
+ATTACK_CALLS sets how many calls are made; see CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from libs.backends.docker import DockerExecutionBackend
+from libs.sandbox import SandboxError
+from libs.sandbox.workspace import prepare_workspace
+
+pytestmark = pytest.mark.docker
+
+CALLS = int(os.environ.get("ATTACK_CALLS", "3000"))
+SWAPS = 100_000
+"""Exchanges that each run sees at least."""
+CANARY = "canary-of-the-host"
+# renameat2(2) with RENAME_EXCHANGE: there is no moment at which either name is not there.
+SWAPPER = """
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+pairs = [(f"/workspace/race/{n}".encode(), f"/workspace/race/{n}.link".encode()) for n in sys.argv[1:]]
+os.chdir("/workspace/race")
+count = 0
+while not os.path.exists("/tmp/stop"):
+    for first, second in pairs:
+        for _ in range(250):
+            libc.renameat2(-100, first, -100, second, 2)
+    count += 250 * len(pairs)
+    with open("/tmp/count.new", "w") as file:
+        file.write(str(count))
+    os.rename("/tmp/count.new", "/tmp/count")
+"""
+
+
+def fingerprint(folder: Path) -> str:
+    """Of every byte, owner and mode below a folder of the host, and of its own."""
+    digest = hashlib.sha256()
+    for path in [folder, *sorted(folder.rglob("*"))]:
+        info = path.lstat()
+        digest.update(f"{path} {info.st_mode} {info.st_uid} {info.st_gid} {info.st_nlink}".encode())
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    (folder / "deep").mkdir(parents=True)
+    for name in ("file", "deep/file", "hostname"):
+        (folder / name).write_text(f"{CANARY} {name}\n")
+    return folder
+
+
+@pytest.fixture
+def racing(request: pytest.FixtureRequest, tmp_path: Path, outside: Path) -> Iterator[DockerExecutionBackend]:
+    """Three folders with a link each that takes their place: to /etc, and by two ways to `outside`.
+
+    The workspace is a user's; with the parameter `root`, root's.
+    """
+    root = tmp_path / "workspace"
+    root.mkdir()
+    if os.geteuid() == 0 and getattr(request, "param", "user") == "user":
+        os.chown(root, 1000, 1000)
+    with DockerExecutionBackend(root, name="attack") as backend:
+        links = {"etc": "/etc", "absolute": str(outside), "relative": "../../outside"}
+        for name, target in links.items():
+            folder = f"/workspace/race/{name}"
+            made = f"mkdir -p {folder}/deep; cd {folder}; echo in | tee file deep/file hostname"
+            assert backend.execute(f"{made}; ln -s {target} {folder}.link").exit_code == 0
+        backend.upload_files([("/tmp/swapper.py", SWAPPER.encode())])
+        backend.execute(f"python3 /tmp/swapper.py {' '.join(links)} > /dev/null 2>&1 & true")
+        yield backend
+
+
+def call(backend: DockerExecutionBackend, index: int) -> Any:
+    """One call of a file tool on one of the three; writes put in what names the sandbox."""
+    folder = f"/workspace/race/{('etc', 'absolute', 'relative')[index % 3]}"
+    name = ("file", "deep/file", "hostname", f"new-{index % 50}")[index // 3 % 4]
+    path = f"{folder}/{name}"
+    return (
+        lambda: backend.read(path),
+        lambda: backend.write(path, "in, written\n"),
+        lambda: backend.edit(path, "in", "in"),
+        lambda: backend.ls(folder),
+        lambda: backend.glob("**/*", folder),
+        lambda: backend.grep(CANARY, folder),
+        lambda: backend.upload_files([(path, b"in, uploaded\n")]),
+        lambda: backend.download_files([path]),
+        lambda: backend.delete(f"{folder}/new-{index % 50}"),
+    )[index // 12 % 9]()
+
+
+def test_no_byte_outside_is_read_or_written(
+    racing: DockerExecutionBackend, outside: Path, tmp_path: Path
+) -> None:
+    before = fingerprint(outside)
+    host = Path("/etc/hostname").read_text()
+    answers: Counter[str] = Counter()
+    swaps = made = 0
+    end = time.monotonic() + 240
+    while (made < CALLS or swaps < SWAPS) and time.monotonic() < end:
+        answer = call(racing, made)
+        made += 1
+        shown = str(answer)
+        assert CANARY not in shown
+        answers["read inside" if "'in" in shown or "b'in" in shown else "other"] += 1
+        if made % 500 == 0:
+            swaps = int(racing.execute("cat /tmp/count").output)
+            assert fingerprint(outside) == before
+    racing.execute("touch /tmp/stop")
+    assert made >= CALLS
+    assert swaps >= SWAPS
+    assert answers["read inside"] > 0
+    assert fingerprint(outside) == before
+    assert Path("/etc/hostname").read_text() == host
+    assert {path.name for path in tmp_path.iterdir()} == {"workspace", "outside"}
+    print(f"{made} calls during {swaps} exchanges: {dict(answers)}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("racing", ["root"], indirect=True)
+def test_what_is_handed_over_is_inside(racing: DockerExecutionBackend, outside: Path, tmp_path: Path) -> None:
+    """Root's files come into folders that change places with links, and belong to the sandbox's user next."""
+    before = fingerprint(outside)
+    root = tmp_path / "workspace"
+    for index in range(100):
+        for name in ("etc", "absolute", "relative"):
+            (root / "race" / f"{name}-{index}").mkdir()
+            (root / "race" / f"{name}-{index}" / "file").write_text("given")
+        assert racing.execute("true").exit_code == 0
+    assert fingerprint(outside) == before
+    owners = racing.execute("stat -c %u /workspace/race/*-*/file | sort -u; id -u").output.split()
+    assert len(set(owners)) == 1
+
+
+def test_a_link_in_the_place_of_a_folder_just_made_is_not_given_away(
+    tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another sandbox on the same workspace is faster than the host's next step."""
+    make = Path.mkdir
+
+    def beaten(path: Path, *args: Any, **kwargs: Any) -> None:
+        make(path, *args, **kwargs)
+        if path.name == "data":
+            path.rmdir()
+            path.symlink_to(outside)
+
+    root = tmp_path / "workspace"
+    root.mkdir()
+    if os.geteuid() == 0:
+        os.chown(root, 4321, 4321)
+    before = fingerprint(outside)
+    monkeypatch.setattr(Path, "mkdir", beaten)
+    prepare_workspace(root)
+    assert fingerprint(outside) == before
+
+
+@pytest.mark.parametrize("place", ["threads", "threads/one", "data"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_thread_is_not_led_elsewhere_by_a_link(
+    tmp_path: Path, outside: Path, place: str, exists: bool
+) -> None:
+    """What a command of a shared sandbox has left is there when threads get their own."""
+    with DockerExecutionBackend(tmp_path / "workspace", name="attack") as shared:
+        target = outside if exists else outside.parent / "elsewhere"
+        plant = f"cd /workspace; mkdir -p $(dirname {place}); rm -rf {place}; ln -s {target} {place}"
+        assert shared.execute(plant).exit_code == 0
+    before = fingerprint(outside)
+    with DockerExecutionBackend(tmp_path / "workspace", name="attack", scope="thread", warm=1) as backend:
+        pool = backend._pool
+        assert pool
+        sandbox = pool.sandbox_for("one")
+        with pytest.raises(SandboxError, match="link"):
+            sandbox.run("cat /workspace/file /data/file; touch /workspace/x")
+    assert fingerprint(outside) == before
+    assert not (outside.parent / "elsewhere").exists()

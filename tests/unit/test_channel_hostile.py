@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import struct
 import threading
 from collections.abc import Iterator
@@ -19,44 +18,10 @@ from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.messages import OutputReport, RunReport
 from libs.sandbox.protocol import FileFailed
 from libs.sandbox.results import file_result, run_result
+from tests.fuzz.targets import READY, Wire
 
-READY = encode(0, Kind.END, ANSWER.pack(Ending.DONE, True))
 DONE = ANSWER.pack(Ending.DONE, True)
 WITHIN = 5.0
-
-
-class Wire:
-    """A transport whose other end is the test."""
-
-    def __init__(self) -> None:
-        self.sent = bytearray()
-        self._coming: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._closed = False
-
-    def say(self, data: bytes) -> None:
-        if data:
-            self._coming.put(data)
-
-    def end(self) -> None:
-        self._coming.put(b"")
-
-    def receive(self) -> bytes:
-        return self._coming.get()
-
-    def send_now(self, data: bytes) -> int:
-        self.sent += data
-        return len(data)
-
-    def send(self, data: bytes) -> None:
-        self.send_now(data)
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self.end()
-
-    def epitaph(self) -> str:
-        return "as the test wanted"
 
 
 @contextmanager
@@ -158,7 +123,7 @@ def test_the_end_in_the_middle_of_a_frame_is_the_end() -> None:
         call = channel.request(b"one")
         wire.say(encode(1, Kind.END, DONE)[:-1])
         wire.end()
-        with pytest.raises(SandboxDied, match="as the test wanted"):
+        with pytest.raises(SandboxDied, match="the fuzzer ended it"):
             call.future.result(WITHIN)
 
 

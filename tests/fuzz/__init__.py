@@ -1,0 +1,1 @@
+"""Fuzzing of both ends of the protocol: `python -m tests.fuzz`. A moment of it runs with the unit tests."""

@@ -1,0 +1,37 @@
+"""A moment of `python -m tests.fuzz`, so that its targets stay what the protocol is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz import supervisor
+from tests.fuzz.targets import TARGETS
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_target_finds_nothing(name: str) -> None:
+    @settings(max_examples=150, deadline=None)
+    @given(st.binary(max_size=400))
+    def check(data: bytes) -> None:
+        TARGETS[name](data)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        bytes(range(0, 240, 5)),
+        b"\x00\x01\x00" * 4,
+        b"\x08\x01\xff\x00\x02\x00",
+        b"\x28\x01\x00\x30\x02\x00",
+    ],
+)
+def test_a_supervisor_answers_or_ends(data: bytes, tmp_path: Path) -> None:
+    with supervisor.checked(tmp_path) as check:
+        check(data)

@@ -142,11 +142,12 @@ class _Session:
                 self._figures += 1
             try:
                 plt.figure(number).savefig(path, bbox_inches="tight")
-            except OSError as error:
+            except Exception as error:  # such as text that matplotlib cannot set
                 print(f"[a figure could not be saved: {error}]")
             else:
                 print(f"[figure saved: {path}]")
-            plt.close(number)
+            finally:
+                plt.close(number)  # or every later block would fail for it
 
 
 def _show_error(variables: dict[str, Any]) -> None:

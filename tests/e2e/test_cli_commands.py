@@ -56,10 +56,11 @@ def test_doctor_finds_nothing_missing(program: Program) -> None:
     ],
 )
 def test_doctor_says_what_is_missing(
-    program: Program, environment: dict[str, str], name: str, hint: str
+    program: Program, environment: dict[str, str], name: str, hint: str, tmp_path: Path
 ) -> None:
     program.script("hello")
-    program.environment = environment
+    # Without the local model, which may be on this machine.
+    program.environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), **environment}
     done = program.run("doctor", "--json")
     assert done.returncode == 1
     [check] = [check for check in json.loads(done.stdout)["checks"] if check["name"] == name]

@@ -286,6 +286,16 @@ class TestContainer:
             assert (tmp_path / "results/figure-2.png").read_bytes().startswith(b"\x89PNG")
             assert sandbox.run_python("plt.get_fignums()", session="a").output == "[]\n"
 
+    def test_a_figure_that_cannot_be_drawn_costs_itself_alone(self, tmp_path: Path) -> None:
+        with DockerSandbox(tmp_path, image="code-execution-agent", name="interpreter") as sandbox:
+            code = (
+                "import matplotlib.pyplot as plt\n_ = plt.title('$x_{^$'); plt.figure(); plt.plot([1]); None"
+            )
+            output = sandbox.run_python(code, session="a").output
+            assert "[a figure could not be saved: " in output
+            assert "[figure saved: /results/figure-" in output
+            assert sandbox.run_python("print(1)", session="a").output == "1\n"
+
     def test_an_error_is_followed_by_the_tables_there_are(self, tmp_path: Path) -> None:
         with DockerSandbox(tmp_path, image="code-execution-agent", name="interpreter") as sandbox:
             code = "import pandas as pd\nsales = pd.DataFrame({'city': ['Rome'], 'units': [3]})\n_own = sales"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import time
 
@@ -15,8 +16,12 @@ from libs.sandbox.runner import Runner
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Final
 
 __all__ = ["Child", "Job", "fork_worker", "write_some"]
+
+_PAUSE: Final = 0.1
+"""Seconds that a worker for files waits with getting ready, unless a request comes."""
 
 
 class Job:
@@ -110,7 +115,11 @@ def _work(kind: int, link: Link) -> None:
     os.nice(5)
     try:
         if kind == Worker.FILE:
-            # Imported in this process alone, while the first command already runs.
+            # Imported in this process alone, and not while a sandbox that has just been started gets to its
+            # first command: this takes more of the processor than that.
+            poll = select.poll()
+            poll.register(link.reader, select.POLLIN)
+            poll.poll(_PAUSE * 1000)
             from libs.sandbox.files import FileWorker
 
             FileWorker(link).serve()

@@ -89,7 +89,7 @@ def _callers(backend: DockerExecutionBackend, peers: Peers) -> Figure:
     times = interleaved(
         {"host subprocess": lambda: all_at_once(_host("echo hi")), "sandbox": inside},
         reporting=peers.reporting("crowd", CALLERS, PEER_EACH, "echo hi"),
-        rounds=9,
+        rounds=7,
         warm_up=1,
     )
     rates, spread = {}, {}
@@ -123,7 +123,7 @@ def _sleepers(backend: DockerExecutionBackend, peers: Peers, loop: asyncio.Abstr
             "sandbox": lambda: loop.run_until_complete(twenty_inside()),
         },
         reporting=peers.reporting("crowd", 20, 1, "sleep 0.5"),
-        rounds=7,
+        rounds=5,
         warm_up=1,
     )
     return crowd.figure(

@@ -90,7 +90,7 @@ def _large(root: Path, backend: DockerExecutionBackend, peers: Peers) -> Iterato
         times = interleaved(
             {"host, in process": floors[name], "sandbox": ours},
             reporting=theirs,
-            rounds=7,
+            rounds=5,
             warm_up=1,
         )
         rates = {key: MEGABYTES / times.median(key) for key in times.samples}

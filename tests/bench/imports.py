@@ -28,14 +28,15 @@ def figures() -> Iterator[Figure]:
             "and building its plain agent": _fresh(_BUILT),
             "sandbox": _fresh("import agent.graph"),
         },
-        rounds=25,
-        warm_up=2,
+        rounds=15,
+        warm_up=1,
     )
-    factor = times.median("sandbox") / times.median("importing deepagents")
-    built = times.median("sandbox") / times.median("and building its plain agent")
+    plain = times.median("importing deepagents")
+    factor, floor = (times.median(name) / plain for name in ("sandbox", "and building its plain agent"))
     yield times.figure(
         "importing agent.graph, a built agent",
         "at most 1.1 x importing deepagents",
         factor <= 1.1,
-        note=f"{factor:.2f} x importing deepagents, {built:.2f} x building a plain agent besides",
+        note=f"{factor:.2f} x importing deepagents; building a plain agent, as LangGraph's server wants "
+        f"one in the module, makes it {floor:.2f} x",
     )

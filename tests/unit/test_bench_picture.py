@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.bench.picture import LABEL, PANELS, draw
+from tests.bench.picture import LABEL, PANELS, PICTURE, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -53,3 +54,9 @@ def test_a_run_of_some_parts_is_refused() -> None:
     del some["figures"][0]
     with pytest.raises(KeyError, match=r"echo hi.*make bench"):
         draw(some)
+
+
+def test_the_one_in_the_repository_was_drawn_by_this() -> None:
+    svg = PICTURE.read_text()
+    assert [label for label, _, _ in drawn(svg)].count(LABEL) == len(PANELS)
+    assert re.search(r"Taken \d{4}-\d\d-\d\d, \S+, \d+ cores", svg)

@@ -74,7 +74,7 @@ test: setup lint
 	$(BIN)/python -m pytest
 
 bench: setup
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench $(PARTS)
 
 # An hour of mixed load, or SECONDS of it: nothing that is held may grow.
 soak: setup

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import statistics
 import time
@@ -65,6 +66,10 @@ class Times:
         )
 
 
+MOST_ROUNDS = int(os.environ.get("BENCH_ROUNDS", "0"))
+"""For a look at whether everything works; such figures are never quoted. 0: as many as each figure needs."""
+
+
 def timed(contestant: Callable[[], object]) -> float:
     """Seconds that one call takes."""
     begun = time.perf_counter()
@@ -86,7 +91,10 @@ def interleaved(
     Args:
         contestants: what is timed here.
         reporting: what runs in a process of its own, and returns the seconds that it took there.
+        rounds: that are counted; BENCH_ROUNDS makes it fewer, for a look at whether everything works.
     """
+    if MOST_ROUNDS:
+        rounds, warm_up = min(rounds, MOST_ROUNDS), min(warm_up, 1)
     samples: dict[str, list[float]] = {name: [] for name in (*contestants, *reporting)}
     order = list(samples)
     for number in range(warm_up + rounds):

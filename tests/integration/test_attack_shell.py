@@ -95,14 +95,19 @@ def test_whoever_holds_a_shells_descriptor_holds_no_later_one(own: DockerExecuti
     assert [answer.output for answer in answers[-8:]] == [f"{i}\n" for i in range(6, 14)]
 
 
-def test_a_full_pipe_costs_nothing(own: DockerExecutionBackend) -> None:
+def test_a_full_pipe_holds_nothing_up(own: DockerExecutionBackend) -> None:
+    """Who may signal a waiting shell may also write what it reads: that spoils its command, and no other."""
     fill = (
         "os.kill(shell, 19); pipe = os.open(f'/proc/{shell}/fd/9', os.O_WRONLY | os.O_NONBLOCK)\n"
         "while True: os.write(pipe, b'x' * 4096)"
     )
     set_on_shells(own, fill, 1)
     time.sleep(1.2)
-    assert [own.execute(f"echo {i}", timeout=5).output for i in range(6)] == [f"{i}\n" for i in range(6)]
+    answers = [own.execute(f"echo {i}", timeout=5) for i in range(10)]
+    assert all(answer.exit_code != 124 for answer in answers)
+    spoilt = [i for i, answer in enumerate(answers) if answer.output != f"{i}\n"]
+    assert len(spoilt) <= 4  # the shells that it could get hold of
+    assert not {6, 7, 8, 9} & set(spoilt)
 
 
 @pytest.mark.parametrize(

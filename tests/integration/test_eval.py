@@ -79,6 +79,49 @@ from pypdf import PdfReader
 text = PdfReader("/data/report.pdf").pages[8].extract_text()
 assert "Kestrel" in text and "464,371" in text, text
 ```"""
+BIRDS = """\
+```python
+import pandas as pd
+import matplotlib.pyplot as plt
+count = pd.read_csv("/data/sightings.csv")["species"].value_counts()
+count.plot.bar(color="#ff8000", title="Birds")
+plt.savefig("/results/birds.png")
+plt.close()
+```"""
+SAVINGS = """\
+```python
+import pandas as pd
+import matplotlib.pyplot as plt
+savings = pd.read_csv("/data/savings.csv")
+plt.plot(savings["month"], savings["saved"].cumsum(), color="#ff0000")
+plt.xticks(rotation=45)
+plt.savefig("/results/savings.png")
+plt.close()
+```"""
+MAY = """\
+```python
+import pandas as pd
+from skills.pdf import generate
+people = pd.read_csv("/data/birthdays.csv", parse_dates=["born"])
+people = people[people["born"].dt.month == 5]
+rows = "\\n".join(f"| {one.name} | {one.born:%d %B %Y} |" for one in people.itertuples(index=False))
+generate("| name | date of birth |\\n|---|---|\\n" + rows, "may", title="Birthdays in May")
+```"""
+PHOTOS = """\
+```bash
+for photo in /data/photos/*; do
+  name=$(basename "$photo")
+  mkdir -p "/results/photos/${name:4:4}" && cp "$photo" "/results/photos/${name:4:4}/"
+done
+```"""
+COOKBOOK = """\
+```python
+from pypdf import PdfReader
+pages = [page.extract_text() for page in PdfReader("/data/cookbook.pdf").pages]
+meatless = [page for page in pages if "Vegetarian: yes" in page]
+quickest = min(meatless, key=lambda page: int(page.split("Time: ")[1].split()[0]))
+assert (len(meatless), quickest.split("\\n")[0].strip()) == (9, "Bean Tacos"), pages
+```"""
 
 
 async def play(name: str, folder: Path, *replies: str) -> Score:
@@ -117,6 +160,11 @@ async def test_a_wrong_answer_is_not(tmp_path: Path) -> None:
         ("tree-scatter", TREES, "See /results/hill.png."),
         ("pdf-report", REPORT, "See /results/harvest.pdf."),
         ("pdf-page", READ, "464,371 EUR, on page 9."),
+        ("bird-count", BIRDS, "See /results/birds.png."),
+        ("running-total", SAVINGS, "At the end it is 295; see /results/savings.png."),
+        ("may-birthdays", MAY, "See /results/may.pdf."),
+        ("photo-years", PHOTOS, "See /results/photos."),
+        ("cookbook", COOKBOOK, "9 are vegetarian, and Bean Tacos take the least time."),
     ],
 )
 async def test_what_the_sandbox_makes_is_understood(

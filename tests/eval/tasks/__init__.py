@@ -1,4 +1,4 @@
-"""The tasks, one file for each kind, and the held-out ones. The first of a kind belongs to `dev`."""
+"""The tasks, one file for each kind; beside them the held-out and the hard ones. The first of a kind belongs to `dev`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from tests.eval.task import Task
 from tests.eval.tasks import dates, dirty, documents, joins, logs, output, plots, programs, tables, trees
-from tests.eval.tasks.held_out import HELD_OUT
+from tests.eval.tasks.fresh import HELD_OUT
+from tests.eval.tasks.hard import HARD
 
-__all__ = ["HELD_OUT", "KINDS", "choose"]
+__all__ = ["HARD", "HELD_OUT", "KINDS", "choose"]
 
 KINDS: Mapping[str, Sequence[Task]] = {
     "tables": tables.TASKS,
@@ -25,22 +26,24 @@ KINDS: Mapping[str, Sequence[Task]] = {
 
 
 def choose(subset: str) -> list[Task]:
-    """The tasks of `all`, `dev`, `held-out`, a kind, or one by its name.
+    """The tasks of `all`, `dev`, `held-out`, `hard`, a kind, or one by its name.
 
     Raises:
         KeyError: there is nothing of that name.
     """
-    everything = [task for tasks in KINDS.values() for task in tasks]
-    held_out = [task for tasks in HELD_OUT.values() for task in tasks]
-    if subset == "all":
-        return everything
-    if subset == "dev":
-        return [tasks[0] for tasks in KINDS.values()]
-    if subset == "held-out":
-        return held_out
-    if subset in KINDS:
-        return list(KINDS[subset])
-    named = [task for task in (*everything, *held_out) if task.name == subset]
+    forty, held_out, hard = (
+        [task for tasks in each.values() for task in tasks] for each in (KINDS, HELD_OUT, HARD)
+    )
+    subsets = {
+        "all": forty,
+        "dev": [tasks[0] for tasks in KINDS.values()],
+        "held-out": held_out,
+        "hard": hard,
+        **{kind: list(tasks) for kind, tasks in KINDS.items()},
+    }
+    if subset in subsets:
+        return subsets[subset]
+    named = [task for task in (*forty, *held_out, *hard) if task.name == subset]
     if not named:
         raise KeyError(subset)
     return named

@@ -1,11 +1,11 @@
-"""Two more tasks of each kind, that no prompt or example was tried on; in no subset but `held-out`."""
+"""Two more tasks of each kind, as hard as the forty, that no prompt or example was tried on: `held-out`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from tests.eval.task import Task
-from tests.eval.tasks.held_out import documents, output, tables, texts
+from tests.eval.tasks.fresh import documents, output, tables, texts
 
 __all__ = ["HELD_OUT"]
 

@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ class Times:
         )
 
 
+REST = 0.02
 MOST_ROUNDS = int(os.environ.get("BENCH_ROUNDS", "0"))
 """For a look at whether everything works; such figures are never quoted. 0: as many as each figure needs."""
 
@@ -86,7 +88,9 @@ def interleaved(
 ) -> Times:
     """Time each contestant once a round, so that what slows the machine slows them alike.
 
-    Within a round the order is another each time: none always comes after the same other.
+    Within a round the order is another each time: none always comes after the same other. Where peers take
+    part, each begins REST seconds after the one before has ended: what an Engine still has to clear away
+    after one peer's command is not counted against whoever comes next.
 
     Args:
         contestants: what is timed here.
@@ -100,7 +104,11 @@ def interleaved(
     for number in range(warm_up + rounds):
         random.shuffle(order)
         for name in order:
-            seconds = reporting[name]() if name in reporting else timed(contestants[name])
+            call = reporting[name] if name in reporting else partial(timed, contestants[name])
+            if reporting:
+                time.sleep(REST)
+                call()
+            seconds = call()
             if number >= warm_up:
                 samples[name].append(seconds)
     return Times(samples)

@@ -11,6 +11,13 @@ from libs.sandbox.supervisor import Supervisor
 
 __all__ = ["main"]
 
+_TRUSTED = "/run/trusted.crt"
+_TRUST_VARIABLES = (
+    *("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO"),
+    *("NODE_EXTRA_CA_CERTS", "AWS_CA_BUNDLE"),
+)
+"""By which OpenSSL and Python, requests, curl, pip, git, Node and boto find what they trust."""
+
 
 def _name_own_user() -> None:
     """Give the uid of this container a name: without one, `whoami` and `getpass` fail.
@@ -41,21 +48,35 @@ def _copy_font_list(folder: str) -> None:
         pass  # an image without it, or no room: matplotlib looks for itself
 
 
+def _trust(certificate: str) -> None:
+    """Have programs trust a certificate besides the image's: the variables for that name this bundle."""
+    with open("/etc/ssl/certs/ca-certificates.crt") as image, open(_TRUSTED, "w") as file:
+        file.write(image.read())
+        file.write(certificate)
+    for name in _TRUST_VARIABLES:
+        os.environ[name] = _TRUSTED
+
+
 def main() -> None:
     """Serve standard input until it ends. Started by the image, or by LocalSandbox outside a container.
 
-    Commands get this process's environment and working folder: both are what the host has set.
+    Commands get this process's environment and working folder: both are what the host has set. Two variables
+    of it are for this process alone: SANDBOX_PROXY, the port of the proxy, and SANDBOX_TRUST, a certificate.
     """
+    proxy_port = int(os.environ.pop("SANDBOX_PROXY", "0"))
+    certificate = os.environ.pop("SANDBOX_TRUST", "")
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     first = os.getpid() == 1
     if first:
         _name_own_user()
         _copy_font_list(os.environ["MPLCONFIGDIR"])
+        if certificate:
+            _trust(certificate)
     else:
         become_subreaper()
     os.umask(0o022)
     hide_from_own_uid()
-    Supervisor().serve()
+    Supervisor(proxy_port).serve()
     if not first:
         kill_tree(os.getpid())
     os._exit(0)

@@ -18,10 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from libs.sandbox.egress import Door, Streams
 from libs.sandbox.errors import SandboxDied
 from libs.sandbox.frames import (
     ANSWER,
     CHUNK,
+    EARLY,
+    INSIDE,
     MOST_CONTENT,
     Decoder,
     Ending,
@@ -108,11 +111,16 @@ class Call:
 
 
 class Channel:
-    """Requests and answers over one transport. Thread-safe."""
+    """Requests and answers over one transport, and connections that programs inside make. Thread-safe."""
 
-    def __init__(self, transport: Transport, *, on_close: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, transport: Transport, *, on_close: Callable[[], None] = lambda: None, door: Door | None = None
+    ) -> None:
         self._transport = transport
         self._on_close = on_close
+        self.door = door
+        """What serves the connections; without one they are refused."""
+        self._connections = Streams(self._send, door.connected if door else None)
         self._streams = itertools.count(1)
         self._calls: dict[int, Call] = {}
         self._lock = threading.Lock()
@@ -150,7 +158,10 @@ class Channel:
             ValueError: the payload is too large for a frame.
         """
         call = Call(next(self._streams), content, on_output, self.redact)
+        early, call.unsent = call.unsent[:EARLY], call.unsent[EARLY:]
         frame = encode(call.stream, Kind.OPEN, payload)
+        if early:
+            frame += encode(call.stream, Kind.DATA, bytes(early))
         with self._lock:
             if self.closed:
                 raise self._died()
@@ -239,6 +250,7 @@ class Channel:
                 self.closed = True
                 calls, self._calls = self._calls, {}
                 self._more.notify_all()
+            self._connections.end()
             for call in calls.values():
                 self._show_rest(call)
                 if call.future.set_running_or_notify_cancel():
@@ -252,6 +264,9 @@ class Channel:
 
     def _take(self, frame: Frame) -> None:
         stream, kind, payload, fd = frame
+        if stream & INSIDE:
+            self._connections.take(stream, kind, payload)
+            return
         call = self._calls.get(stream)
         if call is None:
             return

@@ -33,6 +33,8 @@ class Job:
         self.kind, timeout = REQUEST.unpack_from(payload)
         self.deadline = time.monotonic() + timeout
         """Counted from when it came, whether or not a worker was free."""
+        self.early = b""
+        """Frames of its input that came while it waited for a worker."""
         self.ended_by: int | None = None
         """Why it was ended early."""
         self.killed = False
@@ -84,7 +86,7 @@ def fork_worker(kind: int, descriptors: Iterable[int]) -> Child | None:
     """A new worker, or None where no process can be made.
 
     Args:
-        descriptors: what this process has open for other workers; the new one closes it.
+        descriptors: what this process has open for others; the new one closes it.
     """
     to_child, ours_out = os.pipe()
     ours_in, from_child = os.pipe()

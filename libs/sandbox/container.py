@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 from libs.sandbox.attach import AttachedTransport, remove_now
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
+from libs.sandbox.egress import Door, Egress, way_out
 from libs.sandbox.engine import explained, shared_client
 from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, program
 from libs.sandbox.handover import Handover
 from libs.sandbox.idle import rests_no_more
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.redact import Redact
-from libs.sandbox.strays import NAME_LABEL, OWNER_LABEL, WORKSPACE_LABEL, owner_label, remove_strays
+from libs.sandbox.strays import (
+    NAME_LABEL,
+    OWNER_LABEL,
+    THREAD_LABEL,
+    WORKSPACE_LABEL,
+    owner_label,
+    remove_strays,
+)
 from libs.sandbox.workspace import is_root, prepare_workspace
 
 if TYPE_CHECKING:
@@ -33,6 +41,8 @@ logger = logging.getLogger(__name__)
 _START_SECONDS = 60.0
 _CPU_PERIOD = 100_000
 """Microseconds over which CPU time is shared out: the kernel's default."""
+_RUN = 1024 * 1024
+"""Bytes of /run: names of users, and what programs are to trust."""
 _HOME = "/tmp/home"  # noqa: S108 - inside the container, where it is the sandbox's own
 _OWN_VARIABLES = frozenset(
     (
@@ -71,6 +81,7 @@ class DockerSandbox(ChannelSandbox):
         spares: Spares | None = None,
         common: Callable[[int], Handover | None] | None = None,
         redact: Redact | None = None,
+        egress: Egress | None = None,
     ) -> None:
         """Nothing is started here.
 
@@ -89,6 +100,8 @@ class DockerSandbox(ChannelSandbox):
                 what hands to it what root puts there. Without it, each does that for its own workspace.
             redact: takes secrets out of all that leaves it: output as it comes and in the end, names and
                 contents of files, errors. What goes in, and what lies in the workspace, stays as it is.
+            egress: makes for each container what serves the connections that programs in it make to their
+                proxy. Without it there is no proxy.
         """
         super().__init__(name, limits, idle_seconds, redact)
         self.root = root.resolve()
@@ -102,6 +115,7 @@ class DockerSandbox(ChannelSandbox):
         self._labels = {OWNER_LABEL: "", NAME_LABEL: name, WORKSPACE_LABEL: str(self.root), **labels}
         self._spares = spares
         self._common = common
+        self._egress = egress
 
     def move(self, root: Path) -> bool:
         """Give its workspace another name while it runs; whether that could be done. The mount stays."""
@@ -118,7 +132,14 @@ class DockerSandbox(ChannelSandbox):
             channel, spare._channel = spare._channel, None
             self.container_name, spare.container_name = spare.container_name, None
             self._handover, spare._handover = spare._handover, None
+        if channel:
+            self._tell(channel.door)
         return channel
+
+    def _tell(self, door: Door | None) -> None:
+        """Tell the gateway whose the container is."""
+        if door:
+            door.belongs_to(self.container_name or "", self._labels.get(THREAD_LABEL, ""))
 
     def _connect(self) -> Channel:
         if self._common and self._asked.resolve() != self._asked:
@@ -150,9 +171,10 @@ class DockerSandbox(ChannelSandbox):
         client = shared_client()
         self._check_image(client)
         name = f"{self.name}-{secrets.token_hex(4)}"
+        door = self._egress() if self._egress else None
         try:
             with explained():
-                created = client.api.create_container_from_config(self._config(uid, gid), name)  # type: ignore[no-untyped-call]
+                created = client.api.create_container_from_config(self._config(uid, gid, door), name)  # type: ignore[no-untyped-call]
             container: str = created["Id"]
             transport = AttachedTransport(client, container)
         except SandboxError:
@@ -162,7 +184,7 @@ class DockerSandbox(ChannelSandbox):
         try:
             with explained():
                 client.api.start(container)
-            channel = Channel(transport, on_close=transport.release)
+            channel = Channel(transport, on_close=transport.release, door=door)
             channel.wait_until_ready(_START_SECONDS)
         except (SandboxError, TimeoutError) as error:
             transport.close()
@@ -175,6 +197,7 @@ class DockerSandbox(ChannelSandbox):
                 ) from error
             raise
         self.container_name = name
+        self._tell(door)
         _sweep_once(client)
         return channel
 
@@ -190,19 +213,20 @@ class DockerSandbox(ChannelSandbox):
             rests_no_more(self)
         self.container_name = None
 
-    def _variables(self) -> dict[str, str]:
+    def _variables(self, door: Door | None) -> dict[str, str]:
         """What commands find in their environment, besides the image's own."""
         return {
             "LANG": "C.UTF-8",
             "MPLCONFIGDIR": f"{_HOME}/.config/matplotlib",
             **self._environment,
+            **(way_out(door) if door else {}),
             "HOME": _HOME,
             "USER": "agent",
             "LOGNAME": "agent",
             "SHELL": "/bin/bash",
         }
 
-    def _config(self, uid: int, gid: int) -> dict[str, Any]:
+    def _config(self, uid: int, gid: int, door: Door | None) -> dict[str, Any]:
         """The container as the Engine's API takes it. tests/integration/test_posture.py reads it back."""
         limits = self.limits
         mounts = [_bind(self.root, "/workspace", read_only=False)]
@@ -213,7 +237,7 @@ class DockerSandbox(ChannelSandbox):
             "User": f"{uid}:{gid}",
             "Hostname": "sandbox",
             "WorkingDir": "/workspace",
-            "Env": [f"{name}={value}" for name, value in self._variables().items()],
+            "Env": [f"{name}={value}" for name, value in self._variables(door).items()],
             "OpenStdin": True,
             # The Engine closes standard input when this connection ends, however it ends.
             "StdinOnce": True,
@@ -232,7 +256,7 @@ class DockerSandbox(ChannelSandbox):
                 "Tmpfs": {
                     "/tmp": f"rw,exec,nosuid,nodev,{_room(limits.tmp)},mode=1777",  # noqa: S108
                     "/dev/shm": f"rw,noexec,nosuid,nodev,{_room(limits.tmp // 4)},mode=1777",  # noqa: S108
-                    "/run": f"rw,noexec,nosuid,nodev,{_room(65_536)},mode=0755,uid={uid},gid={gid}",
+                    "/run": f"rw,noexec,nosuid,nodev,{_room(_RUN)},mode=0755,uid={uid},gid={gid}",
                 },
                 "Sysctls": _IPC,
                 "Mounts": mounts,

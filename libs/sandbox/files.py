@@ -20,6 +20,7 @@ from libs.sandbox.disk import new_file, open_regular, write_all
 from libs.sandbox.frames import (
     ANSWER,
     CHUNK,
+    EARLY,
     MAX_PAYLOAD,
     MOST_CONTENT,
     REQUEST,
@@ -104,7 +105,7 @@ class FileWorker:
         if not replace and os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, "File exists", path)
         with new_file(path, replace=replace) as file:
-            granted = received = 0
+            granted, received = EARLY, 0
             while received < size:
                 if granted - received <= WINDOW // 2 and granted < size:
                     self._link.send(encode(stream, Kind.CREDIT, WINDOW.to_bytes(4, "big")))

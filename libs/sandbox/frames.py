@@ -6,7 +6,7 @@ all big-endian. A stream is one request and everything that belongs to it; many 
 One request, from the host's side::
 
     OPEN    REQUEST + what is asked (messages.py)   begins the stream
-    DATA*                                           input, at most as many bytes as CREDIT allows
+    DATA*                                           input: EARLY bytes at once, more as CREDIT allows
     CANCEL                                          ends it early
   answered by
     CREDIT* u32                                     bytes of input that may be sent on top
@@ -16,6 +16,15 @@ One request, from the host's side::
     END     ANSWER + how it ended (messages.py)     ends the stream; nothing follows on it
 
 Stream 0 belongs to the supervisor itself: its END says that it is ready.
+
+A stream whose number has the bit INSIDE set begins inside: it is a connection that a program has made to the
+proxy (`outlet.py`). Both ends may send alike::
+
+    OPEN                                            from inside: somebody has connected
+    DATA*                                           bytes, at first at most NET_WINDOW, then as CREDIT allows
+    CREDIT* u32                                     bytes that may be sent on top
+    END                                             no DATA follows from this end; the second ends the stream
+    CANCEL                                          ends it at once, both ways
 
 What runs inside imports as little as it can: of a sandbox's start, every module that imports `enum`,
 `typing` or `re` costs as much as the interpreter itself.
@@ -32,9 +41,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWER",
     "CHUNK",
+    "EARLY",
     "HEADER",
+    "INSIDE",
     "MAX_PAYLOAD",
     "MOST_CONTENT",
+    "NET_WINDOW",
     "REQUEST",
     "WINDOW",
     "Decoder",
@@ -60,6 +72,12 @@ CHUNK: Final = 256 * 1024
 """Bytes of content in one DATA frame."""
 WINDOW: Final = 1024 * 1024
 """Bytes of input a stream may have under way before the receiver grants more."""
+EARLY: Final = 64 * 1024
+"""Bytes of input that follow an OPEN at once: a small file is there with the request for it."""
+INSIDE: Final = 0x8000_0000
+"""The bit in the number of a stream that begins inside."""
+NET_WINDOW: Final = 256 * 1024
+"""Bytes of a connection to the proxy that may be under way in each direction."""
 
 
 class Kind:

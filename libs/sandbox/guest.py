@@ -22,6 +22,8 @@ GUEST_MODULES: tuple[str, ...] = (
     "interpreter",
     "repl",
     "children",
+    "outlet",
+    "stdio",
     "supervisor",
     "boot",
 )

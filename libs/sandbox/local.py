@@ -11,6 +11,7 @@ from pathlib import Path
 
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
+from libs.sandbox.egress import Egress, way_out
 from libs.sandbox.guest import guest_tree
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.redact import Redact
@@ -62,8 +63,10 @@ class LocalSandbox(ChannelSandbox):
         limits: SandboxLimits = SandboxLimits(),
         name: str = "local",
         redact: Redact | None = None,
+        egress: Egress | None = None,
     ) -> None:
         super().__init__(name, limits, redact=redact)
+        self._egress = egress
         self.root = root.resolve()
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -76,6 +79,10 @@ class LocalSandbox(ChannelSandbox):
             "MPLCONFIGDIR": str(self.root / ".home"),
             "LANG": "C.UTF-8",
         }
+        door = self._egress() if self._egress else None
+        if door:
+            door.belongs_to(self.name, "")
+            environment |= way_out(door, _free_port())
         folder = tempfile.TemporaryDirectory(prefix="sandbox-")
         for relative, content in guest_tree().items():
             path = Path(folder.name, relative)
@@ -96,6 +103,11 @@ class LocalSandbox(ChannelSandbox):
             ours.close()
             folder.cleanup()
 
-        channel = Channel(_SocketTransport(ours, self.process), on_close=release)
+        channel = Channel(_SocketTransport(ours, self.process), on_close=release, door=door)
         channel.wait_until_ready(30)
         return channel
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])

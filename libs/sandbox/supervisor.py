@@ -14,8 +14,8 @@ import os
 import select
 import time
 
-from libs.sandbox.children import Child, Job, fork_worker, write_some
-from libs.sandbox.frames import ANSWER, CHUNK, Decoder, Ending, Kind, Worker, encode
+from libs.sandbox.children import Child, Job, fork_worker
+from libs.sandbox.frames import ANSWER, CHUNK, INSIDE, Ending, Kind, Worker, encode
 from libs.sandbox.processes import (
     SIGCONT,
     SIGKILL,
@@ -24,10 +24,13 @@ from libs.sandbox.processes import (
     kill_tree,
     refused_forks,
 )
+from libs.sandbox.stdio import Stdio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
+
+    from libs.sandbox.outlet import Outlet
 
 __all__ = ["Supervisor"]
 
@@ -46,13 +49,15 @@ _TICK: Final = 0.2
 
 
 class Supervisor:
-    """Routes frames between the host and the workers. One thread, one poll."""
+    """Routes frames between the host and the workers. One thread, one poll.
 
-    def __init__(self) -> None:
+    Args:
+        proxy_port: where on loopback programs find the way out; 0: nowhere.
+    """
+
+    def __init__(self, proxy_port: int = 0) -> None:
         self._poll = select.poll()
-        self._decoder = Decoder()
-        self._unsent: list[bytes] = []
-        self._blocked = False
+        self._host = Stdio(self._poll, self._on_blocked)
         self._children: dict[int, Child] = {}
         """By both descriptors."""
         self._idle: dict[int, list[Child]] = {kind: [] for kind in _SPARE}
@@ -62,26 +67,30 @@ class Supervisor:
         """Live interpreters, the one that was used last at the end."""
         self._next_tick = 0.0
         self._retire_at: float | None = None
+        self._outlet: Outlet | None = None
+        if proxy_port:
+            from libs.sandbox.outlet import Outlet
+
+            self._outlet = Outlet(self._poll, self._host.send, proxy_port)
 
     # -- life
 
     def serve(self) -> None:
         """Serve until standard input ends."""
-        for descriptor in (0, 1):
-            os.set_blocking(descriptor, False)
         for kind, count in _SPARE.items():
             for _ in range(count):
                 self._add_spare(kind)
-        self._poll.register(0, select.POLLIN)
-        self._send(encode(0, Kind.END, ANSWER.pack(Ending.DONE, True)))
+        self._host.send(encode(0, Kind.END, ANSWER.pack(Ending.DONE, True)))
         while True:
             for descriptor, _ in self._poll.poll(self._patience()):
                 if descriptor == 0 and not self._on_host():
                     return
                 if descriptor == 1:
-                    self._flush()
+                    self._host.flush()
                 elif child := self._children.get(descriptor):
                     self._on_child(child, descriptor)
+                elif self._outlet:
+                    self._outlet.on_ready(descriptor)
             self._on_time()
 
     def _patience(self) -> float | None:
@@ -97,53 +106,45 @@ class Supervisor:
     # -- the host
 
     def _on_host(self) -> bool:
-        try:
-            data = os.read(0, CHUNK)
-        except BlockingIOError:
-            return True
-        if not data:
+        """Take what has come; whether the owner is there."""
+        frames = self._host.receive()
+        if frames is None:
             return False
-        for stream, kind, payload, fd in self._decoder.feed(data):
-            if kind == Kind.OPEN:
+        for stream, kind, payload, fd in frames:
+            if stream & INSIDE:
+                if self._outlet:
+                    self._outlet.on_frame(stream, kind, payload)
+            elif kind == Kind.OPEN:
                 self._dispatch(Job(stream, payload))
             elif kind == Kind.CANCEL:
                 self._cancel(stream)
             elif child := self._streams.get(stream):
                 self._to_child(child, encode(stream, kind, payload, fd))
+            else:
+                for job in self._waiting:
+                    if job.stream == stream:
+                        job.early += encode(stream, kind, payload, fd)
         return True
 
-    def _send(self, data: bytes) -> None:
-        self._unsent.append(data)
-        self._flush()
-
     def _end(self, stream: int, ending: int) -> None:
-        self._send(encode(stream, Kind.END, ANSWER.pack(ending, False)))
+        self._host.send(encode(stream, Kind.END, ANSWER.pack(ending, False)))
 
-    def _flush(self) -> None:
-        try:
-            write_some(1, self._unsent)
-        except BrokenPipeError:
-            # The owner is gone; end of file on standard input says the same.
-            self._unsent.clear()
-        blocked = bool(self._unsent)
-        if blocked != self._blocked:
-            self._blocked = blocked
-            if blocked:
-                self._poll.register(1, select.POLLOUT)
-            else:
-                self._poll.unregister(1)
-            # While the host reads nothing, workers are not read either: they wait in turn.
-            for child in self._children.values():
-                self._poll.register(child.reader, 0 if blocked else select.POLLIN)
+    def _on_blocked(self, blocked: bool) -> None:
+        # While the host reads nothing, nobody is read either: they wait in turn.
+        for child in self._children.values():
+            self._poll.register(child.reader, 0 if blocked else select.POLLIN)
+        if self._outlet:
+            self._outlet.pause(blocked)
 
     # -- workers
 
     def _fork(self, kind: int) -> Child | None:
         """A new worker, or None where no process can be made."""
-        child = fork_worker(kind, self._children)
+        others = (*self._children, *(self._outlet.descriptors() if self._outlet else ()))
+        child = fork_worker(kind, others)
         if child:
             self._children[child.reader] = self._children[child.writer] = child
-            self._poll.register(child.reader, 0 if self._blocked else select.POLLIN)
+            self._poll.register(child.reader, 0 if self._host.blocked else select.POLLIN)
         return child
 
     def _add_spare(self, kind: int) -> None:
@@ -199,7 +200,7 @@ class Supervisor:
             self._next_tick = time.monotonic() + _TICK
         child.job = job
         self._streams[job.stream] = child
-        self._to_child(child, encode(job.stream, Kind.OPEN, job.payload))
+        self._to_child(child, encode(job.stream, Kind.OPEN, job.payload) + job.early)
 
     def _to_child(self, child: Child, data: bytes) -> None:
         child.unsent.append(data)
@@ -229,7 +230,7 @@ class Supervisor:
                 if kind == Kind.END:
                     self._finish(child, payload)
                 else:
-                    self._send(encode(stream, kind, payload, fd))
+                    self._host.send(encode(stream, kind, payload, fd))
 
     def _finish(self, child: Child, payload: bytes) -> None:
         job, child.job = child.job, None
@@ -238,7 +239,7 @@ class Supervisor:
         ending, idle = ANSWER.unpack_from(payload)
         if job.ended_by is not None:
             ending = job.ended_by
-        self._send(encode(job.stream, Kind.END, ANSWER.pack(ending, idle) + payload[ANSWER.size :]))
+        self._host.send(encode(job.stream, Kind.END, ANSWER.pack(ending, idle) + payload[ANSWER.size :]))
         if idle:
             self._rest(child)
         else:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from libs.sandbox.frames import ANSWER, CHUNK, REQUEST, Decoder, Ending, Kind, Worker, encode
+from libs.sandbox.frames import ANSWER, CHUNK, INSIDE, REQUEST, Decoder, Ending, Kind, Worker, encode
 from libs.sandbox.guest import guest_tree
 from libs.sandbox.messages import BlockRequest, RunRequest
 
@@ -42,7 +42,7 @@ def requests_from(data: bytes) -> tuple[bytes, bool]:
             what % 8
         ]
         payload = REQUESTS[what // 8 % len(REQUESTS)] if kind == Kind.OPEN else data[: what // 8]
-        frame = bytearray(encode(stream % 8, kind, payload))
+        frame = bytearray(encode(stream % 8 | (INSIDE if stream & 0x40 else 0), kind, payload))
         if spoil >= 0xE0:
             frame[spoil % len(frame)] ^= what | 1
             spoiled = True

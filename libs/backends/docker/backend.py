@@ -31,6 +31,7 @@ from libs.backends.docker.live import live_output
 from libs.sandbox import FileFailed, ImageMissing, Redact, SandboxError, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.container import DockerSandbox
+from libs.sandbox.egress import Egress
 from libs.sandbox.errors import program
 from libs.sandbox.pool import SandboxPool
 from libs.sandbox.strays import THREAD_LABEL, WORKSPACE_LABEL
@@ -80,6 +81,7 @@ class DockerExecutionBackend(BaseSandbox):
         warm: int = 1,
         idle_seconds: float = 900,
         redact: Redact | None = None,
+        egress: Egress | None = None,
         sandbox: ChannelSandbox | None = None,
     ) -> None:
         """Describe the computer.
@@ -101,6 +103,7 @@ class DockerExecutionBackend(BaseSandbox):
                 call starts it again. 0: for ever.
             redact: takes secrets out of all that comes back: output, also while it comes, names and contents
                 of files, errors. A file that holds one and is no text is refused, not broken.
+            egress: serves the connections that programs make to their proxy; without it there is none.
             sandbox: a computer that is there already, in the place of the one described by the rest.
 
         Raises:
@@ -139,6 +142,7 @@ class DockerExecutionBackend(BaseSandbox):
                 labels={WORKSPACE_LABEL: str(root_dir.resolve()), THREAD_LABEL: thread or ""},
                 idle_seconds=idle_seconds if thread is not None or scope == "shared" else 0,
                 redact=redact,
+                egress=egress,
                 **more,
             )
 

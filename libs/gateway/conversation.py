@@ -1,0 +1,283 @@
+"""One connection of a program's: its requests are read, decided on, passed on, answered, logged."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Final
+
+import h11
+
+from libs.gateway.client_hello import NoClientHello, read_client_hello, unrecognized_name
+from libs.gateway.errors import GatewayError, shown
+from libs.gateway.forward import forward, inside, outside, request_headers
+from libs.gateway.policy import Policy, within
+from libs.gateway.protocol import Client
+from libs.gateway.request_head import Target, absolute_target, connect_target, origin_target, read_head
+from libs.gateway.request_log import LogEntry
+from libs.gateway.rules import in_url, is_address
+from libs.gateway.streams import EndedTls, Peer, Stream
+from libs.gateway.tunnel import tunnel
+from libs.gateway.virtual import refuse_other_ways, serve_virtual
+
+__all__ = ["Conversation"]
+
+_ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_MOST_REASON: Final = 500
+
+Handle = Callable[[Peer, h11.Request, LogEntry], Awaitable[None]]
+
+
+class Conversation:
+    """One connection. `run` it, then `close` it."""
+
+    def __init__(self, policy: Policy, stream: Stream, client: Client) -> None:
+        self._policy = policy
+        self._stream = stream
+        self._client = client
+        self._times = policy.timeouts
+        self._ended = False
+        """Whether all has been sent that was to be sent."""
+        self._unread = False
+        """Whether the program may be sending what nobody will read."""
+
+    async def run(self) -> None:
+        """Answer requests until there are no more. Raises OSError where one is broken off."""
+        await self._requests(inside(self._stream), self._handle, wait=None)
+        self._ended = True
+
+    async def close(self) -> None:
+        """Close the connection: at once, where something is missing of what was to be sent."""
+        if not self._ended:
+            await self._stream.abort()
+        elif self._unread:
+            await self._stream.finish(self._times.linger)
+        else:
+            await self._stream.close(self._times.linger)
+
+    async def turn_away(self, error: GatewayError) -> None:
+        """Answer although nothing was read, and close."""
+        try:
+            with suppress(OSError):
+                await self._refuse(self._stream.write, error, LogEntry())
+        finally:
+            await self._stream.finish(self._times.linger)
+
+    # -- requests, one after the other
+
+    async def _requests(self, near: Peer, handle: Handle, *, wait: float | None) -> None:
+        """Answer what comes from `near`. Raises OSError where an answer is broken off."""
+        while True:
+            entry = LogEntry()
+            began = time.monotonic()
+            try:
+                request = await read_head(near, self._times.head, wait=wait)
+                if request is None:
+                    return
+                began = time.monotonic() if wait else began
+                entry.method = shown(request.method, 20)
+                await handle(near, request, entry)
+            except GatewayError as error:
+                entry.seconds = time.monotonic() - began
+                counted = self._counted(error, entry)
+                if entry.status or near.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+                    self._log(entry, counted)
+                    raise ConnectionAbortedError("an answer is broken off") from None
+                self._unread = True
+                await self._refuse(near.stream.write, counted, entry)
+                return
+            except OSError:
+                entry.seconds = time.monotonic() - began
+                entry.reason = "the connection was broken off"
+                self._log(entry)
+                raise
+            entry.seconds = time.monotonic() - began
+            self._log(entry)
+            if {near.http.our_state, near.http.their_state} != {h11.DONE}:
+                self._unread = self._unread or near.http.their_state is h11.SEND_BODY
+                return
+            near.http.start_next_cycle()
+            wait = self._times.keep_alive
+
+    async def _handle(self, near: Peer, request: h11.Request, entry: LogEntry) -> None:
+        """A request to the proxy."""
+        if request.method == b"CONNECT":
+            target = self._allowed(connect_target(request.target), entry)
+            ended = self._policy.has_credential(target.host)
+            await (self._end_tls if ended else self._tunnel)(near, target, entry)
+            return
+        target = self._allowed(absolute_target(request.method, request.target), entry)
+        if service := self._policy.services.get(target.host):
+            async with self._lifetime(target.host):
+                entry.status = await serve_virtual(service, self._client, near, request, target)
+        else:
+            await self._forward(near, request, target, entry)
+
+    def _allowed(self, target: Target, entry: LogEntry) -> Target:
+        """The target, counted and allowed. Raises GatewayError."""
+        entry.scheme, entry.host, entry.port = target.scheme, target.host, target.port
+        entry.path = shown(target.path.partition(b"?")[0], len(target.path))
+        self._client.limits.admit(target.host)
+        if target.host in self._policy.services:
+            refuse_other_ways(target)
+        elif why := self._policy.rules.check(target.scheme, target.host, target.port):
+            raise GatewayError(403, why)
+        return target
+
+    async def _forward(
+        self,
+        near: Peer,
+        request: h11.Request,
+        target: Target,
+        entry: LogEntry,
+        ready: list[Stream] | None = None,
+    ) -> None:
+        """Pass a request on and its answer back; with the credential of the host where TLS is ended.
+
+        Args:
+            near: the program's side.
+            request: its request, of which the head was read.
+            target: what it is for.
+            entry: of the log.
+            ready: a connection to the host, which is taken; a new one is made where there is none.
+        """
+        headers, answer = request_headers(request, target), None
+        if self._policy.credentials is not None and target.scheme == "https":
+            headers = list(self._policy.credentials.sent(target.host, headers))
+            answer = self._policy.credentials.answer(target.host, request.method)
+        meter = self._client.limits.meter(target.host)
+        async with self._lifetime(target.host):
+            far = ready.pop() if ready else await self._policy.open(target)
+            if far.reader.at_eof():
+                await far.abort()  # it was opened with the tunnel, and the host has not waited
+                far = await self._policy.open(target)
+            try:
+                peer = outside(far, target.host)
+                entry.status = await forward(
+                    near, peer, request, target, headers, meter=meter, idle=self._times.idle, answer=answer
+                )
+            finally:
+                entry.bytes_in, entry.bytes_out = meter.came, meter.went
+                await far.abort()
+
+    # -- tunnels
+
+    async def _tunnel(self, near: Peer, target: Target, entry: LogEntry) -> None:
+        """Let the program's TLS pass to the host."""
+        meter = self._client.limits.meter(target.host)
+        async with self._lifetime(target.host):
+            far = await self._policy.open_tunnel(target, self._stream, meter)
+            whole = False
+            try:
+                hello = await self._establish(near, target, entry)
+                meter.add(went=len(hello))
+                await tunnel(self._stream, far, hello, host=target.host, meter=meter, idle=self._times.idle)
+                whole = True
+            finally:
+                entry.bytes_in, entry.bytes_out = meter.came, meter.went
+                await far.close(at_once=not whole)
+
+    async def _end_tls(self, near: Peer, target: Target, entry: LogEntry) -> None:
+        """End the program's TLS here, and add the credential of the host to each request."""
+        authority = self._client.authority
+        if authority is None:
+            raise GatewayError(
+                502, f"{target.host} is in EGRESS_CREDENTIALS, but no authority ends TLS for this sandbox"
+            )
+        ready: list[Stream] = [await self._policy.open(target)]
+
+        async def handle(near: Peer, request: h11.Request, entry: LogEntry) -> None:
+            asked = self._allowed(origin_target(target, request.method, request.target), entry)
+            _refuse_other_host(request, target)
+            await self._forward(near, request, asked, entry, ready)
+
+        try:
+            hello = await self._establish(near, target, entry)
+            tls = EndedTls(self._stream, authority.context_for(target.host), hello)
+            async with within(self._times.head, f"{target.host}: no TLS within {self._times.head:g} s"):
+                try:
+                    await tls.handshake()
+                except ssl.SSLError as error:
+                    why = shown(error.reason or str(error))
+                    raise GatewayError(
+                        403, f"{target.host}: the program does not take the certificate of the gateway: {why}"
+                    ) from None
+            await self._requests(inside(tls), handle, wait=self._times.keep_alive)
+            with suppress(OSError):
+                await tls.end()
+        finally:
+            for far in ready:
+                await far.abort()
+
+    async def _establish(self, near: Peer, target: Target, entry: LogEntry) -> bytes:
+        """Say that the tunnel is there; what comes then: a ClientHello, for its host and no other."""
+        await self._stream.write(_ESTABLISHED)
+        entry.status = 200
+        data = near.http.trailing_data[0]
+        async with within(self._times.head, f"{target.host}: no TLS within {self._times.head:g} s"):
+            try:
+                while (hello := read_client_hello(data)) is None:
+                    more = await self._stream.read()
+                    if not more:
+                        raise ConnectionResetError("the program has closed the tunnel")
+                    data += more
+            except NoClientHello as error:
+                raise GatewayError(403, f"{target.host}: nothing but TLS may go through: {error}") from None
+        named = hello.server_name
+        if (named or target.host).lower() == target.host and (named or is_address(target.host)):
+            return data
+        with suppress(OSError):
+            await self._stream.write(unrecognized_name())
+        self._ended = self._unread = True  # so that it is read
+        server = "no server" if named is None else shown(named)
+        raise GatewayError(403, f"{target.host}: the TLS names {server}, and only it is allowed")
+
+    def _lifetime(self, host: str) -> AbstractAsyncContextManager[None]:
+        seconds = self._client.limits.limits.seconds
+        return within(seconds, f"{host} is cut off after {seconds:g} s: EGRESS_SECONDS allows no more")
+
+    # -- what is said and written down
+
+    def _counted(self, error: GatewayError, entry: LogEntry) -> GatewayError:
+        """The error; where no host was read, and so no request counted, it is counted now."""
+        if not entry.host:
+            try:
+                self._client.limits.admit("a request without a host")
+            except GatewayError as too_many:
+                return too_many
+        return error
+
+    async def _refuse(
+        self, write: Callable[[bytes], Awaitable[None]], error: GatewayError, entry: LogEntry
+    ) -> None:
+        """Answer with an error. Its message is the reason too: many programs show nothing else."""
+        body = f"{error}\n".encode()
+        head = [
+            f"HTTP/1.1 {error.status} {shown(str(error), _MOST_REASON)}",
+            "Content-Type: text/plain; charset=utf-8",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+        ]
+        entry.status = error.status
+        self._log(entry, error)
+        await write("\r\n".join([*head, "", ""]).encode("ascii") + (b"" if entry.method == "HEAD" else body))
+
+    def _log(self, entry: LogEntry, error: GatewayError | None = None) -> None:
+        if self._policy.log is None or (error and error.repeated):
+            return
+        if error:
+            entry.decision = "refused" if error.refused else "allowed"
+            entry.reason = str(error)
+        entry.sandbox, entry.thread = self._client.sandbox, self._client.thread
+        self._policy.log.record(entry)
+
+
+def _refuse_other_host(request: h11.Request, target: Target) -> None:
+    """Raises GatewayError, 421, where a request in a tunnel names another host than the tunnel does."""
+    named = dict(request.headers).get(b"host", b"").lower()
+    if named not in (target.host_header, f"{in_url(target.host)}:{target.port}".encode()):
+        raise GatewayError(
+            421, f"{target.host} is what this connection is for, not {shown(named) or 'no host'}"
+        )

@@ -111,7 +111,7 @@ class Conversation:
         target = self._allowed(absolute_target(request.method, request.target), entry)
         if service := self._policy.services.get(target.host):
             async with self._lifetime(target.host):
-                entry.status = await serve_virtual(service, self._client, near, request, target)
+                await serve_virtual(service, self._client, near, request, target, entry=entry)
         else:
             await self._forward(near, request, target, entry)
 

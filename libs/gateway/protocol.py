@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from libs.gateway.limits import ClientLimits
 __all__ = [
     "Answer",
     "Authority",
+    "Body",
     "Client",
     "Credentials",
     "Event",
@@ -96,17 +97,38 @@ class ServiceRequest:
         return f"{self.path}?{self.query}" if self.query else self.path
 
 
+class Body(Protocol):
+    """A body that comes piece by piece, as fast as it is taken."""
+
+    @property
+    def length(self) -> int | None:
+        """Bytes that it has, where that is known."""
+        ...
+
+    def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        """Its pieces, once. Raises GatewayError where it breaks off."""
+        ...
+
+    async def aclose(self) -> None:
+        """Is awaited in the end, whether it was read or not."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceResponse:
     """What a virtual host answers."""
 
     status: int
-    body: bytes
+    body: bytes | Body
     headers: Headers = ((b"Content-Type", b"application/json"),)
     """Without those that say how long the body is."""
+    reason: str = ""
+    """What went wrong although this is the answer, for the log."""
 
 
 class Service(Protocol):
     """A virtual host, `http://search.gateway` for one: a part of the gateway, nothing is connected."""
 
-    async def __call__(self, request: ServiceRequest) -> ServiceResponse: ...
+    async def __call__(self, request: ServiceRequest) -> ServiceResponse:
+        """Answer. Raises GatewayError, which is said as every refusal is."""
+        ...

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
 from typing import Final
 
 import h11
 
 from libs.gateway.errors import GatewayError
 from libs.gateway.limits import Meter
-from libs.gateway.protocol import Client, Service, ServiceRequest, ServiceResponse
+from libs.gateway.protocol import Body, Client, Service, ServiceRequest, ServiceResponse
 from libs.gateway.request_head import Target
+from libs.gateway.request_log import LogEntry
 from libs.gateway.rules import DEFAULT_PORTS, in_url
 from libs.gateway.streams import Peer
 
@@ -21,6 +24,8 @@ logger = logging.getLogger(__name__)
 MOST_BODY: Final = 2**20
 """Bytes of a body that a virtual host is sent."""
 _FRAMING: Final = frozenset({b"content-length", b"transfer-encoding", b"connection"})
+_BARE: Final = (204, 304)
+"""Answers without a body."""
 
 
 def refuse_other_ways(target: Target) -> None:
@@ -32,12 +37,21 @@ def refuse_other_ways(target: Target) -> None:
 
 
 async def serve_virtual(
-    service: Service, client: Client, near: Peer, request: h11.Request, target: Target
-) -> int:
-    """Answer a request by a service; the status.
+    service: Service, client: Client, near: Peer, request: h11.Request, target: Target, *, entry: LogEntry
+) -> None:
+    """Answer a request by a service.
+
+    Args:
+        service: answers.
+        client: whose request it is.
+        near: the program's side.
+        request: its request, of which the head was read.
+        target: what it is for.
+        entry: of the log; is told the status and how many bytes the answer has.
 
     Raises:
-        GatewayError: 413, its body has more than 1 MiB; 500, the service failed; 400, it is no HTTP.
+        GatewayError: 413, its body has more than 1 MiB, or the answer more than EGRESS_MAX_BYTES; 500, the
+            service failed; 400, it is no HTTP; what the service raises.
         OSError: the program is gone.
     """
     body = await _body(near, target)
@@ -45,23 +59,59 @@ async def serve_virtual(
     asked = ServiceRequest(
         client, request.method.decode("ascii"), path, query, request.headers.raw_items(), body
     )
-    try:
+    meter = client.limits.meter(target.host)
+    with _failing(target):
         response = await service(asked)
-        head = _head(response)
+    try:
+        with _failing(target):
+            head, length = _head(response), _length(response)
+        if length is not None and length > meter.most:
+            raise meter.overrun()
+        entry.reason = response.reason
+        bare = request.method == b"HEAD" or response.status in _BARE
+        await _send(near, head, b"" if bare else response.body, entry, meter)
+    finally:
+        entry.bytes_in = meter.came
+        if not isinstance(response.body, bytes):
+            await response.body.aclose()
+
+
+@contextmanager
+def _failing(target: Target) -> Iterator[None]:
+    """What a service has not thought of ends the request, and is told to the person alone."""
+    try:
+        yield
+    except GatewayError:
+        raise
     except Exception:
         logger.exception("%s failed", target.host)
         raise GatewayError(500, f"{target.host} failed: the log of the application says why") from None
-    events: list[h11.Event] = [head, h11.EndOfMessage()]
-    if request.method != b"HEAD" and response.status not in (204, 304):
-        events.insert(1, h11.Data(data=response.body))
-    await near.send(*events)
-    return response.status
+
+
+async def _send(near: Peer, head: h11.Response, body: bytes | Body, entry: LogEntry, meter: Meter) -> None:
+    entry.status = head.status_code
+    if isinstance(body, bytes):
+        meter.add(came=len(body))
+        events = [h11.Data(data=body)] if body else []
+        return await near.send(head, *events, h11.EndOfMessage())
+    await near.send(head)
+    async with aclosing(aiter(body)) as pieces:
+        async for piece in pieces:
+            meter.add(came=len(piece))
+            if meter.over:
+                raise meter.overrun()
+            await near.send(h11.Data(data=piece))
+    return await near.send(h11.EndOfMessage())
+
+
+def _length(response: ServiceResponse) -> int | None:
+    return len(response.body) if isinstance(response.body, bytes) else response.body.length
 
 
 def _head(response: ServiceResponse) -> h11.Response:
     headers = [header for header in response.headers if header[0].lower() not in _FRAMING]
-    if response.status not in (204, 304):
-        headers.append((b"Content-Length", str(len(response.body)).encode()))
+    if response.status not in _BARE and (length := _length(response)) is not None:
+        headers.append((b"Content-Length", str(length).encode()))
     return h11.Response(status_code=response.status, headers=headers)
 
 

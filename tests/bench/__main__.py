@@ -1,6 +1,6 @@
 """Take every figure in one run: `make bench`, or `python -m tests.bench PART …` for parts of it.
 
-The parts: commands, blocks, files, life, crowd, redaction, imports, request, tokens.
+The parts: commands, blocks, files, life, crowd, redaction, gateway, imports, request, tokens.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from rich.console import Console
 from rich.table import Table
 
 from libs.backends.docker import DockerExecutionBackend
-from tests.bench import blocks, commands, crowd, files, imports, life, redaction, request, tokens
+from tests.bench import blocks, commands, crowd, files, gateway, imports, life, redaction, request, tokens
 from tests.bench.measure import REPORT, Figure
 from tests.bench.peers import Peers
 from tests.bench.sandboxes import image
 
-PARTS = ("commands", "blocks", "files", "life", "crowd", "redaction", "imports", "request", "tokens")
+PARTS = (
+    *("commands", "blocks", "files", "life", "crowd"),
+    *("redaction", "gateway", "imports", "request", "tokens"),
+)
 WITH_PEERS = {"commands", "blocks", "files", "life"}
 
 
@@ -43,6 +46,8 @@ def _figures(parts: set[str], root: Path, peers: Peers) -> Iterator[Figure]:
         yield from crowd.figures(root / "crowd")
     if "redaction" in parts:
         yield from redaction.figures(root / "redaction")
+    if "gateway" in parts:
+        yield from gateway.figures(root / "gateway")
     if "imports" in parts:
         yield from imports.figures()
     if "request" in parts:

@@ -1,0 +1,207 @@
+"""From a program inside, through the whole gateway, to servers on loopback that have names of their own."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from libs.backends.docker import DockerExecutionBackend
+from libs.gateway.addresses import Address
+from libs.gateway.gateway import Gateway
+from libs.gateway.limits import ClientLimits, EgressLimits
+from libs.gateway.proxy import Proxy
+from libs.gateway.request_log import RequestLog
+from libs.gateway.rules import Rules
+from tests.bench.sandboxes import in_thread
+
+pytestmark = pytest.mark.docker
+
+HOST = "site.test"
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._answer(f"{self.path} of {self.headers['Host']}\n".encode())
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(f"{len(body)} bytes\n".encode())
+
+    def _answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def ports(authority: trustme.CA) -> Iterator[dict[str, int]]:
+    """A server for each scheme."""
+    servers = {
+        scheme: http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site) for scheme in ("http", "https")
+    }
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(HOST).configure_cert(context)
+    servers["https"].socket = context.wrap_socket(servers["https"].socket, server_side=True)
+    threads = [threading.Thread(target=server.serve_forever) for server in servers.values()]
+    for thread in threads:
+        thread.start()
+    yield {scheme: server.server_port for scheme, server in servers.items()}
+    for server in servers.values():
+        server.shutdown()
+        server.server_close()
+    for thread in threads:
+        thread.join()
+
+
+async def here(host: str, port: int) -> list[Address]:
+    return [Address("127.0.0.1", port)]
+
+
+def make_gateway(ports: dict[str, int], *, log: RequestLog | None = None, rate: int = 10_000) -> Gateway:
+    rules = Rules.parse([f"{scheme}://{HOST}:{port}" for scheme, port in ports.items()])
+    proxy = Proxy(rules=rules, resolve=here, log=log)
+    return Gateway(proxy, limits=lambda: ClientLimits(EgressLimits(rate=rate)))
+
+
+@pytest.fixture(scope="module")
+def gateway(ports: dict[str, int]) -> Iterator[Gateway]:
+    made = make_gateway(ports)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def computer(
+    gateway: Gateway, authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DockerExecutionBackend]:
+    workspace = tmp_path_factory.mktemp("workspace")
+    (workspace / "site.crt").write_bytes(authority.cert_pem.bytes())
+    with DockerExecutionBackend(workspace, name="test-gateway", egress=gateway.door) as backend:
+        yield backend
+
+
+def output(computer: DockerExecutionBackend, command: str, status: int = 0) -> str:
+    done = computer.execute(command, timeout=60)
+    assert done.exit_code == status, done.output
+    return done.output
+
+
+def test_curl_asks_over_http_and_https(computer: DockerExecutionBackend, ports: dict[str, int]) -> None:
+    plain = f"http://{HOST}:{ports['http']}/a?b=c"
+    assert output(computer, f"curl -sS '{plain}'") == f"/a?b=c of {HOST}:{ports['http']}\n"
+    secret = f"https://{HOST}:{ports['https']}/d"
+    assert output(computer, f"curl -sS --cacert site.crt {secret}") == f"/d of {HOST}:{ports['https']}\n"
+    # The program itself sees the real certificate, and does not trust it by itself.
+    assert "certificate" in output(computer, f"curl -sS {secret}", 60)
+
+
+def test_libraries_find_the_way_by_themselves(
+    computer: DockerExecutionBackend, ports: dict[str, int]
+) -> None:
+    code = f"""
+import requests, urllib.request
+plain, secret = "http://{HOST}:{ports["http"]}/", "https://{HOST}:{ports["https"]}/"
+print(requests.get(plain).text, requests.get(secret, verify="/workspace/site.crt").text, end="")
+print(requests.post(secret, data=b"x" * 3_000_000, verify="/workspace/site.crt").text, end="")
+print(urllib.request.urlopen(plain).status)
+"""
+    lines = output(computer, f"python3 - <<'END'\n{code}\nEND").splitlines()
+    assert lines == [f"/ of {HOST}:{ports['http']}", f" / of {HOST}:{ports['https']}", "3000000 bytes", "200"]
+
+
+def test_what_is_refused_names_host_and_setting(computer: DockerExecutionBackend) -> None:
+    assert "other.test:80 is not in EGRESS_ALLOW" in output(computer, "curl -sS http://other.test/")
+    code = "import requests; requests.get('https://other.test/')"
+    assert "403 other.test:443 is not in EGRESS_ALLOW" in output(computer, f'python3 -c "{code}" 2>&1', 1)
+
+
+def test_nothing_else_leads_out(computer: DockerExecutionBackend, ports: dict[str, int]) -> None:
+    """Past the proxy there is nothing: no route, no name service, no UDP, no raw socket."""
+    code = f"""
+import socket
+def attempt(what, *arguments):
+    try:
+        print("reached", what(*arguments))
+    except OSError as error:
+        print(type(error).__name__, error.errno)
+attempt(socket.create_connection, ("127.0.0.1", {ports["http"]}), 2)
+attempt(socket.create_connection, ("192.0.2.1", 80), 2)
+attempt(socket.getaddrinfo, "site.test", 80)
+attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("192.0.2.1", 53)))
+attempt(socket.socket, socket.AF_INET, socket.SOCK_RAW, 1)
+attempt(socket.socket, socket.AF_PACKET, socket.SOCK_RAW)
+"""
+    said = output(computer, f"python3 - <<'END'\n{code}\nEND").splitlines()
+    assert len(said) == 6
+    assert not [line for line in said if line.startswith("reached")], said
+
+
+def test_a_hundred_at_once_and_commands_beside(
+    computer: DockerExecutionBackend, ports: dict[str, int]
+) -> None:
+    url = f"http://{HOST}:{ports['http']}/"
+    fetch = (
+        f"seq 100 | xargs -P 100 -I{{}} curl -sS -o /dev/null -w '%{{http_code}}\\n' {url} | sort | uniq -c"
+    )
+    assert output(computer, fetch).split() == ["100", "200"]
+
+
+def test_a_closed_gateway_lets_nothing_out(ports: dict[str, int], tmp_path: Path) -> None:
+    gateway = make_gateway(ports)
+    with DockerExecutionBackend(tmp_path, name="test-gateway", egress=gateway.door) as computer:
+        url = f"http://{HOST}:{ports['http']}/"
+        assert "of site.test" in output(computer, f"curl -sS {url}")
+        gateway.close()
+        assert computer.execute(f"curl -sS {url}").exit_code != 0
+        assert output(computer, "echo still here") == "still here\n"
+
+
+def test_each_sandbox_has_limits_and_a_log_of_its_own(ports: dict[str, int], tmp_path: Path) -> None:
+    log = RequestLog(tmp_path / "egress.jsonl")
+    gateway = make_gateway(ports, log=log, rate=2)
+    url = f"http://{HOST}:{ports['http']}/page?secret=1"
+    with DockerExecutionBackend(
+        tmp_path / "w", name="test-gateway", egress=gateway.door, scope="thread", warm=1
+    ) as computer:
+
+        def asked(thread: str, name: str) -> str:
+            forged = f"-H 'X-Sandbox: other' -H 'X-Thread: {name}'"
+            return in_thread(thread, lambda: output(computer, f"curl -sS {forged} '{url}'"))
+
+        first = [asked("one", "two") for _ in range(3)]
+        assert [line.startswith("/page") for line in first] == [True, True, False]
+        assert "EGRESS_RATE" in first[2]
+        assert asked("two", "one").startswith("/page")
+    gateway.close()
+    log.close()
+    lines = [json.loads(line) for line in (tmp_path / "egress.jsonl").read_text().splitlines()]
+    assert [line["thread"] for line in lines] == ["one", "one", "one", "two"]
+    assert len({line["sandbox"] for line in lines}) == 2
+    assert {line["path"] for line in lines if line["decision"] == "allowed"} == {"/page"}
+
+
+def test_the_port_of_the_proxy_cannot_be_taken(computer: DockerExecutionBackend) -> None:
+    code = "import socket; socket.create_server(('127.0.0.1', 3128))"
+    assert "Address already in use" in output(computer, f'python3 -c "{code}" 2>&1', 1)
+    assert socket.gethostname()  # the host's own: nothing was listened on here
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", 3128), 1)

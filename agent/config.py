@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from libs.backends.workspace import WorkspaceBackend
+    from libs.gateway.search import SearchService
     from libs.middleware.approvals import DecisionType
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "SettingsError",
     "build_backend",
     "build_model",
+    "build_search",
     "load_settings",
 ]
 
@@ -132,6 +134,17 @@ stay; what ran in the background and the variables of Python blocks do not."""
     sandbox_env_inherit: Literal["none", "all"] = "none"
     """`all` shows commands every host variable, keys and tokens included. Unsafe."""
 
+    search_provider: str | None = None
+    """Who searches the web for the agent: `brave`, `searxng`, or `fake:<file>`, which plays the results in \
+a JSON file. Unset: nobody."""
+    brave_api_key: SecretStr | None = None
+    """Key for the Brave Search API. It never enters the sandbox."""
+    searxng_url: str | None = None
+    """SearXNG instance that gives JSON (search.formats in its settings), such as http://localhost:8888."""
+    news_feeds: Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list)] = ()
+    """RSS or Atom feeds, comma-separated. In each, `{topic}` stands for what is asked for; of one without, \
+the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEARCH_PROVIDER gives news."""
+
     setup_engine: bool = Field("1", validate_default=True)
     """Whether set-up may install Docker Engine where none answers (Debian, as root)."""
 
@@ -144,11 +157,26 @@ stay; what ran in the background and the variables of Python blocks do not."""
             raise ValueError("must be provider:model, local or scripted:<file>")
         return value
 
-    @field_validator("openai_base_url")
+    @field_validator("openai_base_url", "searxng_url")
     @classmethod
     def _url(cls, value: str | None) -> str | None:
         if value is not None and not re.match(r"https?://[^/]", value):
             raise ValueError("must begin with http:// or https://")
+        return value
+
+    @field_validator("search_provider")
+    @classmethod
+    def _known_provider(cls, value: str | None) -> str | None:
+        if value not in {None, "brave", "searxng"} and not re.fullmatch(r"fake:\S.*", str(value)):
+            raise ValueError("must be brave, searxng or fake:<file>")
+        return value
+
+    @field_validator("news_feeds")
+    @classmethod
+    def _feeds(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for url in value:
+            if not re.match(r"https?://[^/{}]+/", url):
+                raise ValueError(f"{url} must begin with http:// or https:// and a host")
         return value
 
     @field_validator("skills_dirs")
@@ -307,3 +335,13 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         redact=secret_filter(settings),
     )
     return WorkspaceBackend(sandbox, read_only=list(settings.skill_folders))
+
+
+def build_search(settings: Settings) -> SearchService:
+    """Make what answers http://search.gateway/ inside. Needs no network until something is searched."""
+    from agent.known_secrets import secret_filter
+    from libs.gateway.search import SearchService, search_provider
+
+    key = settings.brave_api_key.get_secret_value() if settings.brave_api_key else None
+    provider = search_provider(settings.search_provider, brave_api_key=key, searxng_url=settings.searxng_url)
+    return SearchService(provider, settings.news_feeds, secret_filter(settings))

@@ -37,9 +37,10 @@ _NAMED_NOT = re.compile(r"_(?:FILE|PATH|DIR|ID|NAME|URL|HOST)$|PUBLIC|TOKENIZERS
 def known_secrets(settings: Settings) -> dict[str, str]:
     """Variable or setting -> its secret value.
 
-    Those that are settings (OPENAI_API_KEY); providers' keys, from the environment or `.env`; and, of what
-    `.env` sets and what SANDBOX_ENV_ALLOW or SANDBOX_ENV_INHERIT shows to commands, the variables that are
-    named like a secret (KEY, TOKEN, SECRET, PASSWORD, …), and the passwords in URLs.
+    Those that are settings (OPENAI_API_KEY, the password in SEARXNG_URL); providers' keys, from the
+    environment or `.env`; and, of what `.env` sets and what SANDBOX_ENV_ALLOW or SANDBOX_ENV_INHERIT shows to
+    commands, the variables that are named like a secret (KEY, TOKEN, SECRET, PASSWORD, …), and the
+    passwords in URLs.
     """
     found: dict[str, str] = {}
     for name, value in {**settings.dotenv(), **settings.let_in()}.items():
@@ -51,8 +52,11 @@ def known_secrets(settings: Settings) -> dict[str, str]:
         if secret := settings.secret(name):
             found[name] = secret.get_secret_value()
     for name in type(settings).model_fields:
-        if isinstance(secret := getattr(settings, name), SecretStr):
-            found[name.upper()] = secret.get_secret_value()
+        value = getattr(settings, name)
+        if isinstance(value, SecretStr):
+            found[name.upper()] = value.get_secret_value()
+        elif isinstance(value, str) and (password := _password(value)):
+            found[name.upper()] = password
     return found
 
 

@@ -142,6 +142,7 @@ def test_font_list_waits_in_skel(run: Run) -> None:
 
 def test_every_package_is_importable(run: Run) -> None:
     modules = "pandas numpy matplotlib seaborn scipy requests pypdf reportlab yaml openpyxl pdfplumber"
+    modules += " trafilatura feedparser"
     done = run(f'python3 -c "import {modules.replace(" ", ", ")}, markdown_it"')
     assert (done.exit_code, done.stderr) == (0, "")
 

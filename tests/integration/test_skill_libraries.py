@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inside_web import PROXIED, example, serve
 
 from libs.backends.docker import DockerExecutionBackend
 
@@ -52,7 +53,11 @@ def test_every_program_of_a_skill_works_and_prints_what_it_says(
 ) -> None:
     sales = (ROOT / "workspace" / "data" / "sales.csv").read_bytes()
     backend.upload_files([("/tmp/program.py", program.encode()), ("/workspace/data/sales.csv", sales)])
-    done = backend.execute("rm -f /workspace/.beads.db; python /tmp/program.py")
+    online = re.search(r"from skills\.(?:news|web) ", program)
+    if online:
+        serve(backend)
+        example(backend)
+    done = backend.execute(f"rm -f /workspace/.beads.db; {PROXIED if online else ''} python /tmp/program.py")
     assert done.exit_code == 0, done.output
     # What one line prints stands behind it, what several lines are below the statement.
     printed = re.findall(r"^(?:print\(.*\)\s+# (?=['\[/])|# )(.*)$", program, re.MULTILINE)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from libs.code_blocks.emptiness import shows_nothing
 from libs.code_blocks.protocol import Execution, Refused
 from libs.code_blocks.reader import MAX_REPLY, Reading, read_reply
 
@@ -50,6 +51,11 @@ _FENCE = re.compile(r"^[ >]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 _GO_ON = (
     "If this answers the whole task, reply in words, every figure copied exactly as it is printed here. If anything "
     "that was asked for is missing, reply with the code for it."
+)
+
+_EMPTY = (
+    "The result is empty. Check the condition before you answer: print a few values of each column that it uses, to see "
+    "how they are written, and send the corrected code. If there is really nothing of the kind, say so in words."
 )
 
 _PROBLEMS = {
@@ -170,7 +176,7 @@ def outputs(
     if failed:
         parts.append("Read the error, mend its cause and send the whole corrected block.")
     elif guided and ran and not repeats:
-        parts.append(_GO_ON)
+        parts.append(_EMPTY if shows_nothing(ran[-1]["output"]) else _GO_ON)
     if repeats:
         parts.append(_repeated(repeats, failed=bool(failed)))
     if reading.problem:

@@ -1,7 +1,7 @@
 """Worked examples for a small model, and which of them come nearest to a task.
 
 A small model does as it has seen done, and most as in the example that is nearest to its task. So there is
-one for each technique, in `agent/examples`, a file for each kind of work, and a run is shown those whose
+one for each technique, in `agent/examples`, a file for each group of them, and a run is shown those whose
 words are most like those of its task. `listing` and `output` are what the sandbox prints: a test compares.
 """
 
@@ -29,6 +29,10 @@ _COMMON = frozenset(
     )
 )
 """Words that say nothing of how a task is done."""
+_PLACE = re.compile(r"/(?:data|results)\b[\w./<>-]*?(\.\w+)?(?=[^\w./<>-]|\.?$|\.\s)")
+"""The path of a file: what it is called says nothing either, its ending does."""
+_TASK, _ABOUT = 1.0, 2.0
+"""What a word counts where it stands in an example's task, which has words of its subject, and in `about`."""
 
 
 class WorkedExample(BaseModel):
@@ -60,22 +64,36 @@ class WorkedExample(BaseModel):
 def nearest(task: str, count: int) -> list[WorkedExample]:
     """The `count` examples whose words are most like those of a task (BM25), the nearest last."""
     examples = _all()
-    words = [word for word in dict.fromkeys(re.findall(r"\w+", task.lower())) if word not in _COMMON]
+    found_words = dict.fromkeys(re.findall(r"\w+", _without_names(task.lower())))
+    words = [word for word in found_words if len(word) > 1 and word not in _COMMON]
     with closing(sqlite3.connect(":memory:")) as database:
-        database.execute("CREATE VIRTUAL TABLE example USING fts5(words, tokenize = 'porter')")
-        database.executemany(
-            "INSERT INTO example (rowid, words) VALUES (?, ?)",
-            [(number, f"{example.task} {example.about}") for number, example in enumerate(examples)],
-        )
+        database.deserialize(_index())
         found = [
             number
             for (number,) in database.execute(
-                "SELECT rowid FROM example WHERE words MATCH ? ORDER BY rank LIMIT ?",
-                (" OR ".join(f'"{word}"' for word in words[:_MAX_WORDS]) or '""', count),
+                "SELECT rowid FROM example WHERE example MATCH ? ORDER BY bm25(example, ?, ?) LIMIT ?",
+                (" OR ".join(f'"{word}"' for word in words[:_MAX_WORDS]) or '""', _TASK, _ABOUT, count),
             )
         ]
     others = [number for number in range(len(examples)) if number not in found]
     return [examples[number] for number in reversed((found + others)[:count])]
+
+
+@cache
+def _index() -> bytes:
+    """A database of the examples' words."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE VIRTUAL TABLE example USING fts5(task, about, tokenize = 'porter')")
+        database.executemany(
+            "INSERT INTO example (rowid, task, about) VALUES (?, ?, ?)",
+            [(number, _without_names(each.task), each.about) for number, each in enumerate(_all())],
+        )
+        database.commit()
+        return database.serialize()
+
+
+def _without_names(text: str) -> str:
+    return _PLACE.sub(r" \1 ", text)
 
 
 @cache

@@ -24,6 +24,11 @@ from tests.eval.data import pdf
 
 pytestmark = pytest.mark.docker
 
+FORGET = """\
+for _name in [name for name in globals() if not name.startswith("_")]:
+    del globals()[_name]
+"""
+
 KINDS = sorted(path.stem for path in EXAMPLES.glob("*.yaml"))
 
 
@@ -80,7 +85,9 @@ def play(example: WorkedExample, workspace: Path, computer: DockerExecutionBacke
             content.encode() if isinstance(content, str) else pdf([page.split("|") for page in content])
         )
     listing = asyncio.run(data_listing(computer.sandbox, how=True)) if example.files else ""
-    done = computer.sandbox.run_python(example.code, session=example.name)
+    # One interpreter, emptied before each: what an example imports is paid for once.
+    for code in (FORGET, example.code):
+        done = computer.sandbox.run_python(code, session="examples")
     assert done.exit_code == 0, f"{example.name}: {done.output}"
     lines = [line.rstrip() for line in done.output.rstrip().split("\n")]
     return {"listing": listing, "output": "\n".join(lines)}

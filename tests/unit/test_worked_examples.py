@@ -38,7 +38,7 @@ def test_each_can_be_shown() -> None:
         ("Write a program that takes a year as its argument and prints a word", "program-with-argument"),
         ("What is the sum of all primes up to 100?", "compute"),
         ("On which page of the PDF is the warranty?", "find-in-pdf"),
-        ("Draw a histogram of the ages", "other-plots"),
+        ("Draw a histogram of the ages", "histogram"),
         ("Save one file per team in /results/teams", "one-file-each"),
         ("What percentage of the turnover comes from the five largest customers?", "share-of-largest"),
         ("Convert the payments to EUR with the rate of their month", "two-keys"),

@@ -13,6 +13,7 @@ import ctypes
 import inspect
 import linecache
 import os
+import site
 import struct
 import sys
 import traceback
@@ -67,6 +68,17 @@ def _writes_to(stream: Any, number: int) -> bool:
         return False
 
 
+def _look_in_user_site() -> None:
+    """Have what a block installs be found: Python looks only where something was when it started."""
+    folder = site.getusersitepackages()
+    if not site.ENABLE_USER_SITE or folder in sys.path:
+        return
+    with contextlib.suppress(OSError):
+        os.makedirs(folder, exist_ok=True)
+    above = set(site.getsitepackages())
+    sys.path.insert(next((at for at, entry in enumerate(sys.path) if entry in above), len(sys.path)), folder)
+
+
 class _Session:
     """The variables, and how a block is run with them."""
 
@@ -77,6 +89,7 @@ class _Session:
         sys.modules["__main__"] = self._module
         sys.argv = [""]
         sys.path[0] = ""
+        _look_in_user_site()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         self._count = 0
         self._figures = 0

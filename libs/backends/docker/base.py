@@ -24,7 +24,9 @@ OWN_BASE = "code-execution-agent-base"
 
 _SUITE = "bookworm"  # its Python is 3.11, which the pinned packages are for
 # All that the Dockerfile would ask apt for, so that the build needs no network.
-_PACKAGES = "bash ca-certificates curl file git jq procps python-is-python3 python3 python3-pip ripgrep"
+_PACKAGES = (
+    "bash ca-certificates curl file git jq procps python-is-python3 python3 python3-pip python3-venv ripgrep"
+)
 # Downloads, and what debootstrap copies from this machine: its name and its name servers.
 _LEFT_OUT = ("var/cache/apt/*", "var/lib/apt/lists/*", "etc/hostname", "etc/resolv.conf")
 _LABEL = "code-agent.base-recipe"

@@ -169,7 +169,7 @@ def _in_html(content: bytes, kind: str, page: str) -> Iterator[PackageFile]:
 def _split(base: str, href: str, page: str) -> tuple[str, str, Hashes] | None:
     """Name, URL and hashes of what a link leads to; None where it is no package."""
     try:
-        parts = urlsplit(urljoin(base, href))
+        parts = urlsplit(href if href.startswith(("https://", "http://")) else urljoin(base, href))
     except ValueError:
         return None
     schemes = ("http", "https", "file") if page.startswith("file:") else ("http", "https")

@@ -55,7 +55,7 @@ class Conversation:
         elif self._unread:
             await self._stream.finish(self._times.linger)
         else:
-            await self._stream.close(self._times.linger)
+            await self._stream.close(self._times.idle)
 
     async def turn_away(self, error: GatewayError) -> None:
         """Answer although nothing was read, and close."""
@@ -177,7 +177,7 @@ class Conversation:
                 whole = True
             finally:
                 entry.bytes_in, entry.bytes_out = meter.came, meter.went
-                await far.close(at_once=not whole)
+                await far.close(self._times.idle if whole else 0)
 
     async def _end_tls(self, near: Peer, target: Target, entry: LogEntry) -> None:
         """End the program's TLS here, and add the credential of the host to each request."""

@@ -135,7 +135,7 @@ async def forward(
 
 
 async def _upload(near: Peer, far: Peer, meter: Meter) -> None:
-    """The body of a request; then watch whether the program is still there."""
+    """The body of a request; then watch whether the program is there: who sends no more counts as gone."""
     while near.http.their_state is h11.SEND_BODY:
         event = await near.event(meter)
         try:

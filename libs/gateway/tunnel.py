@@ -57,12 +57,12 @@ class Outside(asyncio.Protocol):
         if not self.ended.done():
             self._opened().resume_reading()
 
-    async def close(self, *, at_once: bool) -> None:
-        """Close. What was written is sent yet, in a second, where not `at_once`."""
+    async def close(self, seconds: float) -> None:
+        """Close once all is sent, or `seconds` have gone by."""
         transport = self._opened()
-        if not at_once:
+        if seconds > 0:
             transport.close()
-            await asyncio.wait([self.lost], timeout=1)
+            await asyncio.wait([self.lost], timeout=seconds)
         transport.abort()
         await asyncio.wait([self.lost])
 

@@ -22,6 +22,8 @@ from libs.gateway.rules import Rules
 
 WITHIN = 10.0
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
+PATIENT = Timeouts(head=8, connect=8, idle=8, keep_alive=8, linger=1)
+"""For a machine that is busy with something else."""
 QUICK = Timeouts(head=0.4, connect=0.5, idle=0.5, keep_alive=0.5, linger=0.3)
 CLOSE = b"Connection: close\r\n\r\n"
 
@@ -212,12 +214,13 @@ async def running(
     *allow: str,
     names: Names | None = None,
     limits: EgressLimits | None = None,
-    timeouts: Timeouts = QUICK,
+    timeouts: Timeouts = PATIENT,
     private: Sequence[Any] = LOOPBACK,
     certificates: Any = None,
+    ahead: int | None = None,
     **policy: Any,
 ) -> AsyncIterator[Running]:
-    """A proxy on loopback. Afterwards nothing of it is left."""
+    """A proxy on loopback. Afterwards nothing of it is left; `ahead`: bytes it writes before it waits."""
     names = names or Names()
     log = Log()
     client = Client("box-1", "thread-1", ClientLimits(limits), certificates)
@@ -225,6 +228,7 @@ async def running(
     proxy = Proxy(rules=Rules.parse(allow), resolve=resolve, log=log, timeouts=timeouts, **policy)  # type: ignore[arg-type]
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.set_write_buffer_limits(ahead)
         await proxy.serve(reader, writer, client)
         assert writer.is_closing()
 

@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from libs.gateway.errors import GatewayError
-from libs.gateway.limits import EgressLimits
+from libs.gateway.limits import EgressLimits, Timeouts
 from libs.gateway.protocol import Event, Headers
 from tests.unit.gateway_loopback import (
     CLOSE,
@@ -196,7 +196,10 @@ async def test_a_program_that_does_not_read_holds_up_the_host_and_no_memory() ->
             await writer.drain()
             written += 100_000
 
-    async with serving(pour) as site, running(f"site.test:{site.port}", names=Names(**NAMES)) as proxy:
+    async with (
+        serving(pour) as site,
+        running(f"site.test:{site.port}", names=Names(**NAMES), timeouts=QUICK) as proxy,
+    ):
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port, limit=1000)
         writer.write(get(site.port) + b"\r\n")
         await reader.readuntil(b"\r\n\r\n")
@@ -212,11 +215,28 @@ async def test_a_program_that_does_not_read_holds_up_the_host_and_no_memory() ->
     assert "nothing has moved for 0.5 s" in proxy.log.entries[0].reason
 
 
+async def test_a_program_that_reads_late_gets_it_all() -> None:
+    """Also what the gateway still holds when the host is long done."""
+    timeouts = Timeouts(idle=8, linger=0.1)
+    async with (
+        web_site(ok(bytes(20_000_000))) as site,
+        running(f"site.test:{site.port}", names=Names(**NAMES), timeouts=timeouts, ahead=50_000_000) as proxy,
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port, limit=1000)
+        writer.write(get(site.port) + CLOSE)
+        await asyncio.sleep(0.8)
+        assert len(await reader.read()) > 20_000_000
+        writer.close()
+
+
 async def test_a_host_that_does_not_read_holds_up_the_program() -> None:
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(1.5)
 
-    async with serving(hold) as site, running(f"site.test:{site.port}", names=Names(**NAMES)) as proxy:
+    async with (
+        serving(hold) as site,
+        running(f"site.test:{site.port}", names=Names(**NAMES), timeouts=QUICK) as proxy,
+    ):
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
         writer.write(post(site.port, b"Content-Length: 100000000"))
         sent = 0
@@ -235,7 +255,10 @@ async def test_a_host_that_says_nothing() -> None:
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async with serving(hold) as site, running(f"site.test:{site.port}", names=Names(**NAMES)) as proxy:
+    async with (
+        serving(hold) as site,
+        running(f"site.test:{site.port}", names=Names(**NAMES), timeouts=QUICK) as proxy,
+    ):
         answer = await proxy.ask(get(site.port) + b"\r\n")
     assert status_of(answer) == 504
     assert b"site.test is given up: nothing has moved for 0.5 s" in answer
@@ -311,7 +334,7 @@ async def test_a_program_that_hangs_up_ends_the_request_outside() -> None:
         assert await reader.read() == b""
         ended.set()
 
-    slow = QUICK.__class__(idle=60)
+    slow = Timeouts(idle=60)
     async with (
         serving(wait) as site,
         running(f"site.test:{site.port}", names=Names(**NAMES), timeouts=slow) as proxy,
@@ -721,6 +744,7 @@ async def test_a_tunnel_that_ends_is_closed_by_both() -> None:
             credentials=Credentials(),
             certificates=authority,
             tls=client_tls(),
+            timeouts=QUICK,
         ) as proxy,
     ):
         # Says nothing within TLS, and is closed without a word.

@@ -256,7 +256,7 @@ async def test_a_name_that_takes_too_long() -> None:
             await asyncio.sleep(60)
             return []
 
-    async with running("site.test", names=Slow()) as proxy:
+    async with running("site.test", names=Slow(), timeouts=QUICK) as proxy:
         answer = await proxy.ask(b"CONNECT site.test:443 HTTP/1.1\r\nHost: site.test\r\n\r\n")
     refused(answer, 504, "site.test:443 does not answer within 0.5 s")
 
@@ -355,7 +355,7 @@ async def test_nothing_but_tls_passes(first: bytes, together: bool) -> None:
 async def test_a_tunnel_in_which_nothing_is_said() -> None:
     async with (
         web_site(tls=server_tls("site.test")) as site,
-        running(f"site.test:{site.port}", names=Names(site_test=["127.0.0.1"])) as proxy,
+        running(f"site.test:{site.port}", names=Names(site_test=["127.0.0.1"]), timeouts=QUICK) as proxy,
     ):
         for start in (b"", b"\x16\x03\x01\x02"):
             _, reader, writer = await proxy.connect(f"site.test:{site.port}")
@@ -566,7 +566,7 @@ async def test_connections_at_once() -> None:
 
 
 async def test_a_head_that_never_ends_in_time() -> None:
-    async with running() as proxy:
+    async with running(timeouts=QUICK) as proxy:
         for start in (b"", b"GET http://site.test/ HTTP/1.1\r\nHost: x\r\n"):
             began = time.monotonic()
             refused(await proxy.ask(start), 408, "0.4 s")
@@ -574,7 +574,7 @@ async def test_a_head_that_never_ends_in_time() -> None:
 
 
 async def test_a_head_that_trickles() -> None:
-    async with running() as proxy:
+    async with running(timeouts=QUICK) as proxy:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
         began = time.monotonic()
 
@@ -623,7 +623,7 @@ async def test_programs_that_hang_up() -> None:
 async def test_an_idle_connection_is_closed_without_a_word() -> None:
     async with (
         web_site() as site,
-        running(f"site.test:{site.port}", names=Names(site_test=["127.0.0.1"])) as proxy,
+        running(f"site.test:{site.port}", names=Names(site_test=["127.0.0.1"]), timeouts=QUICK) as proxy,
     ):
         request = f"GET http://site.test:{site.port}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode()
         answer = await proxy.ask(request)

@@ -238,6 +238,24 @@ async def test_a_host_that_does_not_read_holds_up_the_program() -> None:
     assert read == sent + len(HELLO)
 
 
+async def test_a_host_that_reads_late_gets_it_all() -> None:
+    got = asyncio.get_running_loop().create_future()
+
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write_eof()
+        await asyncio.sleep(1.5)
+        size = 0
+        while data := await reader.read(2**20):
+            size += len(data)
+        got.set_result(size)
+
+    async with tunnelled(late) as (reader, writer, _):
+        writer.write(bytes(20_000_000))
+        writer.write_eof()
+        assert await ended(reader) == b""
+        assert await asyncio.wait_for(got, 8) == 20_000_000 + len(HELLO)
+
+
 async def test_silence_has_an_end() -> None:
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

@@ -6,26 +6,18 @@ Nothing else reads the environment or `.env`.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from dotenv import dotenv_values
-from pydantic import (
-    BeforeValidator,
-    Field,
-    PrivateAttr,
-    SecretStr,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from agent.setting_types import comma_list, size
+from agent.egress_settings import AllowList, CredentialRules, Networks, check_hosts, check_secrets
+from agent.setting_types import Feeds, ModelName, Names, SearchProvider, SkillFolders, Url, size
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 from libs.sandbox.workspace import refuse_as_workspace, thread_folder
 
@@ -78,20 +70,20 @@ class Settings(BaseSettings):
 
     workspace_dir: Path = Path("workspace")
     """Folder that is the agent's disk, mounted at /workspace. Made if it is missing."""
-    skills_dirs: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(comma_list)] = ()
+    skills_dirs: SkillFolders = ()
     """More folders of skills, comma-separated, each mounted read-only at /skills.d/<folder name>."""
-    skills_trusted: Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list)] = ()
+    skills_trusted: Names = ()
     """Skills of SKILLS_DIRS that may be used, comma-separated: `<folder>/<skill>`, or just `<skill>`."""
     skills_prompt_chars: int = Field(16_000, ge=2_000, le=1_000_000)
     """Characters that the list of skills may take in the prompt; descriptions are shortened to fit."""
 
-    model: str | None = None
+    model: ModelName | None = None
     """Chat model: `provider:model` (as in `anthropic:claude-sonnet-4-5`), `local`, `local:<file.gguf>` or \
 `scripted:<file>`. \
 Unset: OpenAI if one of the variables below is set, else `local`."""
     openai_api_key: SecretStr | None = None
     """Key for OpenAI. Other providers have their own variable, such as ANTHROPIC_API_KEY."""
-    openai_base_url: str | None = None
+    openai_base_url: Url | None = None
     """OpenAI-compatible server, such as http://localhost:11434/v1 for Ollama. Needs no key."""
     openai_model: str = "gpt-5-mini"
     """Model to ask of OpenAI, or of the server at OPENAI_BASE_URL."""
@@ -129,19 +121,39 @@ stay; what ran in the background and the variables of Python blocks do not."""
     """Container runtime, such as `runsc`. Unset: Docker's default."""
     sandbox_image: str = "code-execution-agent"
     """Image of the sandbox."""
-    sandbox_env_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list)] = ()
+    sandbox_env_allow: Names = ()
     """Names of host variables, comma-separated, that commands may see; `*` matches any characters."""
     sandbox_env_inherit: Literal["none", "all"] = "none"
     """`all` shows commands every host variable, keys and tokens included. Unsafe."""
 
-    search_provider: str | None = None
+    egress_allow: AllowList = ()
+    """Hosts that programs in the sandbox may reach, comma-separated: `[scheme://]host[:port]`, such as \
+`https://api.github.com`; `*.host` is every host below it. Without scheme: https on 443 and http on 80. \
+Unset: none, the sandbox reaches nothing."""
+    egress_packages: bool = Field("0", validate_default=True)
+    """Whether packages may be installed in the sandbox, from the indexes that pip and npm are set to here."""
+    egress_credentials: CredentialRules = ()
+    """Secrets that are added to requests on their way out, as JSON: host, header, the variable that holds \
+the secret. `{"api.github.com": {"header": "Authorization", "secret": "GITHUB_TOKEN"}}`; the host must be in \
+EGRESS_ALLOW, too. In the sandbox the variable holds a placeholder."""
+    egress_private: Networks = ()
+    """Private networks that hosts of EGRESS_ALLOW may lead to, comma-separated, such as `10.1.0.0/16`. \
+Unset: hosts that lead to a private address are refused."""
+    egress_rate: int = Field(600, ge=1, le=1_000_000)
+    """Requests a sandbox may make in a minute."""
+    egress_max_bytes: Annotated[int, size("1k", "1024t")] = Field("2g", validate_default=True)
+    """Bytes one connection out of the sandbox may carry, both ways together."""
+    egress_seconds: float = Field(600, ge=1, le=604_800)
+    """Seconds one connection out of the sandbox may last."""
+
+    search_provider: SearchProvider | None = None
     """Who searches the web for the agent: `brave`, `searxng`, or `fake:<file>`, which plays the results in \
 a JSON file. Unset: nobody."""
     brave_api_key: SecretStr | None = None
     """Key for the Brave Search API. It never enters the sandbox."""
-    searxng_url: str | None = None
+    searxng_url: Url | None = None
     """SearXNG instance that gives JSON (search.formats in its settings), such as http://localhost:8888."""
-    news_feeds: Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list)] = ()
+    news_feeds: Feeds = ()
     """RSS or Atom feeds, comma-separated. In each, `{topic}` stands for what is asked for; of one without, \
 the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEARCH_PROVIDER gives news."""
 
@@ -149,49 +161,6 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
     """Whether set-up may install Docker Engine where none answers (Debian, as root)."""
 
     _dotenv: Path | None = PrivateAttr(None)
-
-    @field_validator("model")
-    @classmethod
-    def _known_form(cls, value: str | None) -> str | None:
-        if value not in {None, "local"} and not re.fullmatch(r"[^:\s]+:\S.*", str(value)):
-            raise ValueError("must be provider:model, local or scripted:<file>")
-        return value
-
-    @field_validator("openai_base_url", "searxng_url")
-    @classmethod
-    def _url(cls, value: str | None) -> str | None:
-        if value is not None and not re.match(r"https?://[^/]", value):
-            raise ValueError("must begin with http:// or https://")
-        return value
-
-    @field_validator("search_provider")
-    @classmethod
-    def _known_provider(cls, value: str | None) -> str | None:
-        if value not in {None, "brave", "searxng"} and not re.fullmatch(r"fake:\S.*", str(value)):
-            raise ValueError("must be brave, searxng or fake:<file>")
-        return value
-
-    @field_validator("news_feeds")
-    @classmethod
-    def _feeds(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for url in value:
-            if not re.match(r"https?://[^/{}]+/", url):
-                raise ValueError(f"{url} must begin with http:// or https:// and a host")
-        return value
-
-    @field_validator("skills_dirs")
-    @classmethod
-    def _folders(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
-        # Without `..` and links: the last part of the path is the folder's name in /skills.d.
-        folders = tuple(path.resolve() for path in value)
-        for path in folders:
-            if not path.is_dir():
-                raise ValueError(f"{path} is not a folder")
-            if not path.name:
-                raise ValueError(f"{path} would show the agent the whole machine")
-        if len({path.name for path in folders}) < len(folders):
-            raise ValueError("two folders have the same name, and so the same place in /skills.d")
-        return folders
 
     @model_validator(mode="after")
     def _tmp_fits(self) -> Settings:
@@ -218,6 +187,11 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
                 raise ValueError(
                     f"SKILLS_DIRS={path}: must be apart from the workspace, as skills are read-only"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _credentials_go_somewhere(self) -> Settings:
+        check_hosts(self.egress_allow, self.egress_credentials)
         return self
 
     @property
@@ -296,6 +270,8 @@ def load_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Set
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{env_file}: cannot be read: {error}") from error
     settings._dotenv = env_file
+    if lines := check_secrets(settings.egress_credentials, settings.secret):
+        raise SettingsError("\n".join(lines))
     return settings
 
 
@@ -303,9 +279,10 @@ def _explain(error: ErrorDetails) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if not error["loc"]:
         return message
-    value = str(error["input"])
-    shown = value if len(value) <= 80 else f"{value[:80]}…"
-    return f"{str(error['loc'][0]).upper()}={shown}: {message[0].lower()}{message[1:]}"
+    name, value = str(error["loc"][0]), str(error["input"])
+    # What has a wrong form may be a secret in the wrong place.
+    shown = "" if name == "egress_credentials" else f"={value[:80]}{'…' * (len(value) > 80)}"
+    return f"{name.upper()}{shown}: {message[0].lower()}{message[1:]}"
 
 
 def build_model(settings: Settings) -> BaseChatModel:

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import SecretStr
 
 from agent.config import Settings
+from libs.gateway.credentials import is_placeholder
 from libs.gateway.redaction import SecretFilter
 
 __all__ = ["PROVIDER_KEYS", "known_secrets", "secret_filter"]
@@ -37,10 +38,10 @@ _NAMED_NOT = re.compile(r"_(?:FILE|PATH|DIR|ID|NAME|URL|HOST)$|PUBLIC|TOKENIZERS
 def known_secrets(settings: Settings) -> dict[str, str]:
     """Variable or setting -> its secret value.
 
-    Those that are settings (OPENAI_API_KEY, the password in SEARXNG_URL); providers' keys, from the
-    environment or `.env`; and, of what `.env` sets and what SANDBOX_ENV_ALLOW or SANDBOX_ENV_INHERIT shows to
-    commands, the variables that are named like a secret (KEY, TOKEN, SECRET, PASSWORD, …), and the
-    passwords in URLs.
+    Those that are settings (OPENAI_API_KEY, the password in SEARXNG_URL); providers' keys and what
+    EGRESS_CREDENTIALS names, from the environment or `.env`; and, of what `.env` sets and what
+    SANDBOX_ENV_ALLOW or SANDBOX_ENV_INHERIT shows to commands, the variables that are named like a secret
+    (KEY, TOKEN, SECRET, PASSWORD, …), and the passwords in URLs.
     """
     found: dict[str, str] = {}
     for name, value in {**settings.dotenv(), **settings.let_in()}.items():
@@ -48,7 +49,7 @@ def known_secrets(settings: Settings) -> dict[str, str]:
             found[name] = value
         elif password := _password(value):
             found[name] = password
-    for name in PROVIDER_KEYS.values():
+    for name in [*PROVIDER_KEYS.values(), *(rule.secret for rule in settings.egress_credentials)]:
         if secret := settings.secret(name):
             found[name] = secret.get_secret_value()
     for name in type(settings).model_fields:
@@ -57,7 +58,8 @@ def known_secrets(settings: Settings) -> dict[str, str]:
             found[name.upper()] = value.get_secret_value()
         elif isinstance(value, str) and (password := _password(value)):
             found[name.upper()] = password
-    return found
+    # In a sandbox of another installation, its placeholders: they hide nothing, and are to be seen.
+    return {name: value for name, value in found.items() if not is_placeholder(value)}
 
 
 def secret_filter(settings: Settings) -> SecretFilter | None:

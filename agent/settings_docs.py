@@ -45,6 +45,20 @@ The first of these that applies:
 
 `OPENAI_MODEL` names the model in cases 2 and 3; `code-agent model which` prints what is chosen. A missing key
 is named when the model is first called; nothing is needed to start.
+
+## What may leave the sandbox
+
+Nothing, until `EGRESS_ALLOW` lists where to: `https://api.github.com`, `example.com` (https on 443 and
+http on 80), `example.com:8080`, `*.example.com` (every host below it). `EGRESS_CREDENTIALS` adds secrets on
+the way out, which programs inside can use but not read:
+
+```
+EGRESS_ALLOW=https://api.github.com
+EGRESS_CREDENTIALS={"api.github.com": {"header": "Authorization", "secret": "GITHUB_TOKEN"}}
+GITHUB_TOKEN=ghp_...
+```
+
+[network.md](network.md) says more.
 """
 
 

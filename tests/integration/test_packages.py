@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from package_servers import Server, html_page, served, through, wheel
 
+from libs.gateway.addresses import resolve_public
 from libs.gateway.gateway import Gateway
 from libs.gateway.limits import ClientLimits
 from libs.gateway.packages import NPM_HOST, PIP_HOST, VARIABLES, NoPackages, NpmRegistry, PipIndex
@@ -58,7 +59,11 @@ def computer(stack: ExitStack, workspace: Path, service: Service) -> DockerSandb
 def sandbox(stack: ExitStack, index: Server, tmp_path_factory: pytest.TempPathFactory) -> DockerSandbox:
     """Its host's pip is set to an index that wants a password."""
     settings = PipSettings((Index(f"{index.url}/simple", "Basic bWU6czNjcjN0LTQ3MTEtNWU5Yg=="),))
-    return computer(stack, tmp_path_factory.mktemp("workspace"), PipIndex(settings=lambda: settings))
+    return computer(
+        stack,
+        tmp_path_factory.mktemp("workspace"),
+        PipIndex(settings=lambda: settings, resolve=resolve_public, writable=[]),
+    )
 
 
 def ok(done: RunResult) -> str:
@@ -80,7 +85,9 @@ def test_into_a_venv(sandbox: DockerSandbox) -> None:
 
 def test_in_a_block_that_imports_it_at_once(stack: ExitStack, index: Server, tmp_path: Path) -> None:
     settings = PipSettings((Index(f"{index.url}/simple"),))
-    fresh = computer(stack, tmp_path, PipIndex(settings=lambda: settings))
+    fresh = computer(
+        stack, tmp_path, PipIndex(settings=lambda: settings, resolve=resolve_public, writable=[])
+    )
     code = (
         "import subprocess, sys\n"
         "subprocess.run([sys.executable, '-m', 'pip', 'install', '-q', 'thing'], check=True)\n"
@@ -95,9 +102,9 @@ def test_no_credentials_are_inside(sandbox: DockerSandbox, index: Server) -> Non
     find = "env; pip config list; pip -v index versions thing 2>&1; cat /proc/*/environ 2>&1 | tr '\\0' '\\n'"
     shown = (
         ok(sandbox.run(find + "; true"))
-        + sandbox.run("grep -ra 4711 /tmp /workspace /run 2>/dev/null").output
+        + sandbox.run("grep -ra s3cr3t /tmp /workspace /run 2>/dev/null").output
     )
-    assert "4711" not in shown
+    assert "s3cr3t" not in shown
     assert "czNj" not in shown
     assert index.url.removeprefix("http://") not in shown
 
@@ -121,7 +128,7 @@ def test_a_large_one(sandbox: DockerSandbox, index: Server) -> None:
 
 
 def test_from_the_indexes_of_this_machine(stack: ExitStack, tmp_path: Path) -> None:
-    fresh = computer(stack, tmp_path, PipIndex())
+    fresh = computer(stack, tmp_path, PipIndex(resolve=resolve_public, writable=[]))
     ok(fresh.run("pip install -q --user six"))
     assert ok(fresh.run("python -c 'import six; print(six.__name__)'")) == "six\n"
 
@@ -129,7 +136,7 @@ def test_from_the_indexes_of_this_machine(stack: ExitStack, tmp_path: Path) -> N
 @pytest.mark.skipif(shutil.which("npm") is None, reason="this host has no npm")
 def test_npm_from_the_registry_of_this_machine(tmp_path: Path) -> None:
     """On the host, through a proxy such as the sandbox has: the usual image has no Node."""
-    with through({NPM_HOST: NpmRegistry()}, tmp_path / "log") as proxy:
+    with through({NPM_HOST: NpmRegistry(resolve=resolve_public)}, tmp_path / "log") as proxy:
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),

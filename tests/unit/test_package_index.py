@@ -67,7 +67,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
                 tuple(map(Index, pages)),
                 reach or Reach(),
             )
-            service = PipIndex(settings=lambda: settings, **options)  # type: ignore[arg-type]
+            chosen = {"resolve": resolve_public, "writable": [], **options}
+            service = PipIndex(settings=lambda: settings, **chosen)  # type: ignore[arg-type]
             return stack.enter_context(through({PIP_HOST: service}, tmp_path / "log", limits=limits))
 
         yield begin
@@ -152,7 +153,7 @@ class TestInstalling:
 
     def test_every_request_is_logged(self, index: Server, tmp_path: Path) -> None:
         settings = PipSettings((Index(f"{index.url}/simple"),))
-        service = PipIndex(settings=lambda: settings)
+        service = PipIndex(settings=lambda: settings, resolve=resolve_public, writable=[])
         with through({PIP_HOST: service}, tmp_path / "log") as proxy:
             assert install(proxy, tmp_path, "thing").returncode == 0
         page, file = proxy.lines()
@@ -386,7 +387,9 @@ class TestFailures:
         def settings() -> PipSettings:
             raise GatewayError(502, "pip on the host does not say")
 
-        with through({PIP_HOST: PipIndex(settings=settings)}, tmp_path / "log") as proxy:
+        with through(
+            {PIP_HOST: PipIndex(settings=settings, resolve=resolve_public, writable=[])}, tmp_path / "log"
+        ) as proxy:
             assert "pip on the host does not say" in self.failure(proxy, tmp_path)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from package_servers import Answer, Proxied, Server, served, tarball, through
 
+from libs.gateway.addresses import resolve_public
 from libs.gateway.packages import NPM_HOST, VARIABLES, NoPackages, NpmRegistry
 from libs.gateway.packages.host_settings import Index, NpmSettings
 
@@ -51,7 +52,7 @@ def registry() -> Iterator[Server]:
 
 
 def serving(settings: NpmSettings, folder: Path) -> AbstractContextManager[Proxied]:
-    return through({NPM_HOST: NpmRegistry(settings=lambda: settings)}, folder / "log")
+    return through({NPM_HOST: NpmRegistry(settings=lambda: settings, resolve=resolve_public)}, folder / "log")
 
 
 def of(server: Server, authorization: str = "", scopes: Mapping[str, Index] = {}) -> NpmSettings:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from libs.gateway.addresses import Resolve, resolve_public
+from libs.gateway.addresses import Resolve
 from libs.gateway.errors import GatewayError, shown
 from libs.gateway.packages.host_settings import Index, NpmSettings, npm_settings, without_secrets
 from libs.gateway.packages.listings import Listings
@@ -49,8 +49,8 @@ class NpmRegistry:
     def __init__(
         self,
         *,
+        resolve: Resolve,
         settings: Callable[[], NpmSettings] = npm_settings,
-        resolve: Resolve = resolve_public,
         redact: Callable[[bytes], bytes] | None = None,
     ) -> None:
         """Nothing is asked or connected until somebody installs. Arguments as those of `PipIndex`."""

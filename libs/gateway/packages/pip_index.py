@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
-from libs.gateway.addresses import Resolve, resolve_public
+from libs.gateway.addresses import Resolve
 from libs.gateway.errors import GatewayError, shown
 from libs.gateway.packages.host_settings import Index, PipSettings, pip_settings, without_secrets
 from libs.gateway.packages.links import (
@@ -76,18 +76,18 @@ class PipIndex:
     def __init__(
         self,
         *,
+        resolve: Resolve,
+        writable: Sequence[Path],
         settings: Callable[[], PipSettings] = pip_settings,
-        resolve: Resolve = resolve_public,
         redact: Callable[[bytes], bytes] | None = None,
-        writable: Sequence[Path] = (),
     ) -> None:
         """Nothing is read, asked or connected until somebody installs.
 
         Args:
-            settings: says what pip is set to; asked once.
             resolve: finds the addresses of hosts that an index leads to, and refuses private ones.
-            redact: takes secrets out of pages.
             writable: folders that the sandbox can write to; no local index may lie in one.
+            settings: says what pip is set to; asked once.
+            redact: takes secrets out of pages.
         """
         self._settings = settings
         self._resolve = resolve

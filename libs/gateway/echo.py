@@ -179,14 +179,15 @@ class _Inflated:
 
     def _decoded(self, member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
         full = False
-        while data or full:
+        while (data or full) and not member.eof:
             try:
                 piece = member.decompress(data, _PIECE)
             except zlib.error:
                 raise _Undecodable(f"is not encoded as {self._coding}, as it says it is") from None
-            data = member.unconsumed_tail
-            # What did not fit may be within zlib, with no input left to show for it.
-            full = len(piece) == _PIECE and not member.eof
+            data = member.unconsumed_tail  # of no meaning at the end, where `unused_data` is what is left
+            full = (
+                len(piece) == _PIECE
+            )  # what did not fit may be within zlib, with no input left to show for it
             self._went += len(piece)
             if self._went > max(_FREE, _RATIO * self._came):
                 raise _Undecodable(f"has more than {_RATIO} times its size once it is decoded")

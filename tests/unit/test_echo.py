@@ -6,6 +6,7 @@ import gzip
 import tracemalloc
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import h11
@@ -232,6 +233,16 @@ class TestBody:
         assert passed(answer(gzip.compress(body), "Content-Encoding: gzip")).body == body
         assert passed(answer(deflated(body), "Content-Encoding: deflate")).body == body
 
+    @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 140_000])
+    def test_what_follows_a_member_that_came_in_pieces(self, size: int) -> None:
+        """Where zlib had not read all of its input, and then came to the end of the member in it."""
+        body = b"x" * size
+        assert passed(answer(gzip.compress(body) * 3, "Content-Encoding: gzip")).body == body * 3
+        with pytest.raises(GatewayError, match="is not encoded as gzip"):
+            passed(answer(gzip.compress(body) + bytes(36), "Content-Encoding: gzip"))
+        with pytest.raises(GatewayError, match="goes on after the end"):
+            passed(answer(deflated(body) + bytes(36), "Content-Encoding: deflate"))
+
 
 class TestWhatCannotBeSearched:
     @pytest.mark.parametrize(
@@ -262,6 +273,39 @@ class TestWhatCannotBeSearched:
     def test_what_is_not_what_it_says(self, coding: str, body: bytes, message: str) -> None:
         with pytest.raises(GatewayError, match=message):
             passed(answer(body, f"Content-Encoding: {coding}"))
+
+    @settings(max_examples=300)
+    @given(
+        st.lists(st.sampled_from([b"a", TOKEN, TOKEN[:9], b"x" * 65_514, b"y" * 70_000]), max_size=5),
+        st.sampled_from(
+            [("gzip", zlib.MAX_WBITS | 16), ("deflate", zlib.MAX_WBITS), ("deflate", -zlib.MAX_WBITS)]
+        ),
+        st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=3),
+        st.binary(max_size=40) | st.just(bytes(36)),
+        st.integers(1, 5),
+    )
+    def test_whatever_is_wrong_with_it_it_ends(
+        self,
+        parts: list[bytes],
+        coding: tuple[str, int],
+        wrong: list[tuple[float, int]],
+        after: bytes,
+        cuts: int,
+    ) -> None:
+        sent = bytearray(deflated(b"".join(parts), coding[1]) * 2)
+        for place, byte in wrong:
+            sent[int(place * len(sent))] = byte
+        sent += after
+        echo = Echo("api.example.test", KNOWN, b"GET")
+        list(echo.feed(h11.Response(status_code=200, headers=[("Content-Encoding", coding[0])])))
+        came = bytearray()
+        step = len(sent) // cuts + 1
+        with suppress(GatewayError):
+            for at in range(0, len(sent), step):
+                for shown in echo.feed(h11.Data(bytes(sent[at : at + step]))):
+                    assert isinstance(shown, h11.Data)
+                    came += shown.data
+        assert TOKEN not in came
 
     def test_an_empty_body_needs_no_coding(self) -> None:
         assert passed(answer(b"", "Content-Encoding: gzip")).body == b""

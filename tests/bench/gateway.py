@@ -101,6 +101,8 @@ class _Servers:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self.http = self.https = self.proxy = 0
+        self._serving: set[asyncio.Task[None] | None] = set()
+        """The loop itself keeps no task alive."""
 
     def __enter__(self) -> Self:
         asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(30)
@@ -149,6 +151,7 @@ class _Servers:
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """CONNECT and plain requests alike go to this machine, at the port that they name."""
+        self._serving.add(asyncio.current_task())
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             port = int(head.split(b"bench.test:")[1].split(b" ")[0].split(b"/")[0])
@@ -173,6 +176,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while data := await reader.read(1 << 18):
             writer.write(data)
             await writer.drain()
+        writer.write_eof()
     except OSError:
         pass
 

@@ -281,7 +281,7 @@ def test_the_variables_that_commands_see(
     monkeypatch.setenv("CANARY_A", "a")
     monkeypatch.setenv("CANARY_B", "b")
     backend = build_backend(load_settings(None, workspace_dir=tmp_path / "workspace", **overrides))
-    variables = backend.default.sandbox._variables()  # type: ignore[attr-defined]
+    variables = backend.default.sandbox._variables(None)  # type: ignore[attr-defined]
     assert {name for name in variables if name.startswith("CANARY_")} == seen
     assert "PATH" not in variables, "it is the container's own"
     assert variables["HOME"] == "/tmp/home"

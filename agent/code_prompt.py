@@ -8,6 +8,7 @@ What is said here is true of the sandbox as it is configured; numbers come from 
 from __future__ import annotations
 
 from agent.config import Settings
+from agent.reach import network_rule
 
 __all__ = ["SKILL_STEPS", "STOPPED", "system_prompt"]
 
@@ -37,7 +38,7 @@ You carry out tasks with a computer of your own: a Linux container with bash and
 - Check a result before you report it. Plots: matplotlib, saved with savefig to /results; a figure left open is saved there, and its name is printed.
 
 ## Limits and safety
-- There is no network: nothing can be downloaded or installed. input() has nothing to read.
+- {network} input() has nothing to read.
 - A block may take {timeout:g} seconds; then it and all it started are killed, with exit code 124.
 - Of long output you get the beginning and the end.
 {approvals}
@@ -133,6 +134,7 @@ def system_prompt(settings: Settings, *, skills: str, data: str, tables: bool) -
     text = _SYSTEM.format(
         tmp=settings.sandbox_tmp >> 20,
         timeout=settings.sandbox_timeout,
+        network=network_rule(settings),
         approvals=_APPROVALS[settings.approvals],
     )
     # A file may be called ```: nothing in the listing may end it.

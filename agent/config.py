@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from libs.backends.workspace import WorkspaceBackend
-    from libs.gateway.search import SearchService
     from libs.middleware.approvals import DecisionType
 
 __all__ = [
@@ -35,7 +34,6 @@ __all__ = [
     "SettingsError",
     "build_backend",
     "build_model",
-    "build_search",
     "load_settings",
 ]
 
@@ -294,6 +292,7 @@ def build_model(settings: Settings) -> BaseChatModel:
 
 def build_backend(settings: Settings) -> WorkspaceBackend:
     """Make the agent's computer. Needs no Docker: the container starts at the first command."""
+    from agent.doors import doors
     from agent.known_secrets import secret_filter
     from libs.backends.docker import DockerExecutionBackend
     from libs.backends.workspace import WorkspaceBackend
@@ -310,15 +309,6 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         warm=settings.sandbox_warm,
         idle_seconds=settings.sandbox_idle_seconds,
         redact=secret_filter(settings),
+        egress=doors(settings),
     )
     return WorkspaceBackend(sandbox, read_only=list(settings.skill_folders))
-
-
-def build_search(settings: Settings) -> SearchService:
-    """Make what answers http://search.gateway/ inside. Needs no network until something is searched."""
-    from agent.known_secrets import secret_filter
-    from libs.gateway.search import SearchService, search_provider
-
-    key = settings.brave_api_key.get_secret_value() if settings.brave_api_key else None
-    provider = search_provider(settings.search_provider, brave_api_key=key, searxng_url=settings.searxng_url)
-    return SearchService(provider, settings.news_feeds, secret_filter(settings))

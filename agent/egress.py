@@ -9,25 +9,54 @@ from agent.config import Settings
 from agent.known_secrets import known_secrets, secret_filter
 from libs.gateway.addresses import resolve_public
 from libs.gateway.credentials import Credentials, placeholder
+from libs.gateway.gateway import Gateway
 from libs.gateway.limits import EgressLimits
+from libs.gateway.packages import NPM_HOST, PIP_HOST, VARIABLES, NoPackages, NpmRegistry, PipIndex
 from libs.gateway.proxy import Proxy
 from libs.gateway.redaction import SecretFilter
 from libs.gateway.request_log import RequestLog
 from libs.gateway.rules import Rules
+from libs.gateway.search import SearchService, search_provider
 
-__all__ = ["REQUESTS", "build_proxy", "credentials", "egress_limits", "placeholders"]
+__all__ = [
+    "REQUESTS",
+    "build_gateway",
+    "build_proxy",
+    "build_search",
+    "credentials",
+    "egress_limits",
+    "placeholders",
+]
 
 REQUESTS = Path(".code-agent/egress.jsonl")
 """The log of what left and what was refused, below the working directory."""
 
 
-def build_proxy(settings: Settings) -> Proxy:
-    """What serves the connections of all sandboxes. Opens nothing, and makes no file, before the first."""
+def build_gateway(settings: Settings) -> Gateway:
+    """The way out of all sandboxes. Opens nothing, and makes no file, before the first connection."""
+    folder = Path.cwd()
+    return Gateway(
+        lambda: build_proxy(settings, folder / REQUESTS),
+        limits=egress_limits(settings),
+        credential_hosts=frozenset(rule.host for rule in settings.egress_credentials),
+        variables={**VARIABLES, **placeholders(settings)},
+    )
+
+
+def build_proxy(settings: Settings, log: Path = REQUESTS) -> Proxy:
+    """What serves the connections of all sandboxes, and notes each in a file."""
+    redact = secret_filter(settings)
+    pip, npm = (
+        (PipIndex(redact=redact), NpmRegistry(redact=redact))
+        if settings.egress_packages
+        else (NoPackages(PIP_HOST), NoPackages(NPM_HOST))
+    )
     return Proxy(
         rules=Rules.parse(settings.egress_allow),
         resolve=partial(resolve_public, private=settings.egress_private),
         credentials=credentials(settings),
-        log=RequestLog(REQUESTS.absolute(), redact=secret_filter(settings)),
+        services={"search.gateway": build_search(settings), PIP_HOST: pip, NPM_HOST: npm},
+        log=RequestLog(log.absolute(), redact=redact),
     )
 
 
@@ -49,3 +78,10 @@ def egress_limits(settings: Settings) -> EgressLimits:
     return EgressLimits(
         rate=settings.egress_rate, max_bytes=settings.egress_max_bytes, seconds=settings.egress_seconds
     )
+
+
+def build_search(settings: Settings) -> SearchService:
+    """Make what answers http://search.gateway/ inside. Needs no network until something is searched."""
+    key = settings.brave_api_key.get_secret_value() if settings.brave_api_key else None
+    provider = search_provider(settings.search_provider, brave_api_key=key, searxng_url=settings.searxng_url)
+    return SearchService(provider, settings.news_feeds, secret_filter(settings))

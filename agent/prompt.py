@@ -8,6 +8,7 @@ What is said here is true of the sandbox as it is configured; numbers come from 
 from __future__ import annotations
 
 from agent.config import Settings
+from agent.reach import network_rule
 from libs.sandbox.limits import MAX_TIMEOUT
 
 __all__ = ["SUBAGENT_DESCRIPTION", "TODO_PROMPT", "TODO_TOOL", "TOOLS", "subagent_prompt", "system_prompt"]
@@ -29,7 +30,7 @@ The file tools take absolute paths, which mean the same there as in a command.
 - Answer with the findings and their figures first, then the paths of the files you made.
 
 ## Limits and safety
-- There is no network: nothing can be downloaded or installed.
+- {network}
 - A command may take {timeout:g} seconds, more if you pass `timeout` (at most {max_timeout:g}); then it and all it started are killed, with exit code 124.
 - Of output over {output:,} characters you get the beginning and the end; the whole, up to 64 MB, is in the file under /workspace/.output that the output names.
 {approvals}
@@ -90,6 +91,7 @@ def system_prompt(settings: Settings) -> str:
         timeout=settings.sandbox_timeout,
         max_timeout=MAX_TIMEOUT,
         output=settings.sandbox_output_chars,
+        network=network_rule(settings),
         approvals=_APPROVALS[settings.approvals],
     )
 

@@ -20,7 +20,7 @@ _EXAMPLES = 4
 """Each takes some 350 tokens, one and a half seconds to read on two cores."""
 
 _SYSTEM = """\
-You carry out tasks by writing code. The computer is a Linux container without network; it has Python 3 with pandas, numpy, matplotlib, pypdf and reportlab, and bash.
+You carry out tasks by writing code. The computer is a Linux container{network}; it has Python 3 with pandas, numpy, matplotlib, pypdf and reportlab, and bash.
 
 - Reply with a short plan and one ```python block (or ```bash). The block is run as it is, and what it prints is sent back to you. Never guess what it prints.
 - Plan small steps, one operation each. Write simple code, one step a line. What is computed from two columns (such as pieces times price) is first a new column, then added up.
@@ -57,7 +57,10 @@ def opening(task: str, settings: Settings, *, skills: str, data: str) -> list[An
         skills: the section about skills, "" for none.
         data: the listing of /data, "" where it is empty or could not be read.
     """
-    system = _SYSTEM.format(approvals=_APPROVALS[settings.approvals])
+    reaches = bool(settings.egress_allow or settings.egress_packages or settings.search_provider)
+    system = _SYSTEM.format(
+        approvals=_APPROVALS[settings.approvals], network="" if reaches else " without network"
+    )
     messages: list[AnyMessage] = [
         SystemMessage("\n\n".join(part.strip("\n") for part in (system, skills) if part))
     ]

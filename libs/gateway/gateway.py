@@ -11,11 +11,14 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from libs.gateway.authority import Authority
-from libs.gateway.limits import ClientLimits
-from libs.gateway.proxy import Client, Proxy
+from libs.gateway.limits import ClientLimits, EgressLimits
 from libs.gateway.transport import ConnectionStream, StreamTransport
+
+if TYPE_CHECKING:
+    from libs.gateway.authority import Authority
+    from libs.gateway.proxy import Proxy
 
 __all__ = ["Gateway", "GatewayDoor"]
 
@@ -26,27 +29,31 @@ _READ_AHEAD = 128 * 1024
 
 
 class Gateway:
-    """Serves connections by `proxy`. The thread starts with the first of them. Thread-safe.
+    """Serves connections by a proxy. Thread-safe.
+
+    The thread, and in it the proxy, starts with the first connection: what most sandboxes never need costs
+    them nothing.
 
     Args:
-        proxy: decides and connects.
-        limits: makes what one sandbox may use.
+        make_proxy: makes what decides and connects; called once, in the thread of the gateway.
+        limits: what one sandbox may use.
         credential_hosts: hosts whose TLS is ended here, so that a credential can be added.
         variables: what commands find in their environment: placeholders of the credentials.
     """
 
     def __init__(
         self,
-        proxy: Proxy,
+        make_proxy: Callable[[], Proxy],
         *,
-        limits: Callable[[], ClientLimits],
+        limits: EgressLimits | None = None,
         credential_hosts: frozenset[str] = frozenset(),
         variables: Mapping[str, str] = {},
     ) -> None:
-        self.proxy = proxy
+        self._make_proxy = make_proxy
         self._limits = limits
         self._credential_hosts = credential_hosts
         self.variables = dict(variables)
+        self.proxy: Proxy | None = None
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -54,8 +61,12 @@ class Gateway:
 
     def door(self) -> GatewayDoor:
         """The way out of one new sandbox."""
-        authority = Authority(self._credential_hosts) if self._credential_hosts else None
-        return GatewayDoor(self, Client("", "", self._limits(), authority), authority)
+        authority = None
+        if self._credential_hosts:
+            from libs.gateway.authority import Authority
+
+            authority = Authority(self._credential_hosts)
+        return GatewayDoor(self, ClientLimits(self._limits), authority)
 
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """Where connections are served; None once the gateway is closed."""
@@ -77,15 +88,20 @@ class Gateway:
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join(5)
 
-    @staticmethod
-    def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
+        try:
+            self.proxy = self._make_proxy()
+        except Exception:
+            logger.exception("the gateway cannot be made: nothing gets out")
         try:
             loop.run_forever()
             tasks = asyncio.all_tasks(loop)
             for task in tasks:
                 task.cancel()
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            if self.proxy:
+                loop.run_until_complete(self.proxy.aclose())
             loop.run_until_complete(loop.shutdown_default_executor())
         finally:
             loop.close()
@@ -96,8 +112,10 @@ class GatewayDoor:
     """The way out of one sandbox."""
 
     gateway: Gateway
-    client: Client
+    limits: ClientLimits
     authority: Authority | None
+    sandbox: str = ""
+    thread: str = ""
 
     @property
     def certificate(self) -> bytes:
@@ -106,11 +124,12 @@ class GatewayDoor:
 
     @property
     def variables(self) -> Mapping[str, str]:
+        """What commands find in their environment besides."""
         return self.gateway.variables
 
     def belongs_to(self, sandbox: str, thread: str) -> None:
         """Whose requests come through it from now on."""
-        self.client = Client(sandbox, thread, self.client.limits, self.authority)
+        self.sandbox, self.thread = sandbox, thread
 
     def connected(self, stream: ConnectionStream) -> StreamTransport | None:
         """Serve a connection; None refuses it."""
@@ -125,4 +144,11 @@ class GatewayDoor:
         return StreamTransport(loop, stream, make_protocol=protocol)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self.gateway.proxy.serve(reader, writer, self.client)
+        proxy = self.gateway.proxy
+        if proxy is None:
+            writer.close()
+            return
+        from libs.gateway.protocol import Client
+
+        client = Client(self.sandbox, self.thread, self.limits, self.authority)
+        await proxy.serve(reader, writer, client)

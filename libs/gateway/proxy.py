@@ -51,6 +51,14 @@ class Proxy:
         if credentials is not None:
             _ = self._policy.tls  # loaded now, and not while others wait for the loop
 
+    async def aclose(self) -> None:
+        """Close what its virtual hosts hold open, and the log."""
+        for service in self._policy.services.values():
+            if close := getattr(service, "aclose", None):
+                await close()
+        if self._policy.log:
+            self._policy.log.close()
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: Client) -> None:
         """Serve one connection to its end. Never raises; always closes the writer.
 

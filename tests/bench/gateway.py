@@ -17,7 +17,7 @@ import trustme
 from libs.backends.docker import DockerExecutionBackend
 from libs.gateway.addresses import Address
 from libs.gateway.gateway import Gateway
-from libs.gateway.limits import ClientLimits, EgressLimits
+from libs.gateway.limits import EgressLimits
 from libs.gateway.proxy import Proxy
 from libs.gateway.rules import Rules
 from tests.bench.measure import Figure, interleaved, timed
@@ -195,7 +195,7 @@ def figures(root: Path) -> Iterator[Figure]:
             ]
         )
         limits = EgressLimits(rate=1_000_000)
-        gateway = Gateway(Proxy(rules=rules, resolve=here), limits=lambda: ClientLimits(limits))
+        gateway = Gateway(lambda: Proxy(rules=rules, resolve=here), limits=limits)
         with DockerExecutionBackend(
             root / "workspace", name="bench-gateway", image=image(), egress=gateway.door
         ) as backend:

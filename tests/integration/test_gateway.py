@@ -16,7 +16,7 @@ import trustme
 from libs.backends.docker import DockerExecutionBackend
 from libs.gateway.addresses import Address
 from libs.gateway.gateway import Gateway
-from libs.gateway.limits import ClientLimits, EgressLimits
+from libs.gateway.limits import EgressLimits
 from libs.gateway.proxy import Proxy
 from libs.gateway.request_log import RequestLog
 from libs.gateway.rules import Rules
@@ -78,8 +78,10 @@ async def here(host: str, port: int) -> list[Address]:
 
 def make_gateway(ports: dict[str, int], *, log: RequestLog | None = None, rate: int = 10_000) -> Gateway:
     rules = Rules.parse([f"{scheme}://{HOST}:{port}" for scheme, port in ports.items()])
-    proxy = Proxy(rules=rules, resolve=here, log=log)
-    return Gateway(proxy, limits=lambda: ClientLimits(EgressLimits(rate=rate)))
+    return Gateway(
+        lambda: Proxy(rules=rules, resolve=here, log=log),
+        limits=EgressLimits(rate=rate),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +194,6 @@ def test_each_sandbox_has_limits_and_a_log_of_its_own(ports: dict[str, int], tmp
         assert "EGRESS_RATE" in first[2]
         assert asked("two", "one").startswith("/page")
     gateway.close()
-    log.close()
     lines = [json.loads(line) for line in (tmp_path / "egress.jsonl").read_text().splitlines()]
     assert [line["thread"] for line in lines] == ["one", "one", "one", "two"]
     assert len({line["sandbox"] for line in lines}) == 2

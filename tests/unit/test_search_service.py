@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from agent.config import SettingsError, build_search, load_settings
+from agent.config import SettingsError, load_settings
+from agent.egress import build_search
 from libs.gateway.protocol import Client, ServiceRequest
 from libs.gateway.search import Result, SearchError, SearchService, SearchType
 

@@ -11,7 +11,7 @@ from libs.gateway.addresses import resolve_public
 from libs.gateway.credentials import Credentials, placeholder
 from libs.gateway.gateway import Gateway
 from libs.gateway.limits import EgressLimits
-from libs.gateway.packages import NPM_HOST, PIP_HOST, VARIABLES, NoPackages, NpmRegistry, PipIndex
+from libs.gateway.packages import package_services, package_variables
 from libs.gateway.proxy import Proxy
 from libs.gateway.redaction import SecretFilter
 from libs.gateway.request_log import RequestLog
@@ -39,23 +39,25 @@ def build_gateway(settings: Settings) -> Gateway:
         lambda: build_proxy(settings, folder / REQUESTS),
         limits=egress_limits(settings),
         credential_hosts=frozenset(rule.host for rule in settings.egress_credentials),
-        variables={**VARIABLES, **placeholders(settings)},
+        variables={
+            **package_variables(settings.egress_packages, allows_hosts=bool(settings.egress_allow)),
+            **placeholders(settings),
+        },
     )
 
 
 def build_proxy(settings: Settings, log: Path = REQUESTS) -> Proxy:
     """What serves the connections of all sandboxes, and notes each in a file."""
     redact = secret_filter(settings)
-    pip, npm = (
-        (PipIndex(redact=redact), NpmRegistry(redact=redact))
-        if settings.egress_packages
-        else (NoPackages(PIP_HOST), NoPackages(NPM_HOST))
+    resolve = partial(resolve_public, private=settings.egress_private)
+    packages = package_services(
+        settings.egress_packages, resolve=resolve, writable=[settings.workspace_dir], redact=redact
     )
     return Proxy(
         rules=Rules.parse(settings.egress_allow),
-        resolve=partial(resolve_public, private=settings.egress_private),
+        resolve=resolve,
         credentials=credentials(settings),
-        services={"search.gateway": build_search(settings), PIP_HOST: pip, NPM_HOST: npm},
+        services={"search.gateway": build_search(settings), **packages},
         log=RequestLog(log.absolute(), redact=redact),
     )
 

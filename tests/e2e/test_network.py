@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cli_program import Program
+from package_servers import html_page, served, wheel
 
 pytestmark = pytest.mark.docker
 
@@ -128,6 +130,39 @@ def test_what_is_not_allowed_is_named_with_its_setting(program: Program, site: s
     assert "EGRESS_ALLOW" in output.splitlines()[0]
     assert "EGRESS_ALLOW" in output.splitlines()[-1]
     assert Site.asked == []
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_packages_come_from_the_index_of_pip_on_the_host(program: Program, on: bool) -> None:
+    """Its password is in nothing that is said or kept."""
+    name, content = wheel("thing")
+    with served() as index:
+        index.add("/simple/thing/", html_page({name: content}))
+        index.add(f"/simple/thing/{name}", content)
+        program.environment |= {
+            "EGRESS_PACKAGES": "1" if on else "0",
+            "PIP_INDEX_URL": index.url.replace("://", f"://me:{KEY}@") + "/simple",
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_FIND_LINKS": "",
+            "APPROVALS": "auto",
+        }
+        code = "pip install -v thing 2>&1; env; python -c 'import thing; print(thing.VERSION)' || true"
+        program.script(block(code, "bash"), "Tried.")
+
+        result = program.lines("--agent", "code", "install it")[-1]
+
+    output = result["executions"][0]["output"]
+    if on:
+        assert output.splitlines()[-1] == "1.0", output
+        assert all("authorization" in headers for *_, headers in index.asked)
+    else:
+        assert "EGRESS_PACKAGES is 0: ask the person to set EGRESS_PACKAGES=1" in output
+        assert index.asked == []
+    kept = [
+        path for path in program.folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
+    ]
+    assert kept == []
+    assert KEY not in json.dumps(result)
 
 
 def test_by_default_nothing_gets_out(program: Program, site: str) -> None:

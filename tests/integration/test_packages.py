@@ -14,7 +14,6 @@ from package_servers import Server, html_page, served, through, wheel
 
 from libs.gateway.addresses import resolve_public
 from libs.gateway.gateway import Gateway
-from libs.gateway.limits import ClientLimits
 from libs.gateway.packages import NPM_HOST, PIP_HOST, VARIABLES, NoPackages, NpmRegistry, PipIndex
 from libs.gateway.packages.host_settings import Index, PipSettings
 from libs.gateway.protocol import Service
@@ -46,9 +45,7 @@ def stack() -> Iterator[ExitStack]:
 
 
 def computer(stack: ExitStack, workspace: Path, service: Service) -> DockerSandbox:
-    gateway = Gateway(
-        Proxy(rules=Rules(), services={PIP_HOST: service}), limits=ClientLimits, variables=VARIABLES
-    )
+    gateway = Gateway(lambda: Proxy(rules=Rules(), services={PIP_HOST: service}), variables=VARIABLES)
     stack.callback(gateway.close)
     return stack.enter_context(
         DockerSandbox(workspace, image="code-execution-agent", name="packages", egress=gateway.door)

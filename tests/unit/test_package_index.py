@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from ipaddress import ip_network
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from certificates import self_signed
@@ -259,6 +260,15 @@ class TestWhatIsRefused:
             done = install(start(f"{index.url}/simple"), tmp_path, "thing")
             assert "127.0.0.2 is private: EGRESS_PRIVATE does not list it" in done.stderr
             assert inner.asked == []
+
+    def test_but_not_to_that_of_the_index_itself(self, index: Server, start: Start, tmp_path: Path) -> None:
+        """Index and files may have two names, and one private address."""
+        port = urlsplit(index.url).port
+        page = html_page({NAME: CONTENT}, before=f"http://localhost:{port}/files/")
+        index.add("/simple/thing/", page)
+        index.add(f"/files/{NAME}", CONTENT)
+        done = install(start(f"{index.url}/simple"), tmp_path, "thing")
+        assert done.returncode == 0, done.stderr
 
     @pytest.mark.parametrize("of", ["page", "file"])
     def test_a_redirect_to_a_private_address(

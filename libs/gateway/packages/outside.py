@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from libs.gateway.addresses import Resolve
+from libs.gateway.addresses import Resolve, lookup
 from libs.gateway.errors import GatewayError, shown
 from libs.gateway.packages.host_settings import Index, Reach
 from libs.gateway.rules import in_url, normal_host
@@ -54,8 +54,8 @@ class Outside:
     """Fetches for programs in sandboxes. Keeps no connection and no cookie.
 
     The indexes themselves are where the person has put them, in a private network too. What they lead to, by
-    a link or a redirect, must have public addresses, or stand in EGRESS_PRIVATE; where the host uses a proxy,
-    that is for the proxy to see to.
+    a link or a redirect, must have public addresses, or that of an index itself, or stand in EGRESS_PRIVATE;
+    where the host uses a proxy, that is for the proxy to see to.
     """
 
     def __init__(self, reach: Reach, indexes: Iterable[Index], resolve: Resolve) -> None:
@@ -155,8 +155,22 @@ class Outside:
             raise GatewayError(
                 502, f"an index leads to {shown(url.host)}, which is no host: {error}"
             ) from None
-        found = await self._resolve(host, url.port or _PORTS.get(url.scheme, 0))
-        return [address.ip for address in found]
+        port = url.port or _PORTS.get(url.scheme, 0)
+        try:
+            return [address.ip for address in await self._resolve(host, port)]
+        except GatewayError:
+            # A mirror, or a proxy that intercepts TLS, has index and files at one private address.
+            if beside := await self._beside(host, port):
+                return beside
+            raise
+
+    async def _beside(self, host: str, port: int) -> list[str]:
+        """Those addresses of a host at which an index is, too, on the same port."""
+        own = set()
+        for _, index, index_port in self._own:
+            if index_port == port:
+                own.update(await _addresses(index, port))
+        return [address for address in await _addresses(host, port) if address in own]
 
     def transport(self, proxy: str | None = None) -> httpx.AsyncHTTPTransport:
         """A way out, once."""
@@ -170,6 +184,13 @@ class Outside:
             raise GatewayError(
                 502, "the proxy that the program on the host is set to is none for http"
             ) from None
+
+
+async def _addresses(host: str, port: int) -> list[str]:
+    try:
+        return await lookup(host, port)
+    except OSError:
+        return []
 
 
 class _Ways(httpx.AsyncBaseTransport):

@@ -7,9 +7,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import AnyStr
+from typing import Any, AnyStr
 
 from libs.gateway.encodings import written_forms
+from libs.gateway.values import redacted_values
 
 __all__ = ["MARK", "SecretFilter", "SecretStream", "unfit"]
 
@@ -80,6 +81,10 @@ class SecretFilter:
         raw = data.encode("utf-8", "surrogatepass")
         done = self._whole(raw)
         return data if done is raw else done.decode("utf-8", "surrogatepass")
+
+    def values(self, value: Any) -> Any:
+        """The same for whatever holds texts; see `libs.gateway.values`."""
+        return redacted_values(self, value)
 
     def stream(self) -> SecretStream:
         """A filter for what comes in pieces."""

@@ -14,6 +14,7 @@ from libs.code_blocks.reader import MAX_REPLY, Reading, read_reply
 __all__ = [
     "CUT_OFF",
     "RUNS_ON",
+    "WITHHELD",
     "Outcome",
     "another_way",
     "closing",
@@ -39,6 +40,12 @@ RUNS_ON = (
     "three examples in code."
 )
 """To a reply that `libs.code_blocks.repetition` has ended."""
+
+WITHHELD = (
+    "Nothing was run: your code held the value of a secret of this installation, which [REDACTED] stands for here. No "
+    "secret goes through a conversation. Where one is needed, let the code read it from the environment."
+)
+"""To a reply whose code is not what the model wrote."""
 
 _IMAGINED = re.compile(
     r"^(?:`{3,}output\b|(?:The (?:python|bash) block|Block \d+ \((?:python|bash)\)) (?:succeeded|failed)\b)",

@@ -109,6 +109,8 @@ class CodeLoop:
         meter: makes what counts a run, from what it has used so far (None: nothing).
         gate: asks a person about each reply's blocks; None: they run at once.
         live: makes what sends a block's output while it runs.
+        withheld: whether a reply's blocks are not what the model wrote, as a secret was taken out of them:
+            they do not run, and it is told so.
         max_steps: replies of the model in one run.
         shown_chars: characters of output that the model is shown after one reply.
         guided: for small models: a reply ends with its first block, or where it begins to run on, and what a
@@ -127,6 +129,7 @@ class CodeLoop:
         absent: Callable[[str], Awaitable[Sequence[str]]] = _none,
         gate: Gate | None = None,
         live: Live = lambda key: nullcontext(),  # noqa: ARG005
+        withheld: Callable[[AIMessage, Sequence[str]], bool] = lambda reply, texts: False,  # noqa: ARG005
         max_steps: int = 10,
         shown_chars: int = 20_000,
         guided: bool = False,
@@ -141,6 +144,7 @@ class CodeLoop:
         self._absent = absent
         self._gate = gate
         self._live = live
+        self._withheld = withheld
         self._max_steps = max_steps
         self._shown_chars = shown_chars
         self._guided = guided
@@ -210,7 +214,8 @@ class CodeLoop:
         reading = read_reply(text)
         reply = reply.model_copy(update={"content": _kept(text)})
         steps = state["steps"] + 1
-        if reading.blocks:
+        kept_back = self._withheld(reply, [block.code for block in reading.blocks])
+        if reading.blocks and not kept_back:
             if over := meter.reached():
                 return _end(over, meter, _with_words(reply, meter.budget.explain(over)))
             grants = state.get("grants") or {}
@@ -218,7 +223,9 @@ class CodeLoop:
         last = executions[-1] if executions else None
         refused = any(each["refused"] is not None for each in state.get("approved") or [])
         said = (
-            feedback.RUNS_ON
+            feedback.WITHHELD
+            if kept_back
+            else feedback.RUNS_ON
             if ran_on
             else feedback.nudge(
                 reading,

@@ -27,11 +27,19 @@ class SandboxRunner:
     Args:
         sandbox: gives the computer of the thread that asks.
         scratch: a folder in it where the working directories are kept, out of the way of the user's files.
+        suspect: is told what each block has printed, and its key.
     """
 
-    def __init__(self, sandbox: Callable[[], Sandbox], *, scratch: str = "/tmp/.code-blocks") -> None:  # noqa: S108 - inside
+    def __init__(
+        self,
+        sandbox: Callable[[], Sandbox],
+        *,
+        scratch: str = "/tmp/.code-blocks",  # noqa: S108 - inside
+        suspect: Callable[[str, str], None] | None = None,
+    ) -> None:
         self._sandbox = sandbox
         self._scratch = scratch
+        self._suspect = suspect
 
     async def run(
         self,
@@ -39,7 +47,7 @@ class SandboxRunner:
         code: str,
         *,
         thread_id: str,
-        key: str,  # noqa: ARG002 - for a sandbox that remembers what it has run
+        key: str,
         on_output: OnOutput | None = None,
     ) -> BlockResult:
         """See `BlockRunner.run`."""
@@ -54,6 +62,8 @@ class SandboxRunner:
             return BlockResult(f"{error} {error.hint}", SANDBOX_FAILED, 0.0)
         except ValueError as error:  # NUL, or half a character
             return BlockResult(f"The block cannot be run: {error}.", SANDBOX_FAILED, 0.0)
+        if self._suspect:
+            self._suspect(result.output, key)
         return BlockResult(result.output, result.exit_code, result.seconds)
 
 

@@ -1,15 +1,15 @@
-"""Where answers enter the graph: each is addressed to its interrupt, and what it grants is kept."""
+"""Where what people send enters the graph: answers are addressed, and what they grant is kept."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, Interrupt
+from langgraph.types import Command, Interrupt, StateUpdate
 from pydantic import BaseModel
 
 from libs.middleware.grants import GRANTS, Grant, granted_by
@@ -29,14 +29,25 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     repeats with a killed run when that run has meanwhile asked something else.
 
     What an answer approves for the rest of the thread is written to the thread's state with it.
+
+    Input, answers and updates of the state go through `clean` first: so it comes before the first checkpoint,
+    the first trace and the first model call, and no one of them has other words than the others.
     """
 
-    def __init__(self, *, edits: Mapping[str, type[BaseModel]] | None = None, **attributes: Any) -> None:
+    def __init__(
+        self,
+        *,
+        edits: Mapping[str, type[BaseModel]] | None = None,
+        clean: Callable[[Any], Any] | None = None,
+        **attributes: Any,
+    ) -> None:
         super().__init__(**attributes)
         self.edits = edits or {}
+        self.clean = clean or _as_it_is
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """As `CompiledStateGraph.stream`."""
+        input = self.clean(input)
         if _is_empty(input):
             input = None
         elif _is_answer(input):
@@ -47,12 +58,25 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """As `CompiledStateGraph.astream`."""
+        input = self.clean(input)
         if _is_empty(input):
             input = None
         elif _is_answer(input):
             input = self._taken(input, (await self.aget_state(config or {})).interrupts, config)
         async for part in super().astream(input, config, **options):
             yield part
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """As `CompiledStateGraph.bulk_update_state`, which `update_state` calls."""
+        return super().bulk_update_state(config, self.clean(supersteps))
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """As `bulk_update_state`."""
+        return await super().abulk_update_state(config, self.clean(supersteps))
 
     def _taken(
         self, command: Command[Any], pending: tuple[Interrupt, ...], config: RunnableConfig | None
@@ -72,16 +96,24 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
 
 def answer_by_id(
-    graph: CompiledStateGraph[Any, Any, Any, Any], *, edits: Mapping[str, type[BaseModel]] | None = None
+    graph: CompiledStateGraph[Any, Any, Any, Any],
+    *,
+    edits: Mapping[str, type[BaseModel]] | None = None,
+    clean: Callable[[Any], Any] | None = None,
 ) -> AddressedGraph:
     """Return `graph` with its resumes addressed. Needed wherever subagents can ask, or grants are given.
 
     Args:
         graph: the outermost graph, with a channel for grants.
         edits: for a gate that checks edited arguments: tool name -> what they must satisfy.
+        clean: takes secrets out of what is sent to it; returns the same object where there are none.
     """
     attributes = {name: value for name, value in vars(graph).items() if name != "__orig_class__"}
-    return AddressedGraph(**attributes, edits=edits)
+    return AddressedGraph(**attributes, edits=edits, clean=clean)
+
+
+def _as_it_is(given: Any) -> Any:
+    return given
 
 
 def _is_empty(given: object) -> bool:

@@ -44,6 +44,9 @@ Scope = Literal["call", "command", "tool"]
 
 _MAX_REASON_CHARS = 500
 
+_TAKEN_OUT = "[REDACTED]"
+"""What stands where a secret was taken out of an answer."""
+
 
 class WrongAnswer(ValueError):
     """An answer that does not decide the question. `str(error)` says why, in at most 500 characters."""
@@ -202,6 +205,11 @@ def _edit_problem(action: EditedAction, request: Request) -> str | None:
         json.dumps(action.args, sort_keys=True)
     except (TypeError, ValueError) as error:
         return f"edited_action.args must be JSON: {error}."
+    if _TAKEN_OUT in json.dumps(action.args) and _TAKEN_OUT not in json.dumps(dict(request.args)):
+        return (
+            "edited_action.args hold a secret of this installation, which is never kept: what runs would not "
+            "be what you wrote. Use a variable of the sandbox's environment."
+        )
     known = request.args_schema.model_fields if request.args_schema else request.args
     if unknown := sorted(action.args.keys() - known.keys()):
         return f"{request.name} has no argument {', '.join(map(visible, unknown))}."

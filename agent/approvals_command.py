@@ -95,5 +95,7 @@ def _grants(thread: str, *, revoked: int | str | None = None) -> list[dict[str, 
 
 
 def _end(message: str, *, status: int = 1) -> NoReturn:
-    typer.echo(message, err=True)
+    from agent.sinks import KNOWN
+
+    typer.echo(KNOWN(message), err=True)
     raise typer.Exit(status)

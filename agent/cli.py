@@ -46,11 +46,14 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def main(
-    _version_: Annotated[
+    _version_: Annotated[  # noqa: ARG001 - its callback does it
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Nothing of its own: see the commands."""
+    from agent.sinks import KNOWN, guard_sinks
+
+    guard_sinks(KNOWN)
 
 
 @app.command()
@@ -132,7 +135,7 @@ def doctor(as_json: AsJson = False) -> None:
     fine = all(check.ok for check in checks)
     if as_json:
         rows = [{"name": c.name, "ok": c.ok, "detail": c.detail, "hint": c.hint} for c in checks]
-        typer.echo(json.dumps({"ok": fine, "checks": rows}))
+        _say_json({"ok": fine, "checks": rows})
     else:
         _table(
             ("", "what", "found"),
@@ -153,7 +156,7 @@ def skills_list(as_json: AsJson = False) -> None:
     skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted).scan()
     if as_json:
         keys = ("name", "description", "path", "problem", "outside")
-        typer.echo(json.dumps([{key: getattr(skill, key) for key in keys} for skill in skills]))
+        _say_json([{key: getattr(skill, key) for key in keys} for skill in skills])
     else:
         _table(
             ("skill", "what it is for", "path"),
@@ -191,7 +194,7 @@ def skills_validate(
     chosen = folders or list(_settings().skill_folders.values())
     problems = [problem for folder in chosen for problem in validate_skills(folder)]
     for problem in problems:
-        typer.echo(str(problem))
+        _say(str(problem))
     if problems:
         raise typer.Exit(1)
     typer.echo(f"Valid: {', '.join(str(folder) for folder in chosen)}")
@@ -204,7 +207,7 @@ def sandbox_ls(as_json: AsJson = False) -> None:
         {"name": c.name, "state": c.state, "owner": "alive" if c.alive else "gone"} for c in _containers()
     ]
     if as_json:
-        typer.echo(json.dumps(rows))
+        _say_json(rows)
     elif rows:
         _table(("container", "state", "owner"), [tuple(row.values()) for row in rows])
     else:
@@ -252,8 +255,21 @@ def _settings() -> Settings:
 
 
 def _end(message: str, *, status: int = 1) -> NoReturn:
-    typer.echo(message, err=True)
+    _say(message, err=True)
     raise typer.Exit(status)
+
+
+def _say(text: str, *, err: bool = False) -> None:
+    """Print what comes from settings, files or the machine: it may hold a secret."""
+    from agent.sinks import KNOWN
+
+    typer.echo(KNOWN(text), err=err)
+
+
+def _say_json(value: Any) -> None:
+    from agent.sinks import KNOWN
+
+    typer.echo(json.dumps(KNOWN.values(value)))
 
 
 def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
@@ -262,12 +278,14 @@ def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from agent.sinks import KNOWN
+
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         for row in rows:
-            typer.echo("\t".join(cell.replace("\n", " ") for cell in row))
+            _say("\t".join(cell.replace("\n", " ") for cell in row))
         return
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(Text(cell, "bold red" if cell == "MISSING" else "") for cell in row))
+        table.add_row(*(Text(KNOWN(cell), "bold red" if cell == "MISSING" else "") for cell in row))
     console.print(table)

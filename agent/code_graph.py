@@ -17,7 +17,10 @@ from pydantic import BaseModel, ConfigDict
 
 from agent import code_prompt, list_data, small_prompt
 from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
+from agent.known_secrets import secret_filter
 from agent.models import is_local, served_model
+from agent.sinks import clean_input, guard_process, withheld
+from agent.suspected import suspected
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
 from libs.backends.workspace import WorkspaceBackend
@@ -28,6 +31,7 @@ from libs.middleware.budget import Budget, Meter, Spent
 from libs.middleware.grants import Granted, Grants, Held
 from libs.middleware.skill_files import SkillFolders
 from libs.middleware.skill_prompt import render_skills
+from libs.models.redacted import redacted_model
 from libs.sandbox import SandboxError
 from libs.sandbox.protocol import Sandbox
 
@@ -71,6 +75,8 @@ def build_graph(
     settings = settings or load_settings()
     if not isinstance(model, BaseChatModel | BaseLLM):
         model = build_model(settings.model_copy(update={"model": model}) if model else settings)
+    known = secret_filter(settings)
+    model = redacted_model(model, known)
     computer = _computer(backend or build_backend(settings))
     skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted)
     budget = Budget(
@@ -95,16 +101,19 @@ def build_graph(
 
     loop = CodeLoop(
         model,
-        SandboxRunner(lambda: computer.sandbox),
+        SandboxRunner(lambda: computer.sandbox, suspect=suspected),
         opening=opening,
         absent=lambda text: _absent(computer.sandbox, text),
         meter=meter,
         gate=BlockApprovals() if settings.approvals == "ask" else None,
         live=live_output,
+        withheld=withheld,
         max_steps=max_steps,
         **_FOR_SMALL if small else {},
     )
-    return answer_by_id(loop.graph(checkpointer=checkpointer, name="code_agent"), edits=EDITS)
+    return answer_by_id(
+        loop.graph(checkpointer=checkpointer, name="code_agent"), edits=EDITS, clean=clean_input(known)
+    )
 
 
 def _computer(backend: WorkspaceBackend) -> DockerExecutionBackend:
@@ -185,4 +194,5 @@ def _decided(block: Block, decision: Decision | Granted) -> Block | Earlier | Re
 
 
 _settings = load_settings()
+guard_process(_settings)
 graph = build_graph(served_model(_settings), settings=_settings)

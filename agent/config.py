@@ -35,6 +35,7 @@ __all__ = [
     "build_backend",
     "build_model",
     "load_settings",
+    "unchecked_settings",
 ]
 
 ROOT = Path(__file__).absolute().parent.parent
@@ -241,6 +242,15 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
         value = os.environ.get(variable) or self.dotenv().get(variable)
         return SecretStr(value) if value else None
 
+    def given(self) -> dict[str, str]:
+        """What the environment sets of this class's variables, valid or not, and the proxies it names."""
+        names = {name.upper() for name in type(self).model_fields}
+        return {
+            name: value
+            for name, value in os.environ.items()
+            if value and (name.upper() in names or name.upper().endswith("_PROXY"))
+        }
+
     def dotenv(self) -> dict[str, str]:
         """What `.env` sets, known to this application or not."""
         found = dotenv_values(self._dotenv) if self._dotenv else {}
@@ -273,6 +283,13 @@ def load_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Set
     return settings
 
 
+def unchecked_settings(env_file: Path | None = Path(".env")) -> Settings:
+    """Settings for where `load_settings` has refused them: the defaults, and what `env_file` holds."""
+    settings = Settings.model_construct()
+    settings._dotenv = env_file
+    return settings
+
+
 def _explain(error: ErrorDetails) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if not error["loc"]:
@@ -294,6 +311,7 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
     """Make the agent's computer. Needs no Docker: the container starts at the first command."""
     from agent.doors import doors
     from agent.known_secrets import secret_filter
+    from agent.suspected import suspected
     from libs.backends.docker import DockerExecutionBackend
     from libs.backends.workspace import WorkspaceBackend
 
@@ -310,5 +328,6 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         idle_seconds=settings.sandbox_idle_seconds,
         redact=secret_filter(settings),
         egress=doors(settings),
+        suspect=suspected,
     )
     return WorkspaceBackend(sandbox, read_only=list(settings.skill_folders))

@@ -16,6 +16,7 @@ __all__ = [
     "Message",
     "Output",
     "Result",
+    "SecretSuspected",
     "TextDelta",
     "ToolEnded",
     "ToolStarted",
@@ -107,6 +108,15 @@ class CommandEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class SecretSuspected:
+    """A command or a block has printed what looks like a secret that is not known as one."""
+
+    call_id: str
+    found: Sequence[Mapping[str, Any]]
+    """Each `{kind, line, column, sample}`; the sample gives nothing away."""
+
+
+@dataclass(frozen=True, slots=True)
 class FileMade:
     """A file of the workspace is new or has changed. `path` is relative to the workspace."""
 
@@ -142,6 +152,7 @@ Event = (
     | CommandStarted
     | Output
     | CommandEnded
+    | SecretSuspected
     | FileMade
     | Approval
 )

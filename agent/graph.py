@@ -13,7 +13,9 @@ from langgraph.types import Checkpointer
 from agent import prompt
 from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
 from agent.file_tools import FilesystemMiddleware
+from agent.known_secrets import secret_filter
 from agent.models import RealModel, served_model
+from agent.sinks import clean_input, guard_process, withheld
 from libs.backends.workspace import WorkspaceBackend
 from libs.middleware.answers import answer_by_id
 from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
@@ -21,6 +23,8 @@ from libs.middleware.budget import Budget
 from libs.middleware.budget_middleware import BudgetMiddleware
 from libs.middleware.skills import SkillsMiddleware
 from libs.middleware.subagents import bound_subagents
+from libs.middleware.withheld_calls import WithheldCalls
+from libs.models.redacted import redacted_model
 
 __all__ = ["build_graph", "graph"]
 
@@ -47,6 +51,8 @@ def build_graph(
     settings = settings or load_settings()
     if not isinstance(model, BaseChatModel):
         model = build_model(settings.model_copy(update={"model": model}) if model else settings)
+    known = secret_filter(settings)
+    model = redacted_model(model, known)
     backend = backend or build_backend(settings)
     subagent: SubAgent = {
         "name": "general-purpose",
@@ -66,7 +72,7 @@ def build_graph(
         checkpointer=checkpointer,
         name="deep_agent",
     )
-    return answer_by_id(agent)
+    return answer_by_id(agent, clean=clean_input(known))
 
 
 def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddleware[Any, Any, Any]]:
@@ -92,8 +98,9 @@ def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     )
     # The budget comes behind the approvals: nobody is asked about a call that can no longer run.
     approvals = ApprovalMiddleware(INTERRUPT_ON) if settings.approvals == "ask" else GrantsKept()
-    return [approvals, BudgetMiddleware(budget)]
+    return [approvals, WithheldCalls(withheld), BudgetMiddleware(budget)]
 
 
 _settings = load_settings()
+guard_process(_settings)
 graph = build_graph(served_model(_settings), settings=_settings)

@@ -16,6 +16,7 @@ from agent.events import (
     Message,
     Output,
     Result,
+    SecretSuspected,
 )
 from agent.produced import is_plot
 
@@ -23,7 +24,7 @@ __all__ = ["JsonLines", "write_result"]
 
 
 class JsonLines:
-    """Writes `message`, `command`, `output`, `file` and `approval` lines, and a `result` line at the end.
+    """Writes `message`, `command`, `output`, `secret_suspected`, `file`, `approval` lines, at last `result`.
 
     The lines are ASCII: bytes of a command that are no UTF-8 cannot break a reader. The last `output` line of
     a command carries its `exit_code` and `seconds`. A `command` that nobody was asked about, because of an
@@ -45,6 +46,8 @@ class JsonLines:
                 _write("output", id=call_id, text=text)
             case CommandEnded(call_id=call_id, execution=done):
                 _write("output", id=call_id, text="", exit_code=done.exit_code, seconds=done.seconds)
+            case SecretSuspected(call_id=call_id, found=found):
+                _write("secret_suspected", id=call_id, found=list(found))
             case FileMade(path=path):
                 _write("file", path=path, plot=is_plot(path))
             case Approval(interrupt_id=interrupt_id, question=question, grants=grants):

@@ -31,6 +31,9 @@ PROVIDER_KEYS = {
 }
 """Providers of `init_chat_model` whose only credential is one key, and the variable that holds it."""
 
+_OTHER_KEYS = ("OPENAI_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
+"""Keys that the packages below read from the environment by themselves, or that a setting would hold."""
+
 _NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
 _NAMED_NOT = re.compile(r"_(?:FILE|PATH|DIR|ID|NAME|URL|HOST)$|PUBLIC|TOKENIZERS|MAX_TOKENS", re.IGNORECASE)
 
@@ -41,7 +44,7 @@ def known_secrets(settings: Settings) -> dict[str, str]:
     Those that are settings (OPENAI_API_KEY, the password in SEARXNG_URL); providers' keys and what
     EGRESS_CREDENTIALS names, from the environment or `.env`; and, of what `.env` sets and what
     SANDBOX_ENV_ALLOW or SANDBOX_ENV_INHERIT shows to commands, the variables that are named like a secret
-    (KEY, TOKEN, SECRET, PASSWORD, …), and the passwords in URLs.
+    (KEY, TOKEN, SECRET, PASSWORD, …), and the passwords in URLs: those of proxies as well.
     """
     found: dict[str, str] = {}
     for name, value in {**settings.dotenv(), **settings.let_in()}.items():
@@ -49,7 +52,8 @@ def known_secrets(settings: Settings) -> dict[str, str]:
             found[name] = value
         elif password := _password(value):
             found[name] = password
-    for name in [*PROVIDER_KEYS.values(), *(rule.secret for rule in settings.egress_credentials)]:
+    credentials = [rule.secret for rule in settings.egress_credentials]
+    for name in [*PROVIDER_KEYS.values(), *_OTHER_KEYS, *credentials]:
         if secret := settings.secret(name):
             found[name] = secret.get_secret_value()
     for name in type(settings).model_fields:
@@ -58,6 +62,9 @@ def known_secrets(settings: Settings) -> dict[str, str]:
             found[name.upper()] = value.get_secret_value()
         elif isinstance(value, str) and (password := _password(value)):
             found[name.upper()] = password
+    for name, value in settings.given().items():
+        if password := _password(value):
+            found.setdefault(name, password)
     # In a sandbox of another installation, its placeholders: they hide nothing, and are to be seen.
     return {name: value for name, value in found.items() if not is_placeholder(value)}
 

@@ -112,10 +112,14 @@ def _settings() -> Settings:
     try:
         return load_settings()
     except SettingsError as error:
-        typer.echo(str(error), err=True)
+        from agent.sinks import KNOWN
+
+        typer.echo(KNOWN(str(error)), err=True)
         raise typer.Exit(2) from None
 
 
 def _end(error: WeightsError, *more: str) -> NoReturn:
-    typer.echo("\n".join([str(error), error.hint, *more]), err=True)
+    from agent.sinks import KNOWN
+
+    typer.echo(KNOWN("\n".join([str(error), error.hint, *more])), err=True)
     raise typer.Exit(1)

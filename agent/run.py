@@ -21,6 +21,7 @@ from agent.events import (
     Message,
     Output,
     Result,
+    SecretSuspected,
     TextDelta,
     ToolEnded,
 )
@@ -145,6 +146,8 @@ class Run:
             yield from self._steps.read(mode, data, subagent=subagent)
         elif mode == "custom" and isinstance(data, dict) and data.get("type") == "output":
             yield Output(data["tool_call_id"], data["text"])
+        elif mode == "custom" and isinstance(data, dict) and data.get("type") == "secret_suspected":
+            yield SecretSuspected(data["tool_call_id"], data["found"])
         else:
             yield from self._steps.read(mode, data, subagent=subagent)
 

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
@@ -24,6 +24,7 @@ from agent.json_lines import JsonLines, write_result
 from agent.known_secrets import secret_filter
 from agent.run import Run
 from agent.show import HumanView
+from agent.sinks import KNOWN, guard_traces
 from agent.stop import STOPPED, run_stoppable
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
 from libs.models.local import ContextTooLong
@@ -97,6 +98,7 @@ def run_command(
 
 def _fail(text: str, thread: str | None, status: int, *, as_json: bool) -> int:
     """Say why no run came about."""
+    text = KNOWN(text)
     if as_json:
         write_result(Result(thread, "error", text))
     else:
@@ -131,7 +133,10 @@ async def _run(
             if isinstance(model, DeferredChatModel):
                 await asyncio.to_thread(model.build)  # what is missing is said before a thread begins
 
-            redact = secret_filter(settings) or str
+            known = secret_filter(settings)
+            redact: Callable[[str], str] = known or str
+            if known:
+                guard_traces(known)
 
             def run_with(approvals: str) -> Run:
                 chosen = settings.model_copy(update={"approvals": approvals})

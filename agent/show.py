@@ -19,6 +19,7 @@ from agent.events import (
     Message,
     Output,
     Result,
+    SecretSuspected,
     TextDelta,
     ToolEnded,
     ToolStarted,
@@ -118,6 +119,12 @@ class HumanView:
             case ToolEnded(name=name, error=error):
                 if error is not None:
                     self._line(f"  {name}: {error}", "red")
+            case SecretSuspected(found=found):
+                self._line("  This looks like a secret, and is in the thread now:", "yellow")
+                for each in found:
+                    self._line(
+                        f"    {each['kind']} {each['sample']} in line {each['line']} of the output", "yellow"
+                    )
             case FileMade(path=path):
                 self._line(f"+ {path}{'  (plot)' if is_plot(path) else ''}", "magenta")
             case Approval(question=question):

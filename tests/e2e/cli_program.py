@@ -104,6 +104,7 @@ def check_lines(output: str) -> list[dict[str, Any]]:
         "command": {"id", "language", "code", "subagent"},
         "output": {"id", "text"},
         "file": {"path", "plot"},
+        "secret_suspected": {"id", "found"},
         "approval": {"thread_id", "interrupt_id", "grants", "action_requests", "review_configs"},
         "result": {"thread_id", "status", "text", "executions", "files"},
     }

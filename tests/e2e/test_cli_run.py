@@ -170,7 +170,9 @@ def test_a_secret_that_was_let_in_is_nowhere_in_what_is_said_or_kept(program: Pr
     program.environment = {"MY_TOKEN": token, "SANDBOX_ENV_ALLOW": "MY_*"}
     (program.folder / ".env").write_text("OPENAI_API_KEY=sk-canary-Ab12Cd34\n")
     program.script(
-        execute('echo "a $MY_TOKEN"; touch "/results/$MY_TOKEN.png"; sleep 0.3; echo sk-canary-Ab12Cd34 >&2'),
+        execute(
+            'echo "a $MY_TOKEN"; touch "/results/$MY_TOKEN.png"; sleep 0.3; echo sk-canary-"Ab12Cd34" >&2'
+        ),
         call("ls", path="/results"),
         "Done: ls shows [REDACTED].png.",
     )

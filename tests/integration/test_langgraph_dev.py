@@ -105,6 +105,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     config = json.loads((ROOT / "langgraph.json").read_text())
     config["dependencies"] = [str(ROOT / path) for path in config["dependencies"]]
     config["graphs"] = {name: str(ROOT / path) for name, path in config["graphs"].items()}
+    config["http"]["app"] = str(ROOT / config["http"]["app"])
     (folder / "langgraph.json").write_text(json.dumps(config))
     (folder / "script.yaml").write_text(SCRIPT)
     (folder / ".env").write_text("MODEL=scripted:script.yaml\nAPPROVALS=ask\nWORKSPACE_DIR=workspace\n")

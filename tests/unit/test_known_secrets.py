@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from agent.config import Settings, build_backend, load_settings
+from agent.config import Settings, build_backend, load_settings, unchecked_settings
 from agent.known_secrets import PROVIDER_KEYS, known_secrets, secret_filter
 from agent.run import Run
 from libs.gateway.redaction import SecretFilter
@@ -65,6 +65,25 @@ def test_what_commands_may_see_and_is_named_like_one(
     if "sandbox_env_allow" in let_in:
         secrets.pop("my_api_key")
     assert known_secrets(settings(None, **let_in)) == {**secrets, "MY_DATABASE_URL": "pa/ss-1234"}
+
+
+def test_passwords_in_urls_of_settings_and_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:pa%2Fss-1234@host/v1")
+    monkeypatch.setenv("https_proxy", "http://me:px-1234-abcd@proxy:3128")
+    monkeypatch.setenv("OTHER_URL", "http://me:ou-1234-abcd@other")  # nobody's
+    known = {"OPENAI_BASE_URL": "pa/ss-1234", "https_proxy": "px-1234-abcd"}
+    assert known_secrets(settings()) == known
+    monkeypatch.setenv("APPROVALS", "never")
+    monkeypatch.setenv("OPENAI_BASE_URL", "ftp://me:pa%2Fss-1234@host/v1")
+    assert known_secrets(unchecked_settings(None)) == known
+
+
+def test_keys_that_packages_read_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGSMITH_API_KEY", "ls-1234-abcd")
+    monkeypatch.setenv("OPENAI_API_KEY", "oa-1234-abcd")
+    known = {"LANGSMITH_API_KEY": "ls-1234-abcd", "OPENAI_API_KEY": "oa-1234-abcd"}
+    assert known_secrets(settings()) == known
+    assert known_secrets(unchecked_settings(None)) == known
 
 
 def test_what_the_file_sets(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,7 +28,7 @@ from langgraph.config import get_config
 from libs.backends.docker import answers
 from libs.backends.docker.answers import Answer
 from libs.backends.docker.live import live_output
-from libs.sandbox import FileFailed, ImageMissing, Redact, SandboxError, SandboxLimits
+from libs.sandbox import FileFailed, ImageMissing, Redact, RunResult, SandboxError, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.egress import Egress
@@ -82,6 +82,7 @@ class DockerExecutionBackend(BaseSandbox):
         idle_seconds: float = 900,
         redact: Redact | None = None,
         egress: Egress | None = None,
+        suspect: Callable[[str, str | None], None] | None = None,
         sandbox: ChannelSandbox | None = None,
     ) -> None:
         """Describe the computer.
@@ -104,6 +105,7 @@ class DockerExecutionBackend(BaseSandbox):
             redact: takes secrets out of all that comes back: output, also while it comes, names and contents
                 of files, errors. A file that holds one and is no text is refused, not broken.
             egress: serves the connections that programs make to their proxy; without it there is none.
+            suspect: is told what each command has printed, without secrets, and the id of its tool call.
             sandbox: a computer that is there already, in the place of the one described by the rest.
 
         Raises:
@@ -120,6 +122,7 @@ class DockerExecutionBackend(BaseSandbox):
             if not folder.is_dir():
                 raise ValueError(f"the skill folder {folder} is not there: make it, or leave it out")
         self.name = name
+        self._suspect = suspect
         self._image = image
         # The one reading of the environment outside Settings: which names pass is decided there.
         environment = {
@@ -181,7 +184,7 @@ class DockerExecutionBackend(BaseSandbox):
         """
         with live_output(TOOL_CALL_ID.get()) as show:
             try:
-                return answers.execute(self.sandbox.run(command, timeout=timeout, on_output=show))
+                return self._told(self.sandbox.run(command, timeout=timeout, on_output=show))
             except SandboxError as error:
                 return answers.execute_failed(error)
 
@@ -194,9 +197,14 @@ class DockerExecutionBackend(BaseSandbox):
         """`execute`, without a thread that waits. Cancelling ends the command."""
         with live_output(TOOL_CALL_ID.get()) as show:
             try:
-                return answers.execute(await self.sandbox.arun(command, timeout=timeout, on_output=show))
+                return self._told(await self.sandbox.arun(command, timeout=timeout, on_output=show))
             except SandboxError as error:
                 return answers.execute_failed(error)
+
+    def _told(self, result: RunResult) -> ExecuteResponse:
+        if self._suspect:
+            self._suspect(result.output, TOOL_CALL_ID.get())
+        return answers.execute(result)
 
     # -- files
 

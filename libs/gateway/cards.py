@@ -10,7 +10,8 @@ __all__ = ["KIND", "card_numbers", "luhn"]
 KIND = "payment card number"
 
 # One run of digits, blanks and hyphens that is no part of a word, a decimal or a longer number.
-_RUN = re.compile(r"(?<![\w.+/#-])[2-6][0-9]{3}[0-9 -]{8,22}[0-9](?![\w/])")
+# It begins with the digit and looks behind that: one that begins by looking behind is tried everywhere.
+_RUN = re.compile(r"[2-6](?<![\w.+/#-][2-6])[0-9]{3}[0-9 -]{8,22}[0-9](?![\w/])")
 _GROUPS = {
     15: re.compile(r"[0-9]{4}([ -])[0-9]{6}\1[0-9]{5}"),
     14: re.compile(r"[0-9]{4}([ -])[0-9]{6}\1[0-9]{4}"),

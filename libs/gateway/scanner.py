@@ -11,7 +11,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,6 +50,8 @@ class Rule(NamedTuple):
     kind: str
     anchors: tuple[str, ...]
     """Texts one of which is in every secret of this kind: without it the pattern is not tried."""
+    starts: tuple[str, ...]
+    """Texts with one of which every secret of this kind begins: tried there alone. Empty: everywhere."""
     pattern: re.Pattern[str]
     """Has a group `secret`, and before it a group `public`, which gives nothing away."""
     check: Callable[[re.Match[str]], bool] | None = None
@@ -58,17 +60,29 @@ class Rule(NamedTuple):
 def scan(text: str) -> list[Suspect]:
     """What looks like a secret in `text`, in its order, at most 20.
 
-    Takes about 20 ms for a megabyte of prose, and nothing worth measuring for a line.
+    Takes 30 to 80 ms for a megabyte, 2 ms for what is returned of a command, 10 µs for a line.
     """
     found: dict[int, tuple[str, str]] = {}
     for rule in RULES:
         if any(anchor in text for anchor in rule.anchors):
-            for match in rule.pattern.finditer(text):
+            for match in _candidates(rule, text):
                 if _is_one(rule, match):
                     found.setdefault(match.start(), (rule.kind, _sample(match)))
     for start, sample in card_numbers(text):
         found.setdefault(start, (CARD, sample))
     return [Suspect(kind, *_place(text, at), sample) for at, (kind, sample) in sorted(found.items())[:_MOST]]
+
+
+def _candidates(rule: Rule, text: str) -> Iterator[re.Match[str]]:
+    """Where the pattern fits. To look for a text is ten times as fast as to try a pattern everywhere."""
+    if not rule.starts:
+        yield from rule.pattern.finditer(text)
+    for start in rule.starts:
+        at = text.find(start)
+        while at >= 0:
+            if match := rule.pattern.match(text, at):
+                yield match
+            at = text.find(start, at + 1)
 
 
 def _is_one(rule: Rule, match: re.Match[str]) -> bool:
@@ -88,9 +102,15 @@ def _place(text: str, at: int) -> tuple[int, int]:
 
 
 def _rule(
-    kind: str, anchors: str, pattern: str, check: Callable[[re.Match[str]], bool] | None = None
+    kind: str,
+    anchors: str,
+    pattern: str,
+    check: Callable[[re.Match[str]], bool] | None = None,
+    *,
+    starts: str | None = None,
 ) -> Rule:
-    return Rule(kind, tuple(anchors.split()), re.compile(_START + pattern), check)
+    begins = anchors if starts is None else starts
+    return Rule(kind, tuple(anchors.split()), tuple(begins.split()), re.compile(_START + pattern), check)
 
 
 # No part of a longer word, of base64 or of a path; `KEY=` and `https://` may come before. What may follow
@@ -131,6 +151,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "AWS secret key",
         ("ecret_access_key", "ECRET_ACCESS_KEY", "ecretAccessKey"),
+        (),
         re.compile(
             r"(?<![A-Za-z0-9])(?P<public>(?:aws_)?secret_?access_?key)[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?"
             r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
@@ -156,6 +177,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "Slack webhook",
         ("hooks.slack.com/services/",),
+        ("hooks.slack.com/services/",),
         re.compile(
             r"(?<![A-Za-z0-9_.-])(?P<public>hooks\.slack\.com/services/)"
             rf"(?P<secret>T[A-Z0-9]{{8,12}}/B[A-Z0-9]{{8,12}}/[A-Za-z0-9]{{24}}){_END}"
@@ -169,6 +191,7 @@ RULES: tuple[Rule, ...] = (
         "OpenAI key",
         "T3BlbkFJ",
         r"(?P<public>sk-)(?P<secret>[A-Za-z0-9_-]{20,100}T3BlbkFJ[A-Za-z0-9_-]{20,100})(?![A-Za-z0-9_-])",
+        starts="sk-",
     ),
     _rule(
         "Anthropic key",
@@ -209,6 +232,7 @@ RULES: tuple[Rule, ...] = (
         "Telegram bot token",
         ":AA",
         r"(?P<public>[0-9]{8,10}:)(?P<secret>AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])",
+        starts="",
     ),
     _rule(
         "age secret key",
@@ -218,6 +242,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "private key",
         ("PRIVATE KEY",),
+        ("-----BEGIN ",),
         re.compile(r"(?P<public>-----BEGIN [A-Z0-9 ]{0,20}PRIVATE KEY(?: BLOCK)?-----)"),
         _is_private_key,
     ),

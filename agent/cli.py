@@ -119,7 +119,9 @@ def setup() -> None:
 
     try:
         ensure_engine(report, install=settings.setup_engine)
-        image = build_image(settings.sandbox_image, report, install=settings.setup_engine)
+        image = build_image(
+            settings.image, report, install=settings.setup_engine, browser=settings.sandbox_browser
+        )
     except SandboxError as error:
         _end(f"{error}\n{error.hint}")
     done = f"built in {image.seconds:.0f} s" if image.built else "current"

@@ -53,14 +53,17 @@ def ensure_engine(report: Report, *, install: bool = True) -> None:
     report("the Docker Engine answers")
 
 
-def build_image(name: str, report: Report, *, base: str | None = None, install: bool = True) -> ImageInfo:
+def build_image(
+    name: str, report: Report, *, base: str | None = None, install: bool = True, browser: bool = False
+) -> ImageInfo:
     """Build the sandbox image unless it is there and current.
 
     Args:
-        name: Name of the image (the setting `SANDBOX_IMAGE`).
+        name: Name of the image (`Settings.image`).
         report: Told each step, one line a call.
         base: Image to build on; see `libs.backends.docker.image.ensure_image`.
         install: Whether debootstrap, which makes a base where no registry answers, may be installed.
+        browser: Build the variant with a browser (the setting `SANDBOX_BROWSER`).
 
     Raises:
         DockerUnavailable: no Engine answers, or its disk is full.
@@ -69,7 +72,7 @@ def build_image(name: str, report: Report, *, base: str | None = None, install: 
     with closing(connect()) as client:
         if install and _root_on_debian() and image_state(client, name) != "ready":
             _install([] if shutil.which("debootstrap") else ["debootstrap"], report)
-        return ensure_image(client, name, progress=report, base=base)
+        return ensure_image(client, name, progress=report, base=base, browser=browser)
 
 
 def _silence() -> DockerUnavailable | None:

@@ -24,9 +24,7 @@ def check_all() -> list[Check]:
     else:
         checks = [Check("settings", True, "valid")]
     checks += [_model_check(settings), *_skill_checks(settings)]
-    machine = doctor(
-        workspace=settings.workspace_dir, image=settings.sandbox_image, runtime=settings.sandbox_runtime
-    )
+    machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
     return [*checks, *machine]
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.config import load_settings
+from agent.engine_setup import build_image, ensure_engine
 from libs.backends.docker import DockerExecutionBackend
 
 ROOT = Path(__file__).parents[1]
@@ -31,3 +33,11 @@ def backend(workspace: Path) -> Iterator[DockerExecutionBackend]:
     """A container on an empty workspace, with the project's skills; shared by the tests of a module."""
     with DockerExecutionBackend(workspace, skills_dir=ROOT / "skills", name="test") as backend:
         yield backend
+
+
+@pytest.fixture(scope="session")
+def browser_image() -> str:
+    """The variant of the image with a browser: built where it is not current, which takes minutes."""
+    settings = load_settings(None, sandbox_browser=True)
+    ensure_engine(print)
+    return build_image(settings.image, print, browser=True).name

@@ -58,6 +58,19 @@ def test_the_environment_wins_over_the_file_and_arguments_over_both(
     assert (settings.run_max_calls, settings.run_max_seconds, settings.run_max_tokens) == (7, 80, 900)
 
 
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        ("code-execution-agent", "code-execution-agent-browser"),
+        ("localhost:5000/team/agent", "localhost:5000/team/agent-browser"),
+        ("localhost:5000/team/agent:v1", "localhost:5000/team/agent-browser:v1"),
+    ],
+)
+def test_an_image_with_a_browser_goes_by_a_name_of_its_own(name: str, variant: str) -> None:
+    assert load_settings(None, sandbox_image=name).image == name
+    assert load_settings(None, sandbox_image=name, sandbox_browser="1").image == variant
+
+
 def test_empty_means_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in Settings.model_fields:
         monkeypatch.setenv(name.upper(), "")

@@ -36,6 +36,13 @@ def test_hash_changes_with_every_file_and_with_the_base() -> None:
     assert len(hashes) == 2 + 2 * len(files)
 
 
+def test_the_variant_with_a_browser_is_the_rest_and_more() -> None:
+    plain, more = project_files(), project_files(browser=True)
+    assert more.keys() - plain.keys() == {"extras/requirements.txt"}
+    assert more | plain == more
+    assert content_hash(plain, "a") != content_hash(more, "a")
+
+
 def test_hash_does_not_depend_on_order() -> None:
     files = project_files()
     assert content_hash(dict(reversed(files.items())), "a") == content_hash(files, "a")
@@ -46,11 +53,15 @@ def test_container_end_is_part_of_the_image_without_the_rest_of_libs() -> None:
     assert guest == {"guest/main.py"} | {f"guest/libs/sandbox/{name}.py" for name in GUEST_MODULES}
 
 
-def test_every_package_is_pinned() -> None:
-    lines = project_files()["requirements.txt"].decode().splitlines()
-    packages = [line for line in lines if line and not line.startswith("#")]
+def test_every_package_is_pinned_once() -> None:
+    files = project_files(browser=True)
+    packages: list[str] = []
+    for name in ("requirements.txt", "extras/requirements.txt"):
+        lines = files[name].decode().splitlines()
+        packages += [line for line in lines if line and not line.startswith("#")]
     assert len(packages) > 20
     assert [line for line in packages if "==" not in line or " " in line] == []
+    assert len({line.partition("==")[0].replace("_", "-") for line in packages}) == len(packages)
 
 
 def test_context_holds_what_the_dockerfile_copies_and_nothing_else(tmp_path: Path) -> None:
@@ -60,6 +71,20 @@ def test_context_holds_what_the_dockerfile_copies_and_nothing_else(tmp_path: Pat
         names = {member.name for member in tar.getmembers() if member.isfile()}
         assert all(member.uid == 0 and member.mtime == 0 for member in tar.getmembers())
     assert names == set(files) | {"trust/0.crt", "wheels/a-1-py3-none-any.whl"}
+
+
+def test_context_of_the_variant_holds_its_packages_apart(tmp_path: Path) -> None:
+    for name in ("wheels", "extras"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}-1-py3-none-any.whl").write_bytes(b"wheel")
+    files = project_files(browser=True)
+    with (
+        context_tar(files, {}, tmp_path / "wheels", tmp_path / "extras") as context,
+        tarfile.open(fileobj=context) as tar,
+    ):
+        names = {member.name for member in tar.getmembers() if member.isfile()}
+    wheels = {"wheels/wheels-1-py3-none-any.whl", "extras/wheels/extras-1-py3-none-any.whl"}
+    assert names == set(files) | wheels
 
 
 def test_same_inputs_make_the_same_context(tmp_path: Path) -> None:
@@ -117,6 +142,16 @@ def test_wheels_are_fetched_once(tmp_path: Path) -> None:
     said: list[str] = []
     assert fetch_wheels("amd64", tmp_path, said.append) == ready
     assert said == []
+
+
+def test_wheels_of_the_variant_are_kept_beside_the_others(tmp_path: Path) -> None:
+    kept = tmp_path / "wheels" / "0"
+    kept.mkdir(parents=True)
+    list_ = project_files(browser=True)["extras/requirements.txt"]
+    ready = tmp_path / "wheels-browser" / hashlib.sha256(list_ + b"x86_64").hexdigest()[:16]
+    ready.mkdir(parents=True)
+    assert fetch_wheels("amd64", tmp_path, print, "requirements-browser.txt") == ready
+    assert kept.is_dir()
 
 
 def test_context_is_a_tar_docker_reads(tmp_path: Path) -> None:

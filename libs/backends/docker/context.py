@@ -32,9 +32,11 @@ _BUNDLES = (
 )
 
 
-def project_files() -> dict[str, bytes]:
-    """What this project puts into the image: path in the context -> content."""
+def project_files(*, browser: bool = False) -> dict[str, bytes]:
+    """What this project puts into the image, or its variant with a browser: path -> content."""
     files = {name: (_HERE / name).read_bytes() for name in ("Dockerfile", "requirements.txt")}
+    if browser:
+        files["extras/requirements.txt"] = (_HERE / "requirements-browser.txt").read_bytes()
     files["skills/__init__.py"] = (_HERE / "skills_package.py").read_bytes()
     return files | {f"guest/{path}": content for path, content in guest_tree().items()}
 
@@ -79,16 +81,19 @@ def host_certificates() -> dict[str, bytes]:
     return certificates
 
 
-def fetch_wheels(cpu: str, cache: Path, progress: Callable[[str], None]) -> Path:
-    """Fetch the packages of `requirements.txt` with the host's pip, once, and return their folder.
+def fetch_wheels(
+    cpu: str, cache: Path, progress: Callable[[str], None], requirements: str = "requirements.txt"
+) -> Path:
+    """Fetch the packages of a list of this folder with the host's pip, once, and return their folder.
 
     The host's pip has the host's index, proxy, certificates and credentials, local indexes included;
     none of them has to be known inside the build.
 
     Args:
         cpu: Architecture as the Engine names it: `amd64` or `arm64`.
-        cache: Folder that keeps them, about 110 MB; a set of another time is dropped.
+        cache: Folder that keeps them, about 110 MB; a set of the same list from another time is dropped.
         progress: Told what is fetched.
+        requirements: Name of the list.
 
     Raises:
         ImageMissing: pip failed, with its last lines, or has no wheels for this architecture.
@@ -98,9 +103,9 @@ def fetch_wheels(cpu: str, cache: Path, progress: Callable[[str], None]) -> Path
         raise ImageMissing(
             f"There are no ready-made Python packages for {cpu}.", hint="Use an Engine on amd64 or arm64."
         )
-    requirements = _HERE / "requirements.txt"
-    wheels = cache / "wheels"
-    ready = wheels / hashlib.sha256(requirements.read_bytes() + machine.encode()).hexdigest()[:16]
+    list_ = _HERE / requirements
+    wheels = cache / requirements.replace("requirements", "wheels").removesuffix(".txt")
+    ready = wheels / hashlib.sha256(list_.read_bytes() + machine.encode()).hexdigest()[:16]
     if ready.is_dir():
         return ready
     progress("fetching the Python packages of the image")
@@ -116,7 +121,7 @@ def fetch_wheels(cpu: str, cache: Path, progress: Callable[[str], None]) -> Path
             "--abi=none",
         ]
         command += [f"--platform={platform}" for platform in platforms]
-        command += [f"--dest={unfinished}", f"--requirement={requirements}"]
+        command += [f"--dest={unfinished}", f"--requirement={list_}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
             last = (
@@ -134,18 +139,28 @@ def fetch_wheels(cpu: str, cache: Path, progress: Callable[[str], None]) -> Path
 
 
 @contextmanager
-def context_tar(files: dict[str, bytes], certificates: dict[str, bytes], wheels: Path) -> Iterator[IO[bytes]]:
-    """The context as an open tar file, about 110 MB, on disk. Same inputs, same bytes."""
+def context_tar(
+    files: dict[str, bytes], certificates: dict[str, bytes], wheels: Path, extras: Path | None = None
+) -> Iterator[IO[bytes]]:
+    """The context as an open tar file, about 110 MB, on disk. Same inputs, same bytes.
+
+    Args:
+        files: see `project_files`.
+        certificates: see `host_certificates`.
+        wheels: folder of the packages.
+        extras: folder of those that the variant with a browser has besides.
+    """
     with tempfile.TemporaryFile() as file:
         with tarfile.open(fileobj=file, mode="w") as tar:
-            for folder in ("trust", "wheels", "skills", "guest"):
+            for folder in ("trust", "wheels", "extras", "extras/wheels", "skills", "guest"):
                 _add_folder(tar, folder)
             for path, content in sorted(files.items()):
                 _add(tar, path, content)
             for name, content in sorted(certificates.items()):
                 _add(tar, f"trust/{name}", content)
-            for wheel in sorted(wheels.iterdir()):
-                _add(tar, f"wheels/{wheel.name}", wheel.read_bytes())
+            for folder, source in (("wheels", wheels), ("extras/wheels", extras)):
+                for wheel in sorted(source.iterdir()) if source else ():
+                    _add(tar, f"{folder}/{wheel.name}", wheel.read_bytes())
         file.seek(0)
         yield file
 

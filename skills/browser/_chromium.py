@@ -1,0 +1,156 @@
+"""Chromium, started for one session, and what is said where it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, CDPSession, Error, Playwright, async_playwright
+
+from skills.browser._downloads import PARTIAL
+from skills.browser._link import PROGRAMS
+from skills.browser._network import proxy_arguments, refusal, trust
+from skills.browser._session import Session
+from skills.browser._targets import Trouble
+
+__all__ = ["Chromium"]
+
+_START_SECONDS = 45
+_RESPONSE_SECONDS = 5
+_MOST_NOTES = 20
+_ARGUMENTS = (
+    # Its own sandbox needs user namespaces or a set-uid helper; a container without capabilities has neither.
+    # So whoever breaks out of a page can do what any command here can, no more: the container is the line.
+    "--no-sandbox",
+    "--disable-dev-shm-usage",  # /dev/shm is small
+    "--disable-gpu",
+    "--disk-cache-size=33554432",  # /tmp is memory
+    "--renderer-process-limit=4",  # so are processes, of which a sandbox may have 256 with their threads
+)
+_ADVICE = {
+    "ERR_NAME_NOT_RESOLVED": "there is no such host, and no way out but the proxy (HTTPS_PROXY)",
+    "ERR_INTERNET_DISCONNECTED": "there is no network, and no proxy is set (HTTPS_PROXY)",
+    "ERR_ADDRESS_UNREACHABLE": "there is no network, and no proxy is set (HTTPS_PROXY)",
+    "ERR_PROXY_CONNECTION_FAILED": "the proxy of the sandbox does not answer: nothing can be reached",
+    "ERR_CONNECTION_REFUSED": "nothing listens there",
+    "ERR_UNSAFE_PORT": "it is a port that browsers refuse",
+    "ERR_TOO_MANY_REDIRECTS": "it leads in a circle",
+}
+
+
+class Chromium:
+    """One Chromium and its one session; started with the first request."""
+
+    def __init__(self, work: Path) -> None:
+        self._work = work
+        self._playwright: Playwright | None = None
+        self._browser: Browser | None = None
+        self._session: Session | None = None
+        self._steered: CDPSession | None = None
+
+    async def lives(self) -> bool:
+        """Whether it can be asked."""
+        if self._steered is None:
+            return False
+        try:
+            async with asyncio.timeout(_RESPONSE_SECONDS):
+                await self._steered.send("Browser.getVersion")
+        except Exception:  # noqa: BLE001 - or the driver has ended, which raises none of its own
+            return False
+        return True
+
+    async def do(self, do: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """What came of a request: `notes`, and `value` or `error`."""
+        answer: dict[str, Any] = {}
+        try:
+            if self._session is None:
+                self._session = await self._start()
+            answer["value"] = await self._session.do(do, arguments, seconds)
+        except Trouble as trouble:
+            answer["error"] = str(trouble)
+        except Error as error:
+            answer["error"] = await self._reason(error, arguments.get("url", ""))
+        except Exception as error:  # noqa: BLE001 - as where the driver ends: nothing can be asked of it any more
+            answer["error"] = f"the browser failed: open the page again ({error})"
+        notes = self._session.take_notes() if self._session else []
+        answer["notes"] = notes[:_MOST_NOTES]
+        if len(notes) > _MOST_NOTES:
+            answer["notes"].append(f"and {len(notes) - _MOST_NOTES} more such notes")
+        return answer
+
+    async def close(self) -> None:
+        """End it. What was being downloaded is dropped."""
+        for part in (self._browser and self._browser.close(), self._playwright and self._playwright.stop()):
+            with contextlib.suppress(Exception):  # it may be gone, and the driver with it
+                if part:
+                    await part
+        shutil.rmtree(PARTIAL, ignore_errors=True)
+
+    async def _start(self) -> Session:
+        home = self._work / "home"
+        await asyncio.to_thread(_prepare, home)
+        self._playwright = await async_playwright().start()
+        self._browser = await self._playwright.chromium.launch(
+            executable_path=next(path for name in PROGRAMS if (path := shutil.which(name))),
+            args=[*_ARGUMENTS, *proxy_arguments()],
+            env={**os.environ, "HOME": str(home), "TMPDIR": str(self._work)},
+            downloads_path=PARTIAL,
+            chromium_sandbox=False,
+            handle_sigint=False,
+            handle_sigterm=False,
+            handle_sighup=False,
+            timeout=_START_SECONDS * 1000,
+        )
+        context = await self._browser.new_context(viewport={"width": 1280, "height": 800})
+        # By itself it says "no": the proxy is on loopback, and there is no other network.
+        await context.add_init_script(
+            "Object.defineProperty(Navigator.prototype, 'onLine', {get: () => true})"
+        )
+        session = Session(context)
+        self._steered = await self._browser.new_browser_cdp_session()
+        await session.tabs.watch(self._steered)
+        return session
+
+    async def _reason(self, error: Error, url: str) -> str:
+        """What an error of Playwright's means."""
+        if self._session is None:
+            told = [line.strip() for line in error.message.splitlines() if "ERROR" in line or "FATAL" in line]
+            return f"Chromium does not start: {(told or error.message.splitlines())[-1]}"
+        if self._browser is None or not self._browser.is_connected():
+            return (
+                "the browser crashed, perhaps for the memory or the processes it used (SANDBOX_MEMORY, "
+                "SANDBOX_PIDS): open the page again, a new one starts"
+            )
+        if "crashed" in error.message:
+            return "the page crashed, perhaps for the memory it used (SANDBOX_MEMORY): open it again"
+        if code := re.search(r"net::(ERR_\w+)(?: at (\S+))?", error.message):
+            return await self._unreachable(code[1], code[2] or url)
+        lines = [line for line in error.message.splitlines() if line.strip()]
+        # The last thing that was in the way stands in the log, the last line of it is "retrying".
+        cause = [
+            line.strip(" -")
+            for line in lines[1:]
+            if re.search(r"intercepts|element is not|not a|outside", line)
+        ]
+        first = lines[0].partition(": ")[2] or lines[0]
+        return f"{first.rstrip('.')}: {cause[-1]}" if cause else first
+
+    async def _unreachable(self, code: str, url: str) -> str:
+        if code == "ERR_TUNNEL_CONNECTION_FAILED":
+            said = await refusal(url)
+            return f"{url} was refused: {said}" if said else f"{url} cannot be reached through the proxy"
+        if code.startswith("ERR_CERT_"):
+            return f"the certificate of {url} is not to be trusted: {code}"
+        return f"{url} cannot be reached: {_ADVICE.get(code, code)}"
+
+
+def _prepare(home: Path) -> None:
+    """A fresh home, whatever one of before has left."""
+    shutil.rmtree(home.parent, ignore_errors=True)
+    home.mkdir(parents=True)
+    trust(home)

@@ -1,0 +1,315 @@
+"""What is done in the browser: its tabs, and what comes up in them, such as dialogs and new tabs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import (
+    BrowserContext,
+    Dialog,
+    Error,
+    Locator,
+    Page,
+    Request,
+    Response,
+)
+from playwright.async_api import TimeoutError as TookTooLong
+
+from skills.browser._downloads import Downloads
+from skills.browser._tabs import HANGS, Tabs
+from skills.browser._targets import Purpose, Trouble, find
+
+__all__ = ["Session"]
+
+_LOAD_SECONDS = 10
+_SETTLE_SECONDS = 3
+_MARGIN = 5
+"""Seconds over a call's own time-out after which the page is given up."""
+_TALLEST = 16_000
+_SHOWN_CHARS = 300
+# What a page fetches to show something; not what goes on for as long as it is open.
+_AWAITED = ("document", "script", "stylesheet", "xhr", "fetch")
+_TEXT = "() => document.body ? document.body.innerText : document.documentElement.textContent"
+
+
+class Session:
+    """The tabs of one browser and what is done in them. One request at a time."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._notes: list[str] = []
+        self._pending: dict[Request, Page | None] = {}
+        """What is being fetched -> the page, where it is that itself and not a part of it."""
+        self._downloads = Downloads(self._notes)
+        self.tabs = Tabs(context, self._downloads, self._notes)
+        self._answer: bool | str = False
+        self._seconds = self._until = 0.0
+        context.on("dialog", self._dialog)
+        context.on("request", self._requested)
+        context.on("response", self._responded)
+        context.on("requestfinished", lambda request: self._pending.pop(request, None))
+        context.on("requestfailed", lambda request: self._pending.pop(request, None))
+
+    async def do(self, do: str, arguments: dict[str, Any], seconds: float) -> Any:
+        """Do what is asked, within about that time.
+
+        Raises:
+            Trouble: it cannot be done.
+            Error: of Playwright: likewise, said less well.
+        """
+        actions = {
+            **{"open": self._open, "click": self._click, "type": self._type, "text": self._text},
+            **{"html": self._html, "screenshot": self._screenshot, "close": self._close},
+        }
+        before = self.tabs.current
+        if before is None and do != "open":
+            raise Trouble("no page is open: begin with open(url)")
+        if before and before.broken and do not in ("open", "close"):
+            raise Trouble(f"{before.broken}: open the page again")
+        self._seconds = seconds
+        self._until = asyncio.get_running_loop().time() + seconds
+        self._pending.clear()
+        self.tabs.begin()
+        self._answer = arguments.pop("answer", False)
+        try:
+            async with asyncio.timeout(seconds + _MARGIN):
+                value = await actions[do](**arguments)
+                if value is None:
+                    value = await self._described()
+        except TookTooLong as error:
+            await self._give_up()
+            raise Trouble(self._late(error)) from error
+        except TimeoutError as error:
+            await self._give_up()
+            busy = "the page was loading all the time, and was stopped: try again"
+            raise Trouble(f"{HANGS}: open it again" if self._hangs else busy) from error
+        except asyncio.CancelledError:  # whoever asked has gone
+            await self._give_up()
+            raise
+        finally:
+            self._answer = False
+        after = self.tabs.current
+        if before and not before.broken and after and after is not before and do != "close":
+            came = "a new tab opened" if before in self.tabs else "the tab was closed"
+            self._notes.append(f"{came}: the one in use is {after.page.url}")
+        return value
+
+    def take_notes(self) -> list[str]:
+        """What came up since it was last asked for."""
+        notes = self._notes.copy()
+        self._notes.clear()
+        return notes
+
+    # -- what is asked for; None: a description of the page
+
+    async def _open(self, url: str) -> None:
+        tab = await self.tabs.sound()
+        tab.status, downloads = 0, self._downloads.count
+        try:
+            await tab.page.goto(url, wait_until="commit", timeout=self._left() * 1000)
+        except TookTooLong as error:
+            await self._give_up()
+            raise Trouble(f"{url} did not answer within {self._seconds:g} seconds") from error
+        except Error as error:
+            if "ownload" not in error.message and "ERR_ABORTED" not in error.message:
+                raise
+            await asyncio.sleep(0.2)  # the browser says so before it names the file
+            if self._downloads.count == downloads:
+                raise
+        else:
+            try:
+                await tab.page.wait_for_load_state("load", timeout=min(self._left(), _LOAD_SECONDS) * 1000)
+            except TookTooLong:
+                await tab.stop()
+                self._notes.append("not all of the page has loaded; what is there can be used")
+            else:
+                await self._settle()
+        await self._finish_downloads()
+        if tab.status >= 400:
+            said = " ".join((await self._text(None)).split())[:_SHOWN_CHARS]
+            self._notes.append(f"status {tab.status}: {said}")
+
+    async def _click(self, target: str) -> None:
+        found = await self._find(target, "click")
+        await _done(found.click(timeout=self._left() * 1000))
+        await self._settle()
+        await self._finish_downloads()
+
+    async def _type(self, target: str, text: str, submit: bool, folder: str) -> None:
+        found = await self._find(target, "type")
+        tag, kind = await found.evaluate("e => [e.tagName, e.type || '']")
+        if tag == "SELECT":
+            await self._choose(found, text)
+        elif kind == "file":
+            await found.set_input_files(_existing(folder, text), timeout=self._left() * 1000)
+        elif kind in ("checkbox", "radio", "button", "submit", "reset", "image"):
+            raise Trouble(f"{target!r} is a {kind}: click it")
+        else:
+            await found.fill(text, timeout=self._left() * 1000)
+        if submit:
+            await _done(found.press("Enter", timeout=self._left() * 1000))
+        await self._settle()
+        await self._finish_downloads()
+
+    async def _choose(self, found: Locator, text: str) -> None:
+        choices = await found.evaluate("e => [...e.options].map(o => [o.label.trim(), o.value])")
+        wanted = text.strip().casefold()
+        for by_value in (False, True):
+            for index, choice in enumerate(choices):
+                if choice[by_value].casefold() == wanted:
+                    await found.select_option(index=index, timeout=self._left() * 1000)
+                    return
+        raise Trouble(f"there is no choice {text!r}; there are: {', '.join(repr(c[0]) for c in choices)}")
+
+    async def _text(self, target: str | None) -> str:
+        if target is not None:
+            return "\n".join(await (await self._find(target, "read")).all_inner_texts())
+        page = self.tabs.in_use.page
+        texts = [str(await page.evaluate(_TEXT))]
+        for frame in page.frames[1:]:
+            with contextlib.suppress(Error):  # it has gone, or shows what has no text
+                if text := str(await frame.evaluate(_TEXT)).strip():
+                    texts.append(f"[frame {frame.url}]\n{text}")
+        return "\n\n".join(texts)
+
+    async def _html(self, target: str | None) -> str:
+        if target is None:
+            return await self.tabs.in_use.page.content()
+        found = await self._find(target, "read")
+        return "\n".join(await found.evaluate_all("all => all.map(e => e.outerHTML)"))
+
+    async def _screenshot(self, path: str, target: str | None, full_page: bool) -> str:
+        if target is not None:
+            found = await self._find(target, "read")
+            await found.first.screenshot(path=path, timeout=self._left() * 1000)
+            return path
+        page = self.tabs.in_use.page
+        clip = None
+        if full_page:
+            width, height = await page.evaluate(
+                "() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+            )
+            if height > _TALLEST:  # the picture would take more memory than there is
+                clip = {"x": 0, "y": 0, "width": min(width, _TALLEST), "height": _TALLEST}
+                self._notes.append(
+                    f"the page is {height:,} pixels tall; the picture has the first {_TALLEST:,}"
+                )
+        await page.screenshot(path=path, full_page=full_page, clip=clip, timeout=self._left() * 1000)
+        return path
+
+    async def _close(self, tab: bool) -> str:  # noqa: ARG002 - the whole browser is closed elsewhere
+        await self.tabs.close()
+        if after := self.tabs.current:
+            self._notes.append(f"the tab in use is {after.page.url}")
+        return ""
+
+    async def _find(self, target: str, purpose: Purpose) -> Locator:
+        return await find(self.tabs.in_use.page, target, purpose, self._until)
+
+    async def _described(self) -> dict[str, Any]:
+        tab = self.tabs.in_use
+        title = await tab.title()
+        if tab is not self.tabs.current:  # meanwhile another has come
+            return await self._described()
+        return {
+            "url": tab.page.url,
+            "title": title,
+            "status": tab.status,
+            "downloads": self._downloads.take(),
+        }
+
+    # -- what is under way
+
+    def _left(self) -> float:
+        """Seconds left, a little more than none: Playwright takes 0 for no limit."""
+        return max(0.01, self._until - asyncio.get_running_loop().time())
+
+    def _requested(self, request: Request) -> None:
+        if request.resource_type in _AWAITED:
+            self._pending[request] = _page_of(request)
+
+    def _responded(self, response: Response) -> None:
+        if page := _page_of(response.request):
+            self.tabs.answered(page, response.status)
+
+    async def _settle(self) -> None:
+        """Wait for what was set off: another page for as long as may be, what pages fetch for 3 seconds."""
+        loop = asyncio.get_running_loop()
+        patience = loop.time() + _SETTLE_SECONDS
+        calm = 0
+        while calm < 3:
+            await asyncio.sleep(0.05)
+            whole = self.tabs.opening or any(page and not page.is_closed() for page in self._pending.values())
+            if loop.time() > self._until:
+                if whole:
+                    await self.tabs.in_use.stop()
+                    self._notes.append("what was to come did not come in time, and was stopped (timeout=…)")
+                return
+            waiting = whole or (self._pending and loop.time() < patience)
+            calm = 0 if waiting else calm + 1
+
+    async def _finish_downloads(self) -> None:
+        """Wait for files that are coming."""
+        if await self._downloads.finish(self._left()):
+            self.tabs.leave_empty()
+
+    @property
+    def _hangs(self) -> bool:
+        return self.tabs.current is not None and self.tabs.current.broken == HANGS
+
+    async def _give_up(self) -> None:
+        """Leave a page that can be used, and find out whether it can."""
+        if (tab := self.tabs.current) and not tab.broken:
+            await tab.stop()
+            await tab.look()
+
+    def _late(self, error: TookTooLong) -> str:
+        lines = [line.strip(" -") for line in error.message.splitlines()]
+        if self._hangs:
+            return f"{HANGS}: open it again"
+        causes = [line for line in lines[1:] if "intercepts pointer" in line or "element is not" in line]
+        if causes:
+            return f"not within {self._seconds:g} seconds: {causes[-1]}"
+        return f"not done within {self._seconds:g} seconds: {lines[-1]}"
+
+    async def _dialog(self, dialog: Dialog) -> None:
+        harmless = dialog.type in ("alert", "beforeunload")
+        accepted = harmless or self._answer is not False
+        how = (
+            "" if harmless else (": confirmed" if accepted else ": cancelled; click(…, answer=True) confirms")
+        )
+        self._notes.append(f"dialog ({dialog.type}) {dialog.message[:_SHOWN_CHARS]!r}{how}")
+        with contextlib.suppress(Error):  # its page has gone
+            if accepted:
+                await dialog.accept(self._answer if isinstance(self._answer, str) else None)
+            else:
+                await dialog.dismiss()
+
+
+async def _done(action: Coroutine[Any, Any, None]) -> None:
+    """An action, whatever becomes of the page that it leads to."""
+    try:
+        await action
+    except TookTooLong as error:
+        if "scheduled navigations" not in error.message:
+            raise
+
+
+def _existing(folder: str, name: str) -> Path:
+    file = Path(folder, name)
+    if not file.is_file():
+        raise Trouble(f"the field takes a file, and there is no file {file}")
+    return file
+
+
+def _page_of(request: Request) -> Page | None:
+    """The page that is asked for, where it is one of its own and not for a frame of another."""
+    if not request.is_navigation_request():
+        return None
+    try:
+        return None if request.frame.parent_frame else request.frame.page
+    except Error:  # there is no frame for it yet
+        return None

@@ -1,0 +1,167 @@
+"""The tabs of one browser: the one that came last is in use."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from playwright.async_api import BrowserContext, CDPSession, Error, Page
+
+from skills.browser._downloads import Downloads
+from skills.browser._targets import Trouble
+
+__all__ = ["HANGS", "Tab", "Tabs"]
+
+HANGS = "the page does not respond"
+_MOST = 10
+_RESPONSE_SECONDS = 5
+_EMPTY = ("", ":", "about:blank")
+
+
+@dataclass(eq=False)
+class Tab:
+    """One tab."""
+
+    page: Page
+    status: int = 0
+    broken: str = ""
+    """Why nothing can be done in it any more."""
+
+    async def title(self) -> str:
+        """Its title; "" where it is busy, or on its way to another page."""
+        with contextlib.suppress(TimeoutError, Error):
+            async with asyncio.timeout(_RESPONSE_SECONDS):
+                return await self.page.title()
+        return ""
+
+    async def stop(self) -> None:
+        """Stop what it loads: while another page is on its way, nothing can be read of this one."""
+        with contextlib.suppress(TimeoutError, Error):
+            async with asyncio.timeout(_RESPONSE_SECONDS):
+                session = await self.page.context.new_cdp_session(self.page)
+                await session.send("Page.stopLoading")
+                await session.detach()
+
+    async def look(self) -> None:
+        """Find out whether it still responds."""
+        with contextlib.suppress(Error):
+            try:
+                async with asyncio.timeout(_RESPONSE_SECONDS):
+                    await self.page.evaluate("1")
+            except TimeoutError:
+                self.broken = self.broken or HANGS
+
+
+class Tabs:
+    """Those that can be used, in the order in which they came. What becomes of others is said in `notes`."""
+
+    def __init__(self, context: BrowserContext, downloads: Downloads, notes: list[str]) -> None:
+        self._context = context
+        self._downloads = downloads
+        self._notes = notes
+        self._all: list[Tab] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        # Since `begin`: those that the browser has opened, and those that have got so far as to be used.
+        self._opened: set[str] = set()
+        self._arrived: set[Page] = set()
+        self._statuses: WeakKeyDictionary[Page, int] = WeakKeyDictionary()
+        context.on("page", self._arrive)
+
+    async def watch(self, browser: CDPSession) -> None:
+        """Be told of a tab when it is opened, not only once it can be used."""
+        browser.on("Target.targetCreated", lambda told: self._count(told["targetInfo"]))
+        browser.on("Target.targetDestroyed", lambda told: self._opened.discard(told["targetId"]))
+        await browser.send("Target.setDiscoverTargets", {"discover": True})
+
+    def begin(self) -> None:
+        """Something is about to be done: from now on `opening` counts."""
+        self._opened.clear()
+        self._arrived.clear()
+
+    @property
+    def opening(self) -> bool:
+        """Whether one was opened that cannot be used yet."""
+        return len(self._opened) > len(self._arrived)
+
+    @property
+    def current(self) -> Tab | None:
+        """The one in use."""
+        return self._all[-1] if self._all else None
+
+    @property
+    def in_use(self) -> Tab:
+        """The one in use, where there has to be one."""
+        if self.current is None:
+            raise Trouble("the page closed its tab: open it again")
+        return self.current
+
+    def __contains__(self, tab: Tab) -> bool:
+        return tab in self._all
+
+    def answered(self, page: Page, status: int) -> None:
+        """What the server has said with a page, which may not be among the tabs yet."""
+        self._statuses[page] = status
+        for tab in self._all:
+            if tab.page == page:
+                tab.status = status
+
+    def leave_empty(self) -> None:
+        """Let go of tabs that were opened for a file alone."""
+        while len(self._all) > 1 and self._all[-1].page.url in _EMPTY:
+            tab = self._all.pop()
+            if not self._downloads.under_way:  # the file might go with it
+                self._drop(tab.page)
+
+    async def sound(self) -> Tab:
+        """The one in use, or in place of one that is broken, or of none, a new one."""
+        tab = self.current
+        if tab and not tab.broken:
+            return tab
+        if tab:
+            self._all.remove(tab)
+            self._drop(tab.page)
+        await self._context.new_page()
+        return self.in_use
+
+    async def close(self) -> None:
+        """Close the one in use."""
+        tab = self.in_use
+        self._all.remove(tab)
+        if tab.broken:
+            self._drop(tab.page)
+        else:
+            await tab.page.close()
+
+    def _count(self, target: dict[str, Any]) -> None:
+        if target["type"] == "page":
+            self._opened.add(target["targetId"])
+
+    def _arrive(self, page: Page) -> None:
+        self._arrived.add(page)
+        page.on("close", self._leave)
+        if len(self._all) >= _MOST:
+            self._notes.append(f"a new tab was closed at once: there are {_MOST} already")
+            self._drop(page)
+            return
+        tab = Tab(page, self._statuses.get(page, 0))
+        self._all.append(tab)
+        page.on("download", self._downloads.offered)
+        page.on("crash", lambda _: setattr(tab, "broken", "the page crashed, perhaps for the memory it used"))
+
+    def _leave(self, page: Page) -> None:
+        self._arrived.discard(page)
+        self._all = [tab for tab in self._all if tab.page != page]
+
+    def _drop(self, page: Page) -> None:
+        """Close a tab without waiting for it: it may not respond."""
+        closing = asyncio.create_task(_close_quietly(page))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+
+async def _close_quietly(page: Page) -> None:
+    with contextlib.suppress(Error):
+        await page.close()

@@ -24,12 +24,12 @@ def guard_logs(redact: _Redact) -> None:
     Records are cleaned where they are made, so that no handler, however late it is added, gets another. What
     a caller gives as `extra` is put into a record afterwards: the handlers that there are now take it out.
     """
-    factory = logging.getLogRecordFactory()
-    if isinstance(factory, RecordFactory):
-        factory.redact = redact
-        return
-    made = RecordFactory(factory, redact)
-    logging.setLogRecordFactory(made)
+    made = logging.getLogRecordFactory()
+    if isinstance(made, RecordFactory):
+        made.redact = redact
+    else:
+        made = RecordFactory(made, redact)
+        logging.setLogRecordFactory(made)
     loggers = [logging.getLogger(), *map(logging.getLogger, list(logging.root.manager.loggerDict))]
     for handler in {handler for logger in loggers for handler in logger.handlers}:
         handler.addFilter(made.without_extra)

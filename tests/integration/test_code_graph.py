@@ -164,7 +164,7 @@ async def test_what_the_prompt_promises_holds(backend: WorkspaceBackend) -> None
     assert "Read-only file system" in first
     assert second == "/data\n---\nname: csv-analytics"
     assert third == "/workspace"
-    assert "Could not resolve host" in fourth
+    assert "EGRESS_ALLOW is empty: example.com is refused" in fourth
 
 
 async def test_an_approved_block_runs_once_after_the_answer(

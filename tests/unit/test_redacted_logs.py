@@ -30,6 +30,9 @@ def log() -> Iterator[io.StringIO]:
     logger = logging.getLogger("canaries")
     logger.addHandler(early)
     logger.setLevel(logging.DEBUG)
+    logging.setLogRecordFactory(
+        logging.LogRecord
+    )  # a graph that was imported before has guarded this process
     guard_logs(KNOWN)
     late = logging.StreamHandler(io.StringIO())
     late.setFormatter(logging.Formatter("%(levelname)s %(name)s %(message)s"))
@@ -95,6 +98,14 @@ class TestRecords:
     def test_extra(self, log: io.StringIO) -> None:
         logger.info("said", extra={"key": f"<{KEY}>"})
         assert f"said <{MARK}>" in log.getvalue()
+        assert KEY not in log.getvalue()
+
+    def test_guarded_again_handlers_that_have_come_since_are_too(self, log: io.StringIO) -> None:
+        handler = logging.StreamHandler(log)
+        handler.setFormatter(logging.Formatter("%(key)s", defaults={"key": "-"}))
+        logger.addHandler(handler)
+        guard_logs(KNOWN)
+        logger.info("said", extra={"key": KEY})
         assert KEY not in log.getvalue()
 
     def test_the_last_resort(self) -> None:

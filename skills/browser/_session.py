@@ -29,6 +29,9 @@ _LOAD_SECONDS = 10
 _SETTLE_SECONDS = 3
 _MARGIN = 5
 """Seconds over a call's own time-out after which the page is given up."""
+_INTERRUPTED_SECONDS = 0.5
+_FAILURE = "chrome-error://**"
+_FAILURE_SECONDS = 2
 _TALLEST = 16_000
 _SHOWN_CHARS = 300
 # What a page fetches to show something; not what goes on for as long as it is open.
@@ -109,7 +112,7 @@ class Session:
         tab = await self.tabs.sound()
         tab.status, downloads = 0, self._downloads.count
         try:
-            await tab.page.goto(url, wait_until="commit", timeout=self._left() * 1000)
+            await self._go(tab.page, url)
         except TookTooLong as error:
             await self._give_up()
             raise Trouble(f"{url} did not answer within {self._seconds:g} seconds") from error
@@ -131,6 +134,20 @@ class Session:
         if tab.status >= 400:
             said = " ".join((await self._text(None)).split())[:_SHOWN_CHARS]
             self._notes.append(f"status {tab.status}: {said}")
+
+    async def _go(self, page: Page, url: str) -> None:
+        try:
+            await page.goto(url, wait_until="commit", timeout=self._left() * 1000)
+        except Error as error:
+            if "interrupted by another navigation" in error.message:
+                await asyncio.sleep(_INTERRUPTED_SECONDS)  # what the page before had begun comes to its end
+                await page.goto(url, wait_until="commit", timeout=self._left() * 1000)
+                return
+            if "net::" in error.message and "ERR_ABORTED" not in error.message:
+                # A page of Chromium's own is on its way, which the next call must not meet.
+                with contextlib.suppress(Error):
+                    await page.wait_for_url(_FAILURE, wait_until="commit", timeout=_FAILURE_SECONDS * 1000)
+            raise
 
     async def _click(self, target: str) -> None:
         found = await self._find(target, "click")

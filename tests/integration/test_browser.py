@@ -456,6 +456,16 @@ def test_what_cannot_be_opened_is_named(fails: Callable[..., str], url: str, mes
     assert fails(f"browser.open({url!r}, timeout=2)").startswith(message)
 
 
+def test_after_a_failure_the_next_page_comes(run: Run) -> None:
+    program = f"""
+for _ in range(10):
+    try:
+        browser.open('http://localhost:8009/')
+    except browser.BrowserError:
+        assert browser.open('{AT}/').title == 'Home'"""
+    run(program)
+
+
 def test_a_missing_page_is_a_page_with_its_status_told(run: Run) -> None:
     told = run(f"show(browser.open('{AT}/none'))")
     assert told.splitlines()[0] == "[status 404: There is no /none here]"

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent.http_app import RedactedRequests
+from agent.server.redacted_requests import RedactedRequests
 from libs.gateway.redaction import SecretFilter
 
 KEY = 'sk-canary-"Ab/12'

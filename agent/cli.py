@@ -13,6 +13,7 @@ import typer
 
 from agent.approvals_command import approvals_app
 from agent.model_command import model_app
+from agent.token_command import token_app
 
 if TYPE_CHECKING:
     from agent.config import Settings
@@ -34,6 +35,7 @@ app.add_typer(skills_app, name="skills")
 app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(model_app, name="model")
 app.add_typer(approvals_app, name="approvals")
+app.add_typer(token_app, name="token")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 

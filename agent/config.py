@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from dotenv import dotenv_values
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from agent.egress_settings import AllowList, CredentialRules, Networks, check_hosts, check_secrets
+from agent.server_settings import ServerSettings
 from agent.setting_types import Feeds, ModelName, Names, SearchProvider, SkillFolders, Url, size
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 from libs.sandbox.workspace import refuse_as_workspace, thread_folder
@@ -54,7 +55,7 @@ class SettingsError(Exception):
     """A setting has a value it cannot have: one line each with its name, the value and what is allowed."""
 
 
-class Settings(BaseSettings):
+class Settings(ServerSettings):
     """Every variable this application reads, from the environment or else from `.env`; empty means unset.
 
     What stands below each is its text in `.env.example` and docs/configuration.md.
@@ -201,9 +202,14 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
         """Path inside the sandbox -> folder on the host, of every folder of skills."""
         return {"/skills": ROOT / "skills"} | {f"/skills.d/{path.name}": path for path in self.skills_dirs}
 
+    @property
+    def scope(self) -> Literal["shared", "thread"]:
+        """SANDBOX_SCOPE, or `thread` where threads have owners: no owner sees another's files."""
+        return "thread" if self.auth_tokens else self.sandbox_scope
+
     def workspace_of(self, thread: str) -> Path:
         """The folder on the host that is the workspace of a thread."""
-        if self.sandbox_scope == "shared":
+        if self.scope == "shared":
             return self.workspace_dir
         return self.workspace_dir / "threads" / thread_folder(thread)
 
@@ -308,7 +314,7 @@ def _explain(error: ErrorDetails) -> str:
         return message
     name, value = str(error["loc"][0]), str(error["input"])
     # What has a wrong form may be a secret in the wrong place.
-    shown = "" if name == "egress_credentials" else f"={value[:80]}{'…' * (len(value) > 80)}"
+    shown = "" if name in {"auth_tokens", "egress_credentials"} else f"={value[:80]}{'…' * (len(value) > 80)}"
     return f"{name.upper()}{shown}: {message[0].lower()}{message[1:]}"
 
 
@@ -335,7 +341,7 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         env_allow=settings.env_patterns,
         image=settings.image,
         runtime=settings.sandbox_runtime,
-        scope=settings.sandbox_scope,
+        scope=settings.scope,
         warm=settings.sandbox_warm,
         idle_seconds=settings.sandbox_idle_seconds,
         redact=secret_filter(settings),

@@ -6,7 +6,7 @@ import ast
 import functools
 import inspect
 from itertools import pairwise
-from typing import Literal, get_args, get_origin
+from typing import Literal, cast, get_args, get_origin
 
 from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
@@ -64,22 +64,33 @@ GITHUB_TOKEN=ghp_...
 
 def _default(field: FieldInfo) -> str:
     value = field.default
-    if value is None or value == ():
+    if value is None:
         return ""
-    return str(value)
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 @functools.cache
 def _texts() -> dict[str, str]:
     """What stands below each field. Read here alone: pydantic's own reading would cost every start 30 ms."""
-    tree = ast.parse(inspect.getsource(Settings))
-    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef))
     return {
         field.target.id: inspect.cleandoc(str(ast.literal_eval(text.value)))
+        for part in _parts()
+        for body in [cast(ast.ClassDef, ast.parse(inspect.getsource(part)).body[0]).body]
         for field, text in pairwise(body)
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if isinstance(text, ast.Expr)
     }
+
+
+def _parts() -> list[type[Settings]]:
+    """Settings, and the classes that it is put together from."""
+    return [part for part in Settings.__mro__ if part.__module__.startswith("agent.")]
+
+
+def _fields() -> dict[str, FieldInfo]:
+    """The fields by name: those of Settings itself first, as they stand there."""
+    own = [name for part in _parts() for name in part.__annotations__ if name in Settings.model_fields]
+    return {name: Settings.model_fields[name] for name in own}
 
 
 def _about(name: str, field: FieldInfo) -> str:
@@ -96,7 +107,7 @@ def _about(name: str, field: FieldInfo) -> str:
 def configuration_md() -> str:
     """The text of `docs/configuration.md`."""
     rows = []
-    for name, field in Settings.model_fields.items():
+    for name, field in _fields().items():
         default = f"`{_default(field)}`" if _default(field) else "unset"
         rows.append(f"| `{name.upper()}` | {default} | {_about(name, field)} |\n")
     return _INTRO + "".join(rows) + _OUTRO
@@ -105,7 +116,7 @@ def configuration_md() -> str:
 def env_example() -> str:
     """The text of `.env.example`: every variable, commented out, with its default."""
     lines = ["# Copy to .env and uncomment what you change. docs/configuration.md says more.\n"]
-    for name, field in Settings.model_fields.items():
+    for name, field in _fields().items():
         lines.append(f"\n# {_about(name, field)}\n# {name.upper()}={_default(field)}\n")
     return "".join(lines)
 

@@ -1,0 +1,69 @@
+"""The settings of the server: who may use it, from which pages, and how much at once."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_settings import BaseSettings, NoDecode
+
+from agent.setting_types import comma_list, size
+from agent.tokens import Tokens
+
+__all__ = ["Origins", "ServerSettings"]
+
+_STUDIO = "https://smith.langchain.com"
+
+
+def _origins(value: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_origin(item) for item in value)
+
+
+def _origin(item: str) -> str:
+    """An origin as browsers write it: lower case, no path, no port that goes without saying."""
+    if item == "*":
+        raise ValueError("* would let every web page start runs and answer approvals: list the origins")
+    try:
+        parts = urlsplit(item.lower())
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if (
+        parts.scheme not in {"http", "https"}
+        or not parts.hostname
+        or not re.fullmatch(r"[^\s/?#@*]+", parts.netloc)
+        or parts.path not in {"", "/"}
+        or parts.query
+        or parts.fragment
+    ):
+        raise ValueError(f"{item} must be an origin such as https://agent.example.com:8443")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    usual = {"http": 80, "https": 443}[parts.scheme]
+    return f"{parts.scheme}://{host}" + (f":{port}" if port not in {None, usual} else "")
+
+
+Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list), AfterValidator(_origins)]
+
+
+class ServerSettings(BaseSettings):
+    """Part of `agent.config.Settings`."""
+
+    auth_tokens: Tokens = ()
+    """Who may use the server: `owner:sha256[:expiry date]`, comma-separated; `code-agent token new OWNER` \
+prints a token and its entry. If set, every request needs a token (/ok and /health apart), threads belong \
+to their owner, and each has a sandbox of its own, whatever SANDBOX_SCOPE says. Unset: whoever reaches the \
+server may do all."""
+    allowed_origins: Origins = Field((_STUDIO,), validate_default=True)
+    """Web pages that may call the server, comma-separated, besides its own: origins such as \
+`https://agent.example.com`. Their hosts are also names under which the server may be called, besides its \
+own address and localhost. The default is LangGraph's Studio."""
+    http_max_body: Annotated[int, size("1k", "300m")] = Field("16m", validate_default=True)
+    """Bytes that the body of a request may have; /run-lite takes 1m at most."""
+    http_body_seconds: float = Field(30, ge=0.1, le=3600)
+    """Seconds in which the body of a request must have come."""
+    http_rate: int = Field(6000, ge=1, le=10_000_000)
+    """Requests an owner, or an address where AUTH_TOKENS is unset, may make in a minute."""
+    http_concurrency: int = Field(256, ge=1, le=100_000)
+    """Requests at work at once, streams included. An owner may have half of them."""

@@ -12,11 +12,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from libs.gateway.redaction import SecretFilter
 
-__all__ = ["RedactedRequests"]
+__all__ = ["RedactedRequests", "first"]
 
 
 class RedactedRequests:
-    """Takes secrets out of the bodies of requests; ASGI middleware.
+    """Takes secrets out of the bodies of requests, and of messages on WebSockets; ASGI middleware.
 
     A body that holds one is read as JSON, and the secret taken out of its values, so that it stays JSON. The
     person sees `[REDACTED]` in the message that comes back. A body without one passes as it came.
@@ -27,6 +27,9 @@ class RedactedRequests:
         self._known = known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket" and self._known:
+            await self._app(scope, _clean(self._known, receive), send)
+            return
         if scope["type"] != "http" or not self._known or scope["method"] in {"GET", "HEAD", "OPTIONS"}:
             await self._app(scope, receive, send)
             return
@@ -39,7 +42,7 @@ class RedactedRequests:
             if not message.get("more_body", False):
                 message = {"type": "http.request", "body": _without(self._known, body), "more_body": False}
                 break
-        await self._app(scope, _first(message, receive), send)
+        await self._app(scope, first(message, receive), send)
 
 
 def _without(known: SecretFilter, body: bytes) -> bytes:
@@ -52,7 +55,22 @@ def _without(known: SecretFilter, body: bytes) -> bytes:
         return shown
 
 
-def _first(message: Message, receive: Receive) -> Receive:
+def _clean(known: SecretFilter, receive: Receive) -> Receive:
+    """The messages that a client sends over a WebSocket, without secrets."""
+
+    async def receive_it() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.receive":
+            if (text := message.get("text")) is not None:
+                message = {**message, "text": _without(known, text.encode()).decode()}
+            if (data := message.get("bytes")) is not None:
+                message = {**message, "bytes": _without(known, data)}
+        return message
+
+    return receive_it
+
+
+def first(message: Message, receive: Receive) -> Receive:
     """What gives `message`, and then goes on with `receive`."""
     given = False
 

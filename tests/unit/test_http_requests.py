@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from agent.server.redacted_requests import RedactedRequests
 from libs.gateway.redaction import SecretFilter
@@ -65,3 +66,30 @@ async def test_what_holds_none_passes_as_it_came() -> None:
             assert (await http.post("/", content=body)).content == body
             assert (await http.post("/", content=stream())).content == body
             assert (await http.get("/")).content == b""
+
+
+async def test_messages_on_websockets_too() -> None:
+    given = [
+        {"type": "websocket.connect"},
+        {"type": "websocket.receive", "text": json.dumps({"input": f"a {KEY}", "pin": int(PIN)})},
+        {"type": "websocket.receive", "bytes": f"b {PIN}".encode(), "text": None},
+        {"type": "websocket.receive", "text": "plain"},
+    ]
+    come = iter(given)
+    seen: list[Message] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        for _ in given:
+            seen.append(await receive())
+
+    async def receive() -> Message:
+        return next(come)
+
+    async def send(message: Message) -> None:
+        raise AssertionError(message)
+
+    await RedactedRequests(app, KNOWN)({"type": "websocket", "path": "/"}, receive, send)
+    assert seen[0] == given[0]
+    assert json.loads(seen[1]["text"]) == {"input": f"a {MARK}", "pin": MARK}
+    assert seen[2]["bytes"] == f"b {MARK}".encode()
+    assert seen[3] == given[3]

@@ -1,0 +1,138 @@
+"""Who asks, and what is theirs: tokens, and what LangGraph's server asks about its threads (V3, H5).
+
+langgraph.json names `auth`. The server calls its handlers before each operation; a handler writes the owner
+into what is made, and gives the filter that whatever is read must pass: what does not pass is not there.
+Approvals, runs, streams and states are parts of threads. Where AUTH_TOKENS is unset, nothing has an owner,
+and nothing is kept from anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph_sdk import Auth
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent.config import load_settings
+from agent.server.refusals import comes_from_within, refuse
+from agent.tokens import Token, TokenRefused, owner_by_token
+
+__all__ = ["OPEN", "TokensNeeded", "auth", "owner_of"]
+
+OPEN = frozenset({"/ok", "/health"})
+"""What answers without a token: that the server is there. `langgraph dev` itself looks at /ok."""
+
+_TOKENS = load_settings().auth_tokens
+
+auth = Auth()
+
+Filter = dict[str, Any]
+
+_CHANGES = {"create", "create_run", "update"}
+
+
+def owner_of(headers: Mapping[str, str], tokens: tuple[Token, ...] = _TOKENS) -> str | None:
+    """The owner whose token a request brings; None where AUTH_TOKENS is unset.
+
+    Args:
+        headers: of the request, names in lower case.
+        tokens: who may come in.
+
+    Raises:
+        TokenRefused: it brings none, or one that does not hold.
+    """
+    if not tokens:
+        return None
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        token = headers.get("x-api-key", "")
+    return owner_by_token(tokens, token.strip())
+
+
+class TokensNeeded:
+    """Lets nobody in without a token, whatever the route; ASGI middleware. Leaves `owner` in the scope.
+
+    LangGraph's own check leaves out this application's routes, /docs, /openapi.json, /metrics, /ui and more.
+    """
+
+    def __init__(self, app: ASGIApp, tokens: tuple[Token, ...]) -> None:
+        self._app = app
+        self._tokens = tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (
+            scope["type"] in {"http", "websocket"}
+            and not comes_from_within(scope)
+            and scope["path"] not in OPEN
+        ):
+            try:
+                scope["owner"] = owner_of(Headers(scope=scope), self._tokens)
+            except TokenRefused as error:
+                await refuse(scope, receive, send, 401, str(error), headers={"WWW-Authenticate": "Bearer"})
+                return
+        await self._app(scope, receive, send)
+
+
+@auth.authenticate
+async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDict:
+    """Whom LangGraph's server takes the request to be from; "" is anybody."""
+    try:
+        owner = owner_of({name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()})
+    except TokenRefused as error:
+        raise Auth.exceptions.HTTPException(401, str(error)) from None
+    return {"identity": owner or "", "display_name": owner or "", "is_authenticated": owner is not None}
+
+
+@auth.on
+async def nothing_else(ctx: Auth.types.AuthContext, value: object) -> bool:  # noqa: ARG001 - called by name
+    """What has no handler below, of a later version of the server, is for nobody."""
+    return not ctx.user.identity
+
+
+@auth.on(resources=["threads", "crons"])
+async def of_the_owner(ctx: Auth.types.AuthContext, value: Any) -> Filter | None:
+    """Threads, with their runs, streams and states, and what starts runs by the clock."""
+    owner = ctx.user.identity
+    if not owner:
+        return None
+    if ctx.resource == "crons" and ctx.action == "search":
+        if value.get("limit") == 0 and not value.get("metadata"):
+            # The server counts those without a thread whosever they are (langgraph-api 0.16), unless told.
+            raise Auth.exceptions.HTTPException(422, f'Give metadata to count by: {{"owner": "{owner}"}}.')
+        value["metadata"]["owner"] = owner
+    elif ctx.action in _CHANGES:
+        _mark(value, owner)
+    return {"owner": owner}
+
+
+@auth.on(resources="assistants")
+async def assistants(ctx: Auth.types.AuthContext, value: Any) -> Filter | None:
+    """Those that come with the graphs are read by all and changed by nobody; others are their owner's."""
+    owner = ctx.user.identity
+    if not owner:
+        return None
+    if ctx.action in _CHANGES:
+        _mark(value, owner)
+    if ctx.action in {"read", "search"}:
+        return {"$or": [{"owner": owner}, {"created_by": "system"}]}
+    return {"owner": owner}
+
+
+@auth.on.store
+async def store(ctx: Auth.types.AuthContext, value: Any) -> None:
+    """Each owner has a part of the store: every namespace of theirs begins with their name, given or not."""
+    owner = ctx.user.identity
+    if owner:
+        given = tuple(value.get("namespace") or ())
+        value["namespace"] = given if given[:1] == (owner,) else (owner, *given)
+
+
+def _mark(value: Any, owner: str) -> None:
+    """Write the owner into what is made or changed; what a client wrote there does not count."""
+    metadata = value.get("metadata")
+    if metadata is None:
+        metadata = value["metadata"] = {}
+    metadata["owner"] = owner
+    metadata.pop("created_by", None)

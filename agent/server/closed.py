@@ -1,0 +1,29 @@
+"""Routes of LangGraph's development server that are for nobody here: they have no check of their own.
+
+`/internal/` shows any thread whole and deletes all of them; `/deploy` uploads this project, at a click.
+"""
+
+from __future__ import annotations
+
+import re
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent.server.refusals import refuse
+
+__all__ = ["Closed"]
+
+_CLOSED = re.compile(r"/(?:internal|deploy)(?:/.*)?", re.DOTALL)
+
+
+class Closed:
+    """Answers 404 where these routes are; ASGI middleware."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in {"http", "websocket"} and _CLOSED.fullmatch(scope["path"]):
+            await refuse(scope, receive, send, 404, "Not Found")
+        else:
+            await self._app(scope, receive, send)

@@ -1,0 +1,117 @@
+"""No web page from elsewhere reaches the server: neither to read, nor to start a run or to say yes (V7).
+
+A browser sends a request to wherever a page tells it to. What it says truthfully is where the page is from
+(`Origin`, `Sec-Fetch-Site`) and by which name it found the server (`Host`). A page can get around `Origin` by
+giving its own name the server's address (DNS rebinding), so the name must be one of the server's. And a body
+that is not JSON is what forms send, and what goes out without asking the server first: it is refused besides.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent.server.refusals import comes_from_within, refuse
+
+__all__ = ["Origins", "cross_origin"]
+
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]@]+)(?::(\d{1,5}))?")
+_JSON = re.compile(r"application/(?:[\w.-]+\+)?json", re.IGNORECASE)
+_EMBEDDED = {"iframe", "frame", "embed", "object"}
+
+
+class Origins:
+    """Refuses requests of foreign pages (403) and bodies that are not JSON (415); ASGI middleware.
+
+    Args:
+        app: what is guarded, every route of it, WebSockets too.
+        allowed: origins whose pages may call it, `https://host[:port]` in lower case.
+    """
+
+    def __init__(self, app: ASGIApp, allowed: Collection[str]) -> None:
+        self._app = app
+        self._origins = frozenset(allowed)
+        self._hosts = frozenset(urlsplit(origin).hostname for origin in allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in {"http", "websocket"} or comes_from_within(scope):
+            await self._app(scope, receive, send)
+        elif why := self._foreign(scope):
+            await refuse(scope, receive, send, 403, why)
+        elif why := _no_json(Headers(scope=scope)):
+            await refuse(scope, receive, send, 415, why)
+        else:
+            await self._app(scope, receive, send)
+
+    def _foreign(self, scope: Scope) -> str | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+        if match is None:
+            return "A request must name one host."
+        name, port = match[1].strip("[]").lower(), match[2]
+        own = _is_own(name, scope)
+        if not own and name not in self._hosts:
+            return (
+                f"This server is not called {name[:200]}. If it is, add its origin to ALLOWED_ORIGINS, "
+                f"such as https://{name[:200]}."
+            )
+        for origin in headers.getlist("origin"):
+            if origin not in self._origins and not (own and _same(origin, name, port)):
+                return f"Pages of {origin[:200]} may not call this server: they are not in ALLOWED_ORIGINS."
+        # What a foreign page loads as a picture, script or frame comes without an origin.
+        if headers.get("sec-fetch-site") in {"cross-site", "same-site"} and "origin" not in headers:
+            to_it = headers.get("sec-fetch-mode") == "navigate"
+            if not to_it or headers.get("sec-fetch-dest") in _EMBEDDED:
+                return "Pages from elsewhere may link to this server, not load parts of it."
+        return None
+
+
+def cross_origin(app: ASGIApp, allowed: Collection[str]) -> CORSMiddleware:
+    """Tells browsers which foreign pages may read answers: those whose requests are let in."""
+    return CORSMiddleware(
+        app,
+        allow_origins=list(allowed),
+        allow_methods=["*"],
+        allow_headers=["*"],
+        allow_private_network=True,
+        expose_headers=["x-pagination-total", "x-pagination-next", "content-location", "retry-after"],
+    )
+
+
+def _is_own(name: str, scope: Scope) -> bool:
+    """Whether no name server had a part in finding it: localhost, or the address that it was reached at."""
+    if name == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    server = scope.get("server")
+    return address.is_loopback or (server is not None and str(address) == str(server[0]))
+
+
+def _same(origin: str, name: str, port: str | None) -> bool:
+    try:
+        parts = urlsplit(origin)
+        theirs = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (ValueError, KeyError):
+        return False
+    ours = int(port) if port else {"http": 80, "https": 443}[parts.scheme]
+    return parts.hostname == name and theirs == ours
+
+
+def _no_json(headers: Headers) -> str | None:
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    if not has_body:
+        return None
+    kind = headers.get("content-type", "")
+    if _JSON.fullmatch(kind.partition(";")[0].strip()):
+        return None
+    return f"The body must be JSON, sent as application/json, not {kind[:100] or 'without a Content-Type'}."

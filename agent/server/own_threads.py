@@ -1,0 +1,56 @@
+"""Another owner's thread is not there, whatever the route: one rule before all those of LangGraph's server.
+
+The server filters by owner in each operation. Its streams find out only after they have answered 200, and a
+route of a later version may forget. So whose thread a path names is looked up first.
+"""
+
+from __future__ import annotations
+
+import re
+from uuid import UUID
+
+import httpx
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent.server.refusals import comes_from_within, refuse
+
+__all__ = ["OwnThreads"]
+
+_THREAD = re.compile(r"/threads/([^/]+)(/.*)?", re.DOTALL)
+_MAKES_IT = {"/runs", "/runs/stream", "/runs/wait", "/stream/events", "/commands"}
+"""Routes below a thread that make it, or wait for it, where there is none of this id."""
+
+
+class OwnThreads:
+    """Answers 404 for threads of others, as for those that are not there; ASGI middleware.
+
+    Below `TokensNeeded`, which says whose the request is. Costs one look-up among the threads.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        transport = httpx.ASGITransport(app, root_path="/noauth")
+        self._inner = httpx.AsyncClient(transport=transport, base_url="http://server", trust_env=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        owner = scope.get("owner")
+        named = _THREAD.fullmatch(scope["path"]) if owner and not comes_from_within(scope) else None
+        if named and (thread := _uuid(named[1])):
+            owners = await self._owners(thread)
+            if owners != [owner] and (owners or named[2] not in _MAKES_IT):
+                await refuse(scope, receive, send, 404, "There is no such thread.")
+                return
+        await self._app(scope, receive, send)
+
+    async def _owners(self, thread: UUID) -> list[object]:
+        """The owner of the thread, None if it has none; nothing where there is no thread."""
+        asked = {"ids": [str(thread)], "select": ["metadata"], "limit": 1}
+        found = await self._inner.post("/threads/search", json=asked)
+        return [(each["metadata"] or {}).get("owner") for each in found.raise_for_status().json()]
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,170 @@
+"""Which requests of web pages are let in: by Host, Origin, Fetch metadata and content type (V7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.config import SettingsError, load_settings
+from agent.server.origins import Origins
+
+STUDIO = "https://smith.langchain.com"
+APP = "https://agent.example.com"
+JSON = {"content-type": "application/json", "content-length": "2"}
+
+
+async def answer(kind: str = "http", root_path: str = "", **headers: str) -> int:
+    """The status that a request with these headers is answered with; underscores stand for hyphens."""
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("the body is not looked at")
+
+    given = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    scope = {
+        "type": kind,
+        "method": "POST",
+        "path": "/threads",
+        "root_path": root_path,
+        "headers": given,
+        "server": ("10.1.2.3", 2024),
+    }
+    await Origins(app, [STUDIO, APP])(scope, receive, send)
+    return int(sent[0].get("status") or sent[0]["code"])
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "localhost:2024",
+        "LOCALHOST:2024",
+        "127.0.0.1:2024",
+        "127.1.2.3",
+        "[::1]:2024",
+        "10.1.2.3:9",
+    ],
+)
+async def test_own_names_and_their_pages(host: str) -> None:
+    assert await answer(host=host) == 200
+    own = f"http://{host.lower()}"
+    assert await answer(host=host, origin=own, **JSON) == 200
+    assert await answer(host=host, origin=STUDIO, **JSON) == 200
+    assert await answer(host=host, origin=f"{own}1") == 403
+    assert await answer(host=host, origin="http://localhost:8000") == 403
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example", "evil.example:2024", "localhost.evil.example", "127.0.0.1.evil.example", "10.1.2.4",
+        "192.0.2.1", "localhost:2024@evil.example", "localhost, evil.example", "", "localhost:", "[::2]",
+        "::1", "smith.langchain.com.evil.example",
+    ],
+)  # fmt: skip
+async def test_no_other_name(host: str) -> None:
+    """Whoever gives a name of their own this server's address is told 403, even from the same origin."""
+    assert await answer(host=host) == 403
+    assert await answer(host=host, origin=f"http://{host}", **JSON) == 403
+
+
+async def test_a_request_names_one_host() -> None:
+    assert await answer() == 403
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null", "", "https://evil.example", "http://smith.langchain.com", f"{STUDIO}.evil.example",
+        f"{STUDIO}:8443", "https://SMITH.langchain.com@evil.example", "file://", "localhost", "http://127.0.0.1",
+        "http://[::1", "http://localhost:99999",
+    ],
+)  # fmt: skip
+async def test_no_page_from_elsewhere(origin: str) -> None:
+    assert await answer(host="localhost:2024", origin=origin, **JSON) == 403
+    assert await answer("websocket", host="localhost:2024", origin=origin) == 1008
+
+
+async def test_a_name_that_is_listed_is_trusted_as_that_origin_alone() -> None:
+    assert await answer(host="agent.example.com", origin=APP, **JSON) == 200
+    assert await answer(host="agent.example.com") == 200
+    assert await answer(host="agent.example.com", origin="http://agent.example.com") == 403
+
+
+@pytest.mark.parametrize(
+    ("site", "mode", "dest", "status"),
+    [
+        ("cross-site", "no-cors", "image", 403),
+        ("cross-site", "no-cors", "script", 403),
+        ("same-site", "no-cors", "script", 403),
+        ("cross-site", "navigate", "iframe", 403),
+        ("cross-site", "navigate", "document", 200),
+        ("same-origin", "cors", "empty", 200),
+        ("none", "navigate", "document", 200),
+    ],
+)
+async def test_foreign_pages_may_link_but_not_embed(site: str, mode: str, dest: str, status: int) -> None:
+    fetched = {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+    assert await answer(host="localhost:2024", **fetched) == status
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json", 200),
+        ("application/json; charset=utf-8", 200),
+        ("Application/JSON", 200),
+        ("application/merge-patch+json", 200),
+        ("text/plain", 415),
+        ("text/plain;application/json", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data; boundary=x", 415),
+        ("application/jsonx", 415),
+        ("", 415),
+    ],
+)
+async def test_only_json_is_a_body(kind: str, status: int) -> None:
+    typed = {"content-type": kind} if kind else {}
+    assert await answer(host="localhost", content_length="2", **typed) == status
+    assert await answer(host="localhost", transfer_encoding="chunked", **typed) == status
+    assert await answer(host="localhost", content_length="0", **typed) == 200
+
+
+async def test_the_servers_calls_to_itself_pass() -> None:
+    assert await answer(root_path="/noauth", host="api") == 200
+    assert await answer(root_path="/noauthx", host="api") == 403
+
+
+# the setting
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("", ("https://smith.langchain.com",)),
+        ("https://A.example/, http://b.example:80", ("https://a.example", "http://b.example")),
+        ("http://localhost:3000,https://[::1]:8443", ("http://localhost:3000", "https://[::1]:8443")),
+    ],
+)
+def test_the_setting(monkeypatch: pytest.MonkeyPatch, given: str, read: tuple[str, ...]) -> None:
+    monkeypatch.setenv("ALLOWED_ORIGINS", given)
+    assert load_settings(None).allowed_origins == read
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "*", "a.example", "ftp://a.example", "https://a.example/x", "https://*.example", "https://u@a.example",
+        "https://a.example:x", "null", "https://",
+    ],
+)  # fmt: skip
+def test_what_is_no_origin_is_named(wrong: str) -> None:
+    with pytest.raises(SettingsError, match="ALLOWED_ORIGINS"):
+        load_settings(None, allowed_origins=wrong)

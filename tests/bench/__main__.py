@@ -30,29 +30,29 @@ PARTS = (
 WITH_PEERS = {"commands", "blocks", "files", "life"}
 
 
-def _figures(parts: set[str], root: Path, peers: Peers) -> Iterator[Figure]:
-    if parts & {"commands", "blocks", "files"}:
+def _figures(part: str, root: Path, peers: Peers) -> Iterator[Figure]:
+    if part in {"commands", "blocks", "files"}:
         peers.open()
-        with DockerExecutionBackend(root / "one", name="bench", image=image()) as backend:
-            if "commands" in parts:
+        with DockerExecutionBackend(root / part, name="bench", image=image()) as backend:
+            if part == "commands":
                 yield from commands.figures(backend, peers)
-            if "blocks" in parts:
+            elif part == "blocks":
                 yield from blocks.figures(backend, peers)
-            if "files" in parts:
+            else:
                 yield from files.figures(root, backend, peers)
-    if "life" in parts:
+    elif part == "life":
         yield from life.figures(root, peers)
-    if "crowd" in parts:
+    elif part == "crowd":
         yield from crowd.figures(root / "crowd")
-    if "redaction" in parts:
+    elif part == "redaction":
         yield from redaction.figures(root / "redaction")
-    if "gateway" in parts:
+    elif part == "gateway":
         yield from gateway.figures(root / "gateway")
-    if "imports" in parts:
+    elif part == "imports":
         yield from imports.figures()
-    if "request" in parts:
+    elif part == "request":
         yield from request.figures(root)
-    if "tokens" in parts:
+    elif part == "tokens":
         yield from tokens.figures()
 
 
@@ -66,16 +66,22 @@ def main() -> None:
     for column in ("what", "measured", "limit", "holds"):
         table.add_column(column, overflow="fold")
     taken: list[Figure] = []
+    failed: list[str] = []
     with (
         tempfile.TemporaryDirectory() as folder,
         console.status("installing the peers") as status,
         Peers(image(), None if parts & WITH_PEERS else []) as peers,
     ):
-        for figure in _figures(parts, Path(folder), peers):
-            taken.append(figure)
-            status.update(figure.name)
-            what = figure.name + (f": {figure.note}" if figure.note else "")
-            table.add_row(what, _measured(figure), figure.limit, "yes" if figure.holds else "NO")
+        for part in [part for part in PARTS if part in parts]:
+            try:
+                for figure in _figures(part, Path(folder), peers):
+                    taken.append(figure)
+                    status.update(figure.name)
+                    what = figure.name + (f": {figure.note}" if figure.note else "")
+                    table.add_row(what, _measured(figure), figure.limit, "yes" if figure.holds else "NO")
+            except Exception:  # noqa: BLE001 - the figures of the other parts are not lost with it
+                failed.append(part)
+                console.print_exception()
     console.print(table)
     for peer, reason in peers.left_out.items():
         console.print(f"left out: {peer}: {reason}", markup=False)
@@ -90,6 +96,8 @@ def main() -> None:
     console.print(
         f"As JSON: {REPORT.relative_to(Path.cwd()) if REPORT.is_relative_to(Path.cwd()) else REPORT}"
     )
+    if failed:
+        sys.exit(f"Not measured, for the errors above: {', '.join(failed)}.")
 
 
 def _measured(figure: Figure) -> str:

@@ -110,7 +110,7 @@ def _bare(client: DockerClient, backend: DockerExecutionBackend) -> str:
     """A container with the same hardening that is nothing but a shell, when it has said hi."""
     sandbox = backend.sandbox
     assert isinstance(sandbox, DockerSandbox)
-    config = sandbox._config(*prepare_workspace(sandbox.root)) | {
+    config = sandbox._config(*prepare_workspace(sandbox.root), door=None) | {
         "Entrypoint": ["bash", "-c", "echo hi; exec sleep 60"],
         "OpenStdin": False,
         "AttachStdin": False,

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict
 from agent import code_prompt, list_data, small_prompt
 from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
 from agent.known_secrets import secret_filter
-from agent.models import is_local, served_model
-from agent.sinks import clean_input, guard_process, withheld
+from agent.models import is_local
+from agent.served import served
+from agent.sinks import clean_input, withheld
 from agent.suspected import suspected
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
@@ -193,6 +194,5 @@ def _decided(block: Block, decision: Decision | Granted) -> Block | Earlier | Re
             return Block(changed.language, changed.code)
 
 
-_settings = load_settings()
-guard_process(_settings)
-graph = build_graph(served_model(_settings), settings=_settings)
+_served = served()
+graph = build_graph(_served.model, settings=_served.settings, backend=_served.backend)

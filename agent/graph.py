@@ -14,8 +14,9 @@ from agent import prompt
 from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
 from agent.file_tools import FilesystemMiddleware
 from agent.known_secrets import secret_filter
-from agent.models import RealModel, served_model
-from agent.sinks import clean_input, guard_process, withheld
+from agent.models import RealModel
+from agent.served import served
+from agent.sinks import clean_input, withheld
 from libs.backends.workspace import WorkspaceBackend
 from libs.middleware.answers import answer_by_id
 from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
@@ -101,6 +102,5 @@ def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     return [approvals, WithheldCalls(withheld), BudgetMiddleware(budget)]
 
 
-_settings = load_settings()
-guard_process(_settings)
-graph = build_graph(served_model(_settings), settings=_settings)
+_served = served()
+graph = build_graph(_served.model, settings=_served.settings, backend=_served.backend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
@@ -15,12 +16,15 @@ from agent.models import CHOICES, calls_tools
 from agent.steps import Steps
 from libs.backends.workspace import WorkspaceBackend
 
-__all__ = ["AgentName", "AgentRefused", "agent_of", "build_agent", "choose_agent", "steps_of"]
+__all__ = ["AgentName", "AgentRefused", "agent_of", "build_agent", "choose_agent", "named_in", "steps_of"]
 
 AgentName = Literal["deep", "code"]
 
 KEY = "agent"
 """Where the metadata of a thread's checkpoints names its agent. One without is the deep agent's."""
+
+GRAPH_IDS: Mapping[AgentName, str] = {"deep": "deep_agent", "code": "code_agent"}
+"""What langgraph.json calls their graphs; LangGraph's server has it under `graph_id` in the same metadata."""
 
 
 class AgentRefused(Exception):
@@ -30,9 +34,12 @@ class AgentRefused(Exception):
 async def agent_of(checkpointer: BaseCheckpointSaver[Any], thread_id: str) -> AgentName | None:
     """The agent that a thread belongs to; None where there is no such thread."""
     latest = await checkpointer.aget_tuple({"configurable": {"thread_id": thread_id}})
-    if latest is None:
-        return None
-    return "code" if latest.metadata.get(KEY) == "code" else "deep"
+    return named_in(latest.metadata) if latest else None
+
+
+def named_in(metadata: Mapping[str, Any]) -> AgentName:
+    """The agent that the metadata of a thread's checkpoint names."""
+    return "code" if metadata.get(KEY) == "code" or metadata.get("graph_id") == GRAPH_IDS["code"] else "deep"
 
 
 def choose_agent(
@@ -97,7 +104,7 @@ def build_agent(
         from agent.graph import build_graph as build_deep
 
         graph = build_deep(model, checkpointer=checkpointer, settings=settings, backend=backend)
-    return graph.with_config(metadata={KEY: name})
+    return graph.with_config(metadata={KEY: name, "graph_id": GRAPH_IDS[name]})
 
 
 def steps_of(name: AgentName) -> Steps:

@@ -58,7 +58,7 @@ def revoke_approvals(
 
 def _grants(thread: str, *, revoked: int | str | None = None) -> list[dict[str, str | None]]:
     """The approvals of a thread, without what is to be revoked: a number of the list, or all."""
-    from agent.run_command import THREADS
+    from agent.threads import LOCKS, THREADS
     from libs.middleware.grants import revoke, shown, standing_in
     from libs.persistence.sqlite import CheckpointerUnavailable, open_checkpointer
     from libs.persistence.thread_lock import ThreadInUse, thread_lock
@@ -85,7 +85,7 @@ def _grants(thread: str, *, revoked: int | str | None = None) -> list[dict[str, 
     if not THREADS.exists():
         _end(missing, status=2)
     try:
-        lock = nullcontext() if revoked is None else thread_lock(THREADS.parent / "locks", thread)
+        lock = nullcontext() if revoked is None else thread_lock(LOCKS, thread)
         with lock:
             return asyncio.run(read())
     except ThreadInUse as error:

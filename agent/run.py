@@ -26,7 +26,7 @@ from agent.events import (
     ToolEnded,
 )
 from agent.produced import listing, made_since
-from agent.steps import Steps, messages_of
+from agent.steps import Steps, messages_of, settle
 from libs.middleware.grants import GRANTS, shown
 
 __all__ = ["Run"]
@@ -93,15 +93,8 @@ class Run:
             yield event
 
     async def settle(self) -> None:
-        """Answer the step that was cut off in the thread, so that nothing is run a second time unasked.
-
-        The model reads that its effect is unknown. Does nothing where none was cut off, or where calls wait
-        for approval.
-        """
-        state = await self.state()
-        if not state.interrupts and (found := self._steps.cut_off(state)):
-            node, answer = found
-            await self._graph.aupdate_state(self._config, answer, as_node=node)
+        """See `agent.steps.settle`."""
+        await settle(self._graph, self._config, self._steps)
 
     async def result(self) -> Result:
         """How the run ended, with the model's last words."""

@@ -4,51 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-import httpx
 from langchain_core.language_models import BaseChatModel
-from langgraph.errors import GraphRecursionError
 from rich.console import Console
 
 from agent.agents import AgentName, AgentRefused, agent_of, build_agent, choose_agent, steps_of
 from agent.ask import LeftPending, ask_person
 from agent.config import Settings, SettingsError, build_backend, build_model, load_settings
 from agent.events import Approval, Event, Result
+from agent.explained import explained
 from agent.json_lines import JsonLines, write_result
 from agent.known_secrets import secret_filter
 from agent.run import Run
 from agent.show import HumanView
 from agent.sinks import KNOWN, guard_traces
 from agent.stop import STOPPED, run_stoppable
+from agent.threads import LOCKS, THREADS
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
-from libs.models.local import ContextTooLong
-from libs.models.scripted import ScriptedChatModel, ScriptError, ScriptExhausted
+from libs.models.scripted import ScriptedChatModel, ScriptError
 from libs.persistence.sqlite import CheckpointerUnavailable, open_checkpointer
 from libs.persistence.thread_lock import ThreadInUse, thread_lock
 
 if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
 
-__all__ = ["THREADS", "run_command"]
-
-THREADS = Path(".code-agent/threads.sqlite")
-"""Where threads are kept, in the working directory."""
+__all__ = ["run_command"]
 
 _EXIT = {"completed": 0, "error": 1, "no_execution": 1, "interrupted": 3, "max_steps": 4}
 _BAD_USAGE = 2
-_EXPLAINED = (
-    *(ModelUnavailable, ContextTooLong, ScriptExhausted),
-    *(GraphRecursionError, sqlite3.Error, httpx.HTTPError),
-)
-"""Errors whose message is all that a person needs."""
-# The classes that the errors of a provider's package derive from, where that package is loaded at all.
-_PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "groq": "GroqError"}
 
 
 class BadUsage(Exception):
@@ -163,7 +150,7 @@ def _hold(thread_id: str) -> ExitStack:
     """Keep every other program out of the thread, until this is closed."""
     held = ExitStack()
     try:
-        held.enter_context(thread_lock(THREADS.parent / "locks", thread_id))
+        held.enter_context(thread_lock(LOCKS, thread_id))
     except ThreadInUse as error:
         raise BadUsage(str(error)) from error
     return held
@@ -203,13 +190,11 @@ async def _carry_out(run: Run, view: View, task: str | None, approvals: str) -> 
     except asyncio.CancelledError:
         await run.settle()
         result, status = run.ended("error", "Stopped by Ctrl-C."), STOPPED
-    except _EXPLAINED as error:
-        result = run.ended("error", str(error))
-    except _provider_errors() as error:
-        result = run.ended("error", f"The model could not be reached or refused: {error}")
     except BaseException as error:
-        view.finish(run.ended("error", f"{type(error).__name__}: {error}"))
-        raise
+        if (text := explained(error)) is None:
+            view.finish(run.ended("error", f"{type(error).__name__}: {error}"))
+            raise
+        result = run.ended("error", text)
     view.finish(result)
     return _exit_status(result.status) if status is None else status
 
@@ -256,9 +241,3 @@ async def _show(view: View, events: AsyncIterator[Event]) -> None:
 
 def _exit_status(status: str) -> int:
     return 4 if status.startswith("budget_") else _EXIT.get(status, 1)
-
-
-def _provider_errors() -> tuple[type[Exception], ...]:
-    """What the packages of model providers raise: refused keys, unknown models, limits, no connection."""
-    loaded = [(sys.modules.get(package), name) for package, name in _PROVIDER_ERRORS.items()]
-    return tuple(getattr(package, name) for package, name in loaded if package is not None)

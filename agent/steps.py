@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from langchain_core.messages import AnyMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from agent.events import Event
 
-__all__ = ["Steps", "messages_of"]
+__all__ = ["Steps", "messages_of", "settle"]
 
 
 class Steps(Protocol):
@@ -33,3 +35,15 @@ def messages_of(update: Any) -> list[AnyMessage]:
     """The messages that a step adds; none where it replaces the whole list."""
     messages = update.get("messages", []) if isinstance(update, dict) else []
     return messages if isinstance(messages, list) else []
+
+
+async def settle(graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig, steps: Steps) -> None:
+    """Answer the step that was cut off in a thread, so that nothing is run a second time unasked.
+
+    The model reads that its effect is unknown. Does nothing where none was cut off, or where calls wait for
+    approval.
+    """
+    state = await graph.aget_state(config)
+    if not state.interrupts and (found := steps.cut_off(state)):
+        node, answer = found
+        await graph.aupdate_state(config, answer, as_node=node)

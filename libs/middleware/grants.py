@@ -20,7 +20,14 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, Check
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from libs.middleware.decisions import Approve, Request, WrongAnswer, command_digest, read_answer
+from libs.middleware.decisions import (
+    Approve,
+    Decision,
+    Request,
+    WrongAnswer,
+    command_digest,
+    read_answer,
+)
 
 __all__ = [
     "GRANTS",
@@ -28,6 +35,7 @@ __all__ = [
     "Granted",
     "Grants",
     "Held",
+    "decided",
     "granted_by",
     "revoke",
     "shown",
@@ -94,6 +102,27 @@ class _Asked(Request):
         return self.shown_digest
 
 
+def decided(
+    answer: object, question: Mapping[str, Any], edits: Mapping[str, type[BaseModel]]
+) -> list[tuple[Request, Decision]]:
+    """The requests of a question as it tells of them, each with what an answer decides.
+
+    Args:
+        answer: what a person sent.
+        question: the value of the interrupt that it answers.
+        edits: tool name -> what edited arguments must satisfy, as the gate has it.
+
+    Raises:
+        WrongAnswer: it does not decide the question.
+    """
+    requests: list[Request] = [
+        _Asked(asked["name"], asked["args"], "", edits.get(asked["name"]), asked.get("digest", ""))
+        for asked in question["action_requests"]
+    ]
+    allowed = {config["action_name"]: config["allowed_decisions"] for config in question["review_configs"]}
+    return list(zip(requests, read_answer(answer, requests, allowed), strict=True))
+
+
 def granted_by(
     answer: object, question: object, question_id: str, edits: Mapping[str, type[BaseModel]]
 ) -> dict[str, Grant]:
@@ -107,17 +136,12 @@ def granted_by(
     """
     if not isinstance(question, dict) or not {"action_requests", "review_configs"} <= question.keys():
         return {}
-    requests = [
-        _Asked(asked["name"], asked["args"], "", edits.get(asked["name"]), asked.get("digest", ""))
-        for asked in question["action_requests"]
-    ]
-    allowed = {config["action_name"]: config["allowed_decisions"] for config in question["review_configs"]}
     try:
-        decisions = read_answer(answer, requests, allowed)
+        decisions = decided(answer, question, edits)
     except WrongAnswer:
         return {}
     grants: dict[str, Grant] = {}
-    for request, decision in zip(requests, decisions, strict=True):
+    for request, decision in decisions:
         if isinstance(decision, Approve) and decision.scope != "call":
             exact = command_digest(request.name, request.args) if decision.scope == "command" else None
             grants[_key(request.name, exact)] = Grant(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERRUPT_ON",
+    "LITE_ROOT",
     "ROOT",
     "Settings",
     "SettingsError",
@@ -41,6 +42,9 @@ __all__ = [
 
 ROOT = Path(__file__).absolute().parent.parent
 """The checkout: `skills/` is in it."""
+
+LITE_ROOT = ROOT / "sandbox-lite"
+"""The folder that `/run-lite` works in."""
 
 INTERRUPT_ON: Mapping[str, Sequence[DecisionType]] = {
     "execute": ("approve", "reject"),
@@ -87,6 +91,13 @@ Unset: OpenAI if one of the variables below is set, else `local`."""
     """OpenAI-compatible server, such as http://localhost:11434/v1 for Ollama. Needs no key."""
     openai_model: str = "gpt-5-mini"
     """Model to ask of OpenAI, or of the server at OPENAI_BASE_URL."""
+    openai_lite_model: str | None = None
+    """Model that `/run-lite` asks. Unset: OPENAI_MODEL. A small one without reasoning does: its replies \
+have at most 600 tokens."""
+    openai_lite_base_url: Url | None = None
+    """OpenAI-compatible server that `/run-lite` asks. Unset: OPENAI_BASE_URL, else OpenAI."""
+    lite_lenient_fences: bool = Field("0", validate_default=True)
+    """Whether `/run-lite` takes a reply in a Markdown fence for one without."""
 
     approvals: Literal["ask", "auto"] = "ask"
     """`ask`: a person approves each command, edit and deletion. `auto`: nobody is asked."""
@@ -180,6 +191,8 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
         refuse_as_workspace(value)
         if ROOT.is_relative_to(value.resolve()):
             raise ValueError("holds this program: the agent could change it")
+        if value.resolve().is_relative_to(LITE_ROOT):
+            raise ValueError("is the folder of /run-lite: a command could put links there")
         return value
 
     @model_validator(mode="after")

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from agent.config import load_settings
 from agent.known_secrets import secret_filter
+from agent.server import health, lite_routes, run_routes
+from agent.server.lite_routes import open_lite
 from agent.server.redacted_requests import RedactedRequests
+from agent.server.runs import open_runs
 
 __all__ = ["app"]
 
 _settings = load_settings()
 
+
+@asynccontextmanager
+async def _open(app: Starlette) -> AsyncIterator[None]:
+    """What the routes work with, for as long as the server runs."""
+    async with open_lite(_settings) as app.state.run_lite, open_runs() as app.state.runs:
+        yield
+
+
 app = Starlette(
-    routes=[],
+    routes=[*health.ROUTES, *lite_routes.ROUTES, *run_routes.ROUTES],
     middleware=[  # the outermost first; they are around LangGraph's own routes too
         Middleware(RedactedRequests, known=secret_filter(_settings)),
     ],
+    lifespan=_open,
 )

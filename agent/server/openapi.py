@@ -1,0 +1,102 @@
+"""What LangGraph's server says of our routes in its OpenAPI document, `/openapi.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+__all__ = ["INPUT", "STEPS", "Schema", "described", "object_of"]
+
+Schema = Mapping[str, Any]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def object_of(required: Mapping[str, Schema], *, closed: bool = False, **optional: Schema) -> Schema:
+    """The schema of an object; `closed`: other keys are refused."""
+    schema = {"type": "object", "properties": {**required, **optional}, "required": list(required)}
+    return {**schema, "additionalProperties": False} if closed else schema
+
+
+INPUT: Schema = {"type": "string", "pattern": r"\S", "description": "What is to be done."}
+"""The schema of a task."""
+
+STEPS: Schema = {
+    "type": "array",
+    "description": "What led to the answer, in order; the last one is final.",
+    "items": {
+        "oneOf": [
+            object_of(
+                {
+                    "type": {"const": "tool"},
+                    "name": {"type": "string"},
+                    "args": {"type": "object"},
+                    "result": {"type": "string"},
+                }
+            ),
+            object_of({"type": {"const": "final"}, "content": {"type": "string"}}),
+        ]
+    },
+}
+"""The schema of steps."""
+
+_ERROR = object_of({"error": {"type": "string", "description": "What is wrong, and what to do."}})
+_REFUSALS = {
+    400: "The body is not what it must be.",
+    401: "A token is needed, or the one that came is not valid.",
+    403: "The request comes from a page that may not send any.",
+    404: "There is no such thread.",
+    408: "The body did not come in time.",
+    409: "The thread is at work, another agent's, or waits for nothing.",
+    413: "The body is too large.",
+    415: "The body is not said to be JSON.",
+    422: "The decisions do not fit what was asked; it is still asked.",
+    429: "Too many requests.",
+    500: "The run failed.",
+    501: "There is no such agent yet.",
+    503: "The server is busy.",
+}
+_EVERYWHERE = (401, 403, 408, 429, 503)
+"""What the server answers before a route is asked."""
+
+
+def described(
+    summary: str,
+    *,
+    answers: Mapping[int, tuple[str, Schema]],
+    refusals: tuple[int, ...] = (),
+    body: Schema | None = None,
+    path: tuple[str, ...] = (),
+) -> Callable[[F], F]:
+    """Say of a handler what it takes and answers, where Starlette's and LangGraph's generators look for it.
+
+    Args:
+        summary: one line.
+        answers: status -> what it means, and the schema of its body.
+        refusals: the statuses with an error that the route has besides those of all routes.
+        body: the schema of the request's body.
+        path: names of parts of the path.
+    """
+    told = dict(answers)
+    told |= {status: (_REFUSALS[status], _ERROR) for status in sorted({*refusals, *_EVERYWHERE})}
+    text: dict[str, Any] = {
+        "summary": summary,
+        "tags": ["Code Execution Agent"],
+        "responses": {
+            str(status): {"description": meaning, "content": {"application/json": {"schema": schema}}}
+            for status, (meaning, schema) in told.items()
+        },
+    }
+    if body is not None:
+        text["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    if path:
+        text["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in path
+        ]
+
+    def describe(handler: F) -> F:
+        # The generators read YAML behind the last `---` of a docstring, and JSON is YAML.
+        handler.__doc__ = f"{handler.__doc__ or ''}\n---\n{json.dumps(text)}"
+        return handler
+
+    return describe

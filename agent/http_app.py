@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,23 +15,26 @@ from agent.server import health, lite_routes, run_routes
 from agent.server.lite_routes import open_lite
 from agent.server.redacted_requests import RedactedRequests
 from agent.server.runs import open_runs
+from agent.sinks import KNOWN
 
 __all__ = ["app"]
 
 _settings = load_settings()
+_known = secret_filter(_settings)
 
 
 @asynccontextmanager
 async def _open(app: Starlette) -> AsyncIterator[None]:
     """What the routes work with, for as long as the server runs."""
-    async with open_lite(_settings) as app.state.run_lite, open_runs() as app.state.runs:
+    await asyncio.to_thread(KNOWN, "")  # reads `.env` when it is first asked: not on the event loop
+    async with open_lite(_settings, _known) as app.state.run_lite, open_runs() as app.state.runs:
         yield
 
 
 app = Starlette(
     routes=[*health.ROUTES, *lite_routes.ROUTES, *run_routes.ROUTES],
     middleware=[  # the outermost first; they are around LangGraph's own routes too
-        Middleware(RedactedRequests, known=secret_filter(_settings)),
+        Middleware(RedactedRequests, known=_known),
     ],
     lifespan=_open,
 )

@@ -21,9 +21,6 @@ logger = logging.getLogger(__name__)
 
 MAX_BODY = 1 << 20
 """Bytes that a body may have."""
-_MAX_DRAINED = 16 * MAX_BODY
-"""Bytes of a body that is too large which are still read: a client that has not sent all of it would find its
-connection broken before it found the answer."""
 
 _JSON = re.compile(r"application/(?:[\w.-]+\+)?json", re.IGNORECASE)
 
@@ -92,20 +89,12 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 
 async def _read(request: Request) -> bytes:
-    announced = request.headers.get("content-length", "0")
-    size = int(announced) if announced.isdecimal() else 0
-    pieces: list[bytes] = []
-    if size <= _MAX_DRAINED:
-        size = 0
-        async for piece in request.stream():
-            size += len(piece)
-            if size <= MAX_BODY:
-                pieces.append(piece)
-            elif size > _MAX_DRAINED:
-                break
-    if size > MAX_BODY:
-        raise Refused(413, f"The body is too large: at most {MAX_BODY:,} bytes are taken.")
-    return b"".join(pieces)
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BODY:
+            raise Refused(413, f"The body is too large: at most {MAX_BODY:,} bytes are taken.")
+    return bytes(body)
 
 
 async def until_left(request: Request, work: Coroutine[Any, Any, T]) -> T:

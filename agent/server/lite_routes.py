@@ -14,7 +14,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent.config import LITE_ROOT, Settings
-from agent.known_secrets import secret_filter
 from agent.server.exchange import Refused, answer, endpoint, read_object, until_left
 from agent.server.fields import include_steps, task_in
 from agent.server.openapi import INPUT, STEPS, described, object_of
@@ -30,8 +29,13 @@ _NO_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=100)
 
 
 @asynccontextmanager
-async def open_lite(settings: Settings) -> AsyncIterator[RunLite]:
-    """What carries out the requests of this route, with the model that the settings name."""
+async def open_lite(settings: Settings, known: Callable[[str], str] | None) -> AsyncIterator[RunLite]:
+    """What carries out the requests of this route, with the model that the settings name.
+
+    Args:
+        settings: name it.
+        known: takes secrets out; None: nothing is known.
+    """
     # In a thread: it reads the certificates of this machine.
     async with await asyncio.to_thread(httpx.AsyncClient, limits=_NO_LIMITS, timeout=None) as client:
         yield partial(
@@ -39,7 +43,7 @@ async def open_lite(settings: Settings) -> AsyncIterator[RunLite]:
             model=_model(settings, client),
             root=LITE_ROOT,
             lenient_fences=settings.lite_lenient_fences,
-            redact=secret_filter(settings) or str,
+            redact=known or str,
         )
 
 

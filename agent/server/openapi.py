@@ -43,21 +43,14 @@ STEPS: Schema = {
 _ERROR = object_of({"error": {"type": "string", "description": "What is wrong, and what to do."}})
 _REFUSALS = {
     400: "The body is not what it must be.",
-    401: "A token is needed, or the one that came is not valid.",
-    403: "The request comes from a page that may not send any.",
     404: "There is no such thread.",
-    408: "The body did not come in time.",
     409: "The thread is at work, another agent's, or waits for nothing.",
     413: "The body is too large.",
     415: "The body is not said to be JSON.",
     422: "The decisions do not fit what was asked; it is still asked.",
-    429: "Too many requests.",
     500: "The run failed.",
     501: "There is no such agent yet.",
-    503: "The server is busy.",
 }
-_EVERYWHERE = (401, 403, 408, 429, 503)
-"""What the server answers before a route is asked."""
 
 
 def described(
@@ -73,12 +66,12 @@ def described(
     Args:
         summary: one line.
         answers: status -> what it means, and the schema of its body.
-        refusals: the statuses with an error that the route has besides those of all routes.
+        refusals: statuses with an error. Those of all routes are said elsewhere (`described.py`).
         body: the schema of the request's body.
         path: names of parts of the path.
     """
     told = dict(answers)
-    told |= {status: (_REFUSALS[status], _ERROR) for status in sorted({*refusals, *_EVERYWHERE})}
+    told |= {status: (_REFUSALS[status], _ERROR) for status in refusals}
     text: dict[str, Any] = {
         "summary": summary,
         "tags": ["Code Execution Agent"],

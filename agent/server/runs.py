@@ -29,7 +29,7 @@ from libs.persistence.thread_lock import ThreadInUse, thread_lock
 __all__ = ["Ended", "Runs", "open_runs"]
 
 OWNER = "owner"
-"""Where the metadata of a thread's checkpoints names its owner; one without is everybody's who has none."""
+"""Where the metadata of a thread's checkpoints names its owner, where it has one."""
 
 _GRACE = 30.0
 """Seconds that a run may last beyond those of its budget, in which no model and no tool is at work."""
@@ -60,7 +60,7 @@ async def open_runs() -> AsyncIterator[Runs]:
         CheckpointerUnavailable: the database of threads cannot be used.
     """
     async with open_checkpointer(THREADS) as saver:
-        yield await asyncio.to_thread(Runs, served(), saver)
+        yield await asyncio.to_thread(lambda: Runs(served(), saver))
 
 
 class Runs:
@@ -95,7 +95,7 @@ class Runs:
             task: what the person wants.
             agent: whose thread a new one becomes; None: what the model is able to be.
             thread_id: the thread to go on in; None begins one.
-            owner: whose thread it is.
+            owner: who asks; None: nobody has a token.
 
         Raises:
             Refused: there is no such thread of this owner, it is another agent's or at work, or the model
@@ -104,7 +104,7 @@ class Runs:
         given = {"messages": [HumanMessage(task)]}
         if thread_id is None:
             return await self._carry_out(await self._chosen(agent), str(uuid4()), given, owner)
-        its_agent = await self._agent_of(thread_id, owner)
+        its_agent, owner = await self._thread(thread_id, owner)
         if agent not in (None, its_agent):
             raise Refused(
                 409,
@@ -121,7 +121,7 @@ class Runs:
             Refused: there is no such thread of this owner, it is at work or waits for nothing, or the
                 decisions do not fit.
         """
-        agent = await self._agent_of(thread_id, owner)
+        agent, owner = await self._thread(thread_id, owner)
         graph = self._graphs[agent]
         async with _held(thread_id):
             waiting = {each.id: each for each in (await graph.aget_state(_config(thread_id))).interrupts}
@@ -152,11 +152,13 @@ class Runs:
             )
         return "deep" if able else "code"
 
-    async def _agent_of(self, thread_id: str, owner: str | None) -> AgentName:
+    async def _thread(self, thread_id: str, owner: str | None) -> tuple[AgentName, str | None]:
+        """Whose agent a thread is, and whose it is; where nobody has a token, everybody may have it."""
         latest = await self._saver.aget_tuple(_config(thread_id))
-        if latest is None or latest.metadata.get(OWNER) != owner:
+        its_owner = cast("str | None", latest.metadata.get(OWNER)) if latest else None
+        if latest is None or owner not in (None, its_owner):
             raise Refused(404, "There is no such thread. To begin one, send no thread_id to /run.")
-        return named_in(latest.metadata)
+        return named_in(latest.metadata), its_owner
 
     async def _carry_out(self, agent: AgentName, thread_id: str, given: Any, owner: str | None) -> Ended:
         graph = self._graphs[agent]

@@ -33,7 +33,7 @@ async def open_checkpointer(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
         CheckpointerUnavailable: the folder cannot be made, the file cannot be written, or it is damaged.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        await asyncio.to_thread(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise CheckpointerUnavailable(
             f"The folder {path.parent} for threads cannot be made: {error.strerror}.",

@@ -344,14 +344,17 @@ async def test_threads_of_others_are_not_there(client: httpx.AsyncClient) -> Non
     other = httpx.AsyncClient(transport=httpx.ASGITransport(owned(app.app, "you")), base_url="http://server")
     async with own, other:
         told = (await own.post("/run", json={"input": "one command"})).json()
-        for foreign in (other, client):
-            answer = await foreign.post("/run", json={**ANSWERED, "thread_id": told["thread_id"]})
-            unknown = await foreign.post("/run", json={**ANSWERED, "thread_id": "unknown"})
-            assert (answer.status_code, answer.text) == (404, unknown.text)
-            answer = await foreign.post(f"/run/{told['thread_id']}/resume", json={"decisions": REJECTED})
-            assert (answer.status_code, answer.text) == (404, unknown.text)
-        answer = await own.post(f"/run/{told['thread_id']}/resume", json={"decisions": []})
-        assert answer.status_code == 422
+        answer = await other.post("/run", json={**ANSWERED, "thread_id": told["thread_id"]})
+        unknown = await other.post("/run", json={**ANSWERED, "thread_id": "unknown"})
+        assert (answer.status_code, answer.text) == (404, unknown.text)
+        path = f"/run/{told['thread_id']}/resume"
+        answer = await other.post(path, json={"decisions": REJECTED})
+        assert (answer.status_code, answer.text) == (404, unknown.text)
+        for asks in (own, client):  # nobody has a token: whoever asks may have all
+            assert (await asks.post(path, json={"decisions": []})).status_code == 422
+        answer = await client.post("/run", json={**ANSWERED, "thread_id": told["thread_id"]})
+        assert answer.status_code == 500, "the script ends there"
+        assert (await other.post(path, json={"decisions": REJECTED})).status_code == 404, "it is still theirs"
 
 
 def owned(app: Any, owner: str) -> Any:

@@ -60,7 +60,7 @@ _SPECIAL: Final = tuple(
 
 
 async def lookup(host: str, port: int) -> list[str]:
-    """What the host's own resolver says, `/etc/hosts` included. Raises OSError."""
+    """What the host's own resolver says, `/etc/hosts` included; see `libs.gateway.names`. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     return [str(address[0]).partition("%")[0] for *_, address in found]
@@ -81,7 +81,7 @@ async def resolve_public(
         lookup: asks for the addresses of a name.
 
     Raises:
-        GatewayError: 403, it leads to a private address or to metadata; 502, nowhere.
+        GatewayError: 403, it leads to a private address or to metadata; 502, nowhere; 504, nobody says where.
     """
     try:
         literal = ipaddress.ip_address(host)
@@ -99,6 +99,8 @@ async def resolve_public(
 async def _looked_up(host: str, port: int, lookup: Lookup) -> list[IPAddress]:
     try:
         names = await lookup(host, port)
+    except TimeoutError as error:
+        raise GatewayError(504, f"{host} is not found: {error}") from None
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or "the name cannot be looked up"
         raise GatewayError(502, f"{host} is not found: {why}") from None

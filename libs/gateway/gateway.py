@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from libs.gateway.limits import ClientLimits, EgressLimits
 from libs.gateway.transport import ConnectionStream, StreamTransport
+from libs.gateway.names import GatewayLoop
 
 if TYPE_CHECKING:
     from libs.gateway.authority import Authority
@@ -72,7 +73,7 @@ class Gateway:
         """Where connections are served; None once the gateway is closed."""
         with self._lock:
             if self._loop is None and not self._closed:
-                self._loop = asyncio.new_event_loop()
+                self._loop = GatewayLoop()
                 self._thread = threading.Thread(
                     target=self._serve, args=(self._loop,), name="gateway", daemon=True
                 )

@@ -24,6 +24,7 @@ __all__ = [
     "no_host",
     "normal_host",
     "port_number",
+    "site_of",
 ]
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -174,6 +175,11 @@ def _listed_host(host: str) -> str:
 @cache
 def _suffixes() -> PublicSuffixList:
     return PublicSuffixList()
+
+
+def site_of(host: str) -> str:
+    """The domain that somebody has registered, below which a host is; the host itself where there is none."""
+    return _suffixes().privatesuffix(host) or host
 
 
 def _refuse_if_too_wide(host: str) -> None:

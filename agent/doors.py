@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ def doors(settings: Settings) -> Egress:
         with lock:
             if not made:
                 made.append(build_gateway(settings))
+                # What is under way when this program ends is logged, too.
+                atexit.register(made[0].close)
         return made[0].door()
 
     return door

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -88,10 +89,11 @@ class Conversation:
                 self._unread = True
                 await self._refuse(near.stream.write, counted, entry)
                 return
-            except OSError:
+            except BaseException as error:
                 entry.seconds = time.monotonic() - began
-                entry.reason = "the connection was broken off"
-                self._log(entry)
+                entry.reason = _broken_off(error)
+                if entry.method or isinstance(error, OSError):
+                    self._log(entry)
                 raise
             entry.seconds = time.monotonic() - began
             self._log(entry)
@@ -272,6 +274,13 @@ class Conversation:
             entry.reason = str(error)
         entry.sandbox, entry.thread = self._client.sandbox, self._client.thread
         self._policy.log.record(entry)
+
+
+def _broken_off(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return "the connection was broken off"
+    closed = isinstance(error, asyncio.CancelledError)
+    return "the gateway was closed" if closed else "the gateway failed: the log of the application says why"
 
 
 def _refuse_other_host(request: h11.Request, target: Target) -> None:

@@ -10,12 +10,13 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from libs.gateway.limits import ClientLimits, EgressLimits
-from libs.gateway.transport import ConnectionStream, StreamTransport
 from libs.gateway.names import GatewayLoop
+from libs.gateway.transport import ConnectionStream, StreamTransport
 
 if TYPE_CHECKING:
     from libs.gateway.authority import Authority
@@ -27,6 +28,12 @@ logger = logging.getLogger(__name__)
 
 _READ_AHEAD = 128 * 1024
 """Bytes that are read from a program before somebody wants them; twice as many at most."""
+
+_REASON = "the gateway did not start and lets nothing out: the log of the application says why"
+_DOWN = (
+    f"HTTP/1.1 502 {_REASON}\r\nContent-Type: text/plain\r\nContent-Length: {len(_REASON) + 1}\r\n"
+    f"Connection: close\r\n\r\n{_REASON}\n"
+).encode()
 
 
 class Gateway:
@@ -103,7 +110,8 @@ class Gateway:
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             if self.proxy:
                 loop.run_until_complete(self.proxy.aclose())
-            loop.run_until_complete(loop.shutdown_default_executor())
+            with suppress(RuntimeError):  # at the end of the interpreter no thread can be started for it
+                loop.run_until_complete(loop.shutdown_default_executor())
         finally:
             loop.close()
 
@@ -147,6 +155,7 @@ class GatewayDoor:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         proxy = self.gateway.proxy
         if proxy is None:
+            writer.write(_DOWN)
             writer.close()
             return
         from libs.gateway.protocol import Client

@@ -31,8 +31,12 @@ class Site(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     asked: list[tuple[str, dict[str, str]]]
 
+    let_go = threading.Event()
+
     def do_GET(self) -> None:
         type(self).asked.append((self.path, dict(self.headers)))
+        if self.path == "/slow":
+            self.let_go.wait(60)
         title, text = PAGES.get(self.path, ("", ""))
         found = bool(title)
         paragraphs = f"<p>{text}</p>" + "<p>How this was found out is described in the annual report.</p>" * 5
@@ -56,7 +60,9 @@ def site() -> Iterator[str]:
     server = http.server.ThreadingHTTPServer((SITE, 0), Site)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
+    Site.let_go.clear()
     yield f"http://{SITE}:{server.server_port}"
+    Site.let_go.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -201,3 +207,17 @@ def test_every_request_is_logged_with_whose_it_is(program: Program, site: str, s
     if scope == "thread":
         assert {line["thread"] for line in (allowed, refused)} == {result["thread_id"]}
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_under_way_at_the_end_is_logged(program: Program, site: str) -> None:
+    program.environment |= {"EGRESS_ALLOW": site, "EGRESS_PRIVATE": f"{SITE}/32", "APPROVALS": "auto"}
+    fetch = f"curl -sS {site}/slow > /dev/null 2>&1 & curl -sS {site}/wind | head -c 5; sleep 1"
+    program.script(block(fetch, "bash"), "Done.")
+
+    program.lines("--agent", "code", "fetch it")
+
+    [log] = list(Path(program.folder).rglob("egress.jsonl"))
+    lines = {line["path"]: line for line in map(json.loads, log.read_text().splitlines())}
+    assert lines.keys() == {"/wind", "/slow"}
+    assert lines["/slow"]["status"] == 0
+    assert lines["/slow"]["reason"] in ("the gateway was closed", "the connection was broken off")

@@ -177,6 +177,21 @@ def test_a_closed_gateway_lets_nothing_out(ports: dict[str, int], tmp_path: Path
         assert output(computer, "echo still here") == "still here\n"
 
 
+def test_a_gateway_that_does_not_start_lets_nothing_out(
+    ports: dict[str, int], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails() -> Proxy:
+        raise ValueError("a policy that cannot be")
+
+    gateway = Gateway(fails)
+    with DockerExecutionBackend(tmp_path, name="test-gateway", egress=gateway.door) as computer:
+        said = output(computer, f"curl -sS http://{HOST}:{ports['http']}/")
+        assert said == "the gateway did not start and lets nothing out: the log of the application says why\n"
+        assert computer.execute(f"curl -sS https://{HOST}/").exit_code == 56
+    gateway.close()
+    assert "a policy that cannot be" in caplog.text
+
+
 def test_each_sandbox_has_limits_and_a_log_of_its_own(ports: dict[str, int], tmp_path: Path) -> None:
     log = RequestLog(tmp_path / "egress.jsonl")
     gateway = make_gateway(ports, log=log, rate=2)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from libs.gateway.limits import ClientLimits, EgressLimits
+from libs.gateway.limits import ClientLimits, EgressLimits, Timeouts
 from libs.gateway.packages.links import JSON
 from libs.gateway.protocol import Service
 from libs.gateway.proxy import Client, Proxy
@@ -211,11 +211,12 @@ def through(
     *,
     allow: Iterable[str] = (),
     limits: EgressLimits | None = None,
+    timeouts: Timeouts = Timeouts(),
 ) -> Iterator[Proxied]:
     """A proxy with virtual hosts, on a loop in a thread of its own."""
     loop = asyncio.new_event_loop()
     requests = RequestLog(log)
-    proxy = Proxy(rules=Rules.parse(list(allow)), services=services, log=requests)
+    proxy = Proxy(rules=Rules.parse(list(allow)), services=services, log=requests, timeouts=timeouts)
     client = Client("sandbox", "thread", ClientLimits(limits))
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

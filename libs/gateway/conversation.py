@@ -113,7 +113,9 @@ class Conversation:
         target = self._allowed(absolute_target(request.method, request.target), entry)
         if service := self._policy.services.get(target.host):
             async with self._lifetime(target.host):
-                await serve_virtual(service, self._client, near, request, target, entry=entry)
+                await serve_virtual(
+                    service, self._client, near, request, target, entry=entry, idle=self._times.idle
+                )
         else:
             await self._forward(near, request, target, entry)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
+from functools import partial
 from typing import Final
 
 import h11
 
 from libs.gateway.errors import GatewayError
 from libs.gateway.limits import Meter
+from libs.gateway.policy import within
 from libs.gateway.protocol import Body, Client, Service, ServiceRequest, ServiceResponse
 from libs.gateway.request_head import Target
 from libs.gateway.request_log import LogEntry
@@ -27,6 +29,9 @@ _FRAMING: Final = frozenset({b"content-length", b"transfer-encoding", b"connecti
 _BARE: Final = (204, 304)
 """Answers without a body."""
 
+Moving = Callable[[], AbstractAsyncContextManager[None]]
+"""Ends what takes too long within it. Raises GatewayError."""
+
 
 def refuse_other_ways(target: Target) -> None:
     """Raises GatewayError for a virtual host where it is not `http` on port 80."""
@@ -37,7 +42,14 @@ def refuse_other_ways(target: Target) -> None:
 
 
 async def serve_virtual(
-    service: Service, client: Client, near: Peer, request: h11.Request, target: Target, *, entry: LogEntry
+    service: Service,
+    client: Client,
+    near: Peer,
+    request: h11.Request,
+    target: Target,
+    *,
+    entry: LogEntry,
+    idle: float,
 ) -> None:
     """Answer a request by a service.
 
@@ -48,13 +60,15 @@ async def serve_virtual(
         request: its request, of which the head was read.
         target: what it is for.
         entry: of the log; is told the status and how many bytes the answer has.
+        idle: seconds without a piece of either body after which it ends.
 
     Raises:
         GatewayError: 413, its body has more than 1 MiB, or the answer more than EGRESS_MAX_BYTES; 500, the
-            service failed; 400, it is no HTTP; what the service raises.
+            service failed; 400, it is no HTTP; 504, nothing moves; what the service raises.
         OSError: the program is gone.
     """
-    body = await _body(near, target)
+    moving = partial(within, idle, f"{target.host} is given up: nothing has moved for {idle:g} s")
+    body = await _body(near, target, moving)
     path, _, query = target.path.decode("ascii").partition("?")
     asked = ServiceRequest(
         client, request.method.decode("ascii"), path, query, request.headers.raw_items(), body
@@ -69,7 +83,8 @@ async def serve_virtual(
             raise meter.overrun()
         entry.reason = response.reason
         bare = request.method == b"HEAD" or response.status in _BARE
-        await _send(near, head, b"" if bare else response.body, entry, meter)
+        entry.status = head.status_code
+        await _send(near, head, b"" if bare else response.body, meter, moving)
     finally:
         entry.bytes_in = meter.came
         if not isinstance(response.body, bytes):
@@ -88,19 +103,21 @@ def _failing(target: Target) -> Iterator[None]:
         raise GatewayError(500, f"{target.host} failed: the log of the application says why") from None
 
 
-async def _send(near: Peer, head: h11.Response, body: bytes | Body, entry: LogEntry, meter: Meter) -> None:
-    entry.status = head.status_code
+async def _send(near: Peer, head: h11.Response, body: bytes | Body, meter: Meter, moving: Moving) -> None:
     if isinstance(body, bytes):
         meter.add(came=len(body))
         events = [h11.Data(data=body)] if body else []
         return await near.send(head, *events, h11.EndOfMessage())
     await near.send(head)
     async with aclosing(aiter(body)) as pieces:
-        async for piece in pieces:
-            meter.add(came=len(piece))
-            if meter.over:
-                raise meter.overrun()
-            await near.send(h11.Data(data=piece))
+        while True:
+            async with moving():
+                if (piece := await anext(pieces, None)) is None:
+                    break
+                meter.add(came=len(piece))
+                if meter.over:
+                    raise meter.overrun()
+                await near.send(h11.Data(data=piece))
     return await near.send(h11.EndOfMessage())
 
 
@@ -115,13 +132,16 @@ def _head(response: ServiceResponse) -> h11.Response:
     return h11.Response(status_code=response.status, headers=headers)
 
 
-async def _body(near: Peer, target: Target) -> bytes:
+async def _body(near: Peer, target: Target, moving: Moving) -> bytes:
     if near.http.they_are_waiting_for_100_continue:
         await near.send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
     body = bytearray()
     meter = Meter(target.host, 2**50)
-    while isinstance(event := await near.event(meter), h11.Data):
+    while True:
+        async with moving():
+            event = await near.event(meter)
+        if not isinstance(event, h11.Data):
+            return bytes(body)
         body += event.data
         if len(body) > MOST_BODY:
             raise GatewayError(413, f"{target.host} takes bodies of {MOST_BODY:,} bytes at most")
-    return bytes(body)

@@ -32,8 +32,11 @@ from package_servers import (
 from libs.gateway.addresses import Address, resolve_public
 from libs.gateway.errors import GatewayError
 from libs.gateway.limits import EgressLimits
-from libs.gateway.packages import PIP_HOST, VARIABLES, NoPackages, PipIndex, outside
+from libs.gateway.packages import outside
+from libs.gateway.packages.closed import NoPackages
 from libs.gateway.packages.host_settings import Index, PipSettings, Reach
+from libs.gateway.packages.pip_index import PipIndex
+from libs.gateway.packages.variables import PIP_HOST, VARIABLES
 
 PASSWORD = "s3cr3t-4711-5e9b"
 NAME, CONTENT = wheel("thing")
@@ -93,6 +96,15 @@ def get(
         return answer.status, answer.reason, answer.read(), dict(answer.getheaders())
     finally:
         connection.close()
+
+
+def last_line(proxy: Proxied) -> dict[str, object]:
+    """The last line of the log, once there is one."""
+    deadline = time.monotonic() + 10
+    while not (proxy.log.exists() and proxy.log.read_text().endswith("\n")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return proxy.lines()[-1]
 
 
 class TestInstalling:
@@ -370,9 +382,7 @@ class TestFailures:
     ) -> None:
         monkeypatch.setattr(outside, "MOST_PAGE", 2**20)
         index.add("/simple/thing/", Answer(b" " * (2**20 + 1), "text/html"))
-        assert "answers with more than 1 MiB for a page" in self.failure(
-            start(f"{index.url}/simple"), tmp_path
-        )
+        assert "answers with over 1 MiB for a page" in self.failure(start(f"{index.url}/simple"), tmp_path)
 
     def test_a_file_that_fails(self, index: Server, start: Start, tmp_path: Path) -> None:
         index.add(f"/files/{NAME}", Answer(b"oh no", status=503))
@@ -380,8 +390,27 @@ class TestFailures:
 
     def test_a_file_that_breaks_off(self, index: Server, start: Start) -> None:
         index.add(f"/files/{NAME}", Answer(CONTENT[:100], headers={"Content-Length": str(len(CONTENT))}))
+        proxy = start(f"{index.url}/simple")
         with pytest.raises((http.client.IncompleteRead, ConnectionError)):
-            get(start(f"{index.url}/simple"), f"/files/0/thing/{NAME}")
+            get(proxy, f"/files/0/thing/{NAME}")
+        line = last_line(proxy)
+        assert line["status"] == 200
+        assert str(line["reason"]).startswith(f"{index.url} breaks off: ")
+
+    def test_a_file_that_stops(self, index: Server, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+        over = threading.Event()
+
+        def stops() -> Iterator[bytes]:
+            yield CONTENT[:100]
+            over.wait(20)
+
+        monkeypatch.setattr(outside, "_TIMES", 0.5)
+        index.add(f"/files/{NAME}", Answer(stops()))
+        proxy = start(f"{index.url}/simple")
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            get(proxy, f"/files/0/thing/{NAME}")
+        over.set()
+        assert last_line(proxy)["reason"] == f"{index.url} says nothing more: time is up"
 
     def test_one_of_two_is_down(self, index: Server, start: Start, tmp_path: Path) -> None:
         with served() as server:
@@ -391,7 +420,7 @@ class TestFailures:
 
     def test_a_redirect_to_itself(self, index: Server, start: Start, tmp_path: Path) -> None:
         index.add("/simple/thing/", Answer(b"", status=302, headers={"Location": "/simple/thing/"}))
-        assert "redirects more than 10 times" in self.failure(start(f"{index.url}/simple"), tmp_path)
+        assert "redirects over 10 times" in self.failure(start(f"{index.url}/simple"), tmp_path)
 
     def test_pip_does_not_say(self, tmp_path: Path) -> None:
         def settings() -> PipSettings:

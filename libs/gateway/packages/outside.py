@@ -18,7 +18,7 @@ from libs.gateway.errors import GatewayError, shown
 from libs.gateway.packages.host_settings import Index, Reach
 from libs.gateway.rules import in_url, normal_host
 
-__all__ = ["MOST_PAGE", "Outside", "Page", "refuse_failure"]
+__all__ = ["MOST_PAGE", "Outside", "Page", "refuse_failure", "shown_url"]
 
 MOST_PAGE: Final = 64 * 2**20
 """Bytes of a page of an index."""
@@ -34,7 +34,7 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port or _PORTS.get(url.scheme)
 
 
-def _shown(url: httpx.URL) -> str:
+def shown_url(url: httpx.URL) -> str:
     """Scheme, host and port: a path or query may hold a secret."""
     return shown(f"{url.scheme}://{in_url(url.host)}" + (f":{url.port}" if url.port else ""))
 
@@ -79,7 +79,7 @@ class Outside:
         try:
             asked = httpx.URL(url)
         except httpx.InvalidURL:
-            raise GatewayError(502, f"{_shown(httpx.URL(index.url))} leads to what is no URL") from None
+            raise GatewayError(502, f"{shown_url(httpx.URL(index.url))} leads to what is no URL") from None
         auth = httpx.BasicAuth(asked.username, asked.password) if asked.userinfo else None
         asked = asked.copy_with(userinfo=b"")
         sent = {"User-Agent": "code-execution-agent", "Accept-Encoding": "identity", **headers}
@@ -101,9 +101,9 @@ class Outside:
             what = "cannot be reached" if isinstance(error, httpx.ConnectTimeout) else "says nothing more"
             raise GatewayError(504, f"{_of(error, asked)} {what}: time is up") from None
         except httpx.TooManyRedirects:
-            raise GatewayError(502, f"{_shown(asked)} redirects more than {_MOST_REDIRECTS} times") from None
+            raise GatewayError(502, f"{shown_url(asked)} redirects over {_MOST_REDIRECTS} times") from None
         except httpx.UnsupportedProtocol:
-            raise GatewayError(502, f"{_shown(asked)} leads to what is neither http nor https") from None
+            raise GatewayError(502, f"{shown_url(asked)} leads to what is neither http nor https") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise GatewayError(
                 502, f"{_of(error, asked)} does not answer as it should: {_why(error)}"
@@ -127,7 +127,7 @@ class Outside:
                     if len(content) > MOST_PAGE:
                         raise GatewayError(
                             502,
-                            f"{_shown(response.url)} answers with more than {MOST_PAGE >> 20} MiB for a page",
+                            f"{shown_url(response.url)} answers with over {MOST_PAGE >> 20} MiB for a page",
                         )
                 return Page(str(response.url), response.headers.get("Content-Type", ""), bytes(content))
         except TimeoutError:
@@ -233,7 +233,7 @@ class _Ways(httpx.AsyncBaseTransport):
 
 def refuse_failure(response: httpx.Response) -> None:
     """Raises GatewayError where an answer is none of the things that were asked for."""
-    status, where = response.status_code, _shown(response.url)
+    status, where = response.status_code, shown_url(response.url)
     if status in (401, 403, 407):
         raise GatewayError(
             502,
@@ -247,9 +247,9 @@ def refuse_failure(response: httpx.Response) -> None:
 def _of(error: httpx.HTTPError | httpx.InvalidURL, asked: httpx.URL) -> str:
     """The host at which it went wrong: that of a redirect, it may be."""
     try:
-        return _shown(error.request.url)  # type: ignore[union-attr]
+        return shown_url(error.request.url)  # type: ignore[union-attr]
     except (RuntimeError, AttributeError):
-        return _shown(asked)
+        return shown_url(asked)
 
 
 def _why(error: Exception) -> str:

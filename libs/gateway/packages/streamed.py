@@ -9,9 +9,9 @@ from typing import BinaryIO, Final
 
 import httpx
 
-from libs.gateway.errors import GatewayError
+from libs.gateway.errors import GatewayError, shown
 from libs.gateway.packages.host_settings import Index
-from libs.gateway.packages.outside import Outside, refuse_failure
+from libs.gateway.packages.outside import Outside, refuse_failure, shown_url
 from libs.gateway.protocol import ServiceResponse
 
 __all__ = ["from_disk", "from_outside"]
@@ -59,8 +59,14 @@ class _Answer:
         self.length = length
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
-        async for piece in self._response.aiter_raw():
-            yield piece
+        where = shown_url(self._response.url)
+        try:
+            async for piece in self._response.aiter_raw():
+                yield piece
+        except httpx.TimeoutException:
+            raise GatewayError(504, f"{where} says nothing more: time is up") from None
+        except httpx.HTTPError as error:
+            raise GatewayError(502, f"{where} breaks off: {shown(str(error))}") from None
 
     async def aclose(self) -> None:
         await self._stack.aclose()

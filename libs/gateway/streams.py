@@ -58,13 +58,18 @@ class Stream:
 
     async def finish(self, seconds: float) -> None:
         """The same for one that may be sending yet: it is read, so that no reset takes its answer away."""
-        with suppress(OSError):
+        try:
             async with asyncio.timeout(seconds):
                 if self.writer.can_write_eof():
                     self.writer.write_eof()
                 read = 0
                 while read < _MOST_LINGER and (data := await self.read()):
                     read += len(data)
+        except OSError:
+            pass  # time is up, or it is gone
+        except BaseException:
+            self.writer.transport.abort()  # or the program would wait for ever
+            raise
         await self.close(seconds)
 
     async def abort(self) -> None:

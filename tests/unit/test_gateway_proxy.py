@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 import time
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from libs.gateway.limits import EgressLimits, Timeouts
 from libs.gateway.protocol import ServiceRequest, ServiceResponse
+from libs.gateway.streams import Stream
 from tests.unit.gateway_loopback import (
     CLOSE,
     QUICK,
@@ -27,6 +29,7 @@ from tests.unit.gateway_loopback import (
     status_of,
     web_site,
 )
+from tests.unit.test_gateway_client_hello import encrypted_client_hello
 
 
 def reason_of(answer: bytes) -> str:
@@ -315,6 +318,41 @@ async def test_tls_that_names_another_server_is_refused(named: str | None) -> No
     assert site.requests == []
     assert proxy.log.entries[0].decision == "refused"
     assert (named or "no server") in proxy.log.entries[0].reason
+
+
+async def test_within_tls_nobody_looks() -> None:
+    """What the check of the name does not promise: a host that stands for others may be asked for those."""
+    async with (
+        web_site(ok(b"another"), tls=server_tls("site.test")) as site,
+        running(f"site.test:{site.port}", names=Names(site_test=["127.0.0.1"])) as proxy,
+    ):
+        _, reader, writer = await proxy.connect(f"site.test:{site.port}")
+        await writer.start_tls(client_tls(), server_hostname="site.test", ssl_handshake_timeout=WITHIN)
+        writer.write(b"GET / HTTP/1.1\r\nHost: behind.test\r\n\r\n")
+        assert body_of(await reader.read()) == b"another"
+        writer.close()
+    assert headers_of(site.requests[0])["host"] == "behind.test"
+
+
+@pytest.mark.parametrize("outer", ["site.test", "other.test"])
+async def test_a_hello_within_a_hello_goes_by_the_outer_one(outer: str) -> None:
+    hello = encrypted_client_hello(outer.encode())
+    seen = bytearray()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.extend(await reader.read())
+
+    async with (
+        serving(listen) as site,
+        running(f"site.test:{site.port}", names=Names(site_test=["127.0.0.1"])) as proxy,
+    ):
+        _, reader, writer = await proxy.connect(f"site.test:{site.port}")
+        writer.write(hello)
+        writer.write_eof()
+        with contextlib.suppress(ConnectionResetError):
+            await asyncio.wait_for(reader.read(), WITHIN)
+        writer.close()
+    assert seen == (hello if outer == "site.test" else b"")
 
 
 @pytest.mark.parametrize(
@@ -629,6 +667,23 @@ async def test_an_idle_connection_is_closed_without_a_word() -> None:
         answer = await proxy.ask(request)
     assert answer.count(b"HTTP/1.1") == 1
     assert body_of(answer) == b"hello"
+
+
+async def test_cancelling_closes_one_that_was_answered_and_still_sends() -> None:
+    """Its answer is out, and it is read on so that no reset takes that away: then the gateway closes."""
+    there, here = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=here)
+    finishing = asyncio.create_task(Stream(reader, writer).finish(60))
+    await asyncio.sleep(0.05)
+    finishing.cancel()
+    await asyncio.gather(finishing, return_exceptions=True)
+    assert finishing.cancelled()
+    assert writer.is_closing()
+    await asyncio.sleep(0.05)
+    there.settimeout(5)
+    with pytest.raises(OSError):  # closed: a program that still sends is told so
+        there.sendall(b"x")
+    there.close()
 
 
 async def test_cancelling_closes_everything() -> None:

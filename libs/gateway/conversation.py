@@ -12,7 +12,7 @@ from typing import Final
 import h11
 
 from libs.gateway.client_hello import NoClientHello, read_client_hello, unrecognized_name
-from libs.gateway.errors import GatewayError, shown
+from libs.gateway.errors import GatewayError, Unreadable, shown
 from libs.gateway.forward import forward, inside, outside, request_headers
 from libs.gateway.policy import Policy, within
 from libs.gateway.protocol import Client
@@ -68,8 +68,8 @@ class Conversation:
 
     # -- requests, one after the other
 
-    async def _requests(self, near: Peer, handle: Handle, *, wait: float | None) -> None:
-        """Answer what comes from `near`. Raises OSError where an answer is broken off."""
+    async def _requests(self, near: Peer, handle: Handle, *, wait: float | None, host: str = "") -> None:
+        """Answer what comes from `near`, for one `host` or any. Raises OSError where one is broken off."""
         while True:
             entry = LogEntry()
             began = time.monotonic()
@@ -82,6 +82,8 @@ class Conversation:
                 await handle(near, request, entry)
             except GatewayError as error:
                 entry.seconds = time.monotonic() - began
+                if isinstance(error, Unreadable):
+                    error = error.of(entry.host or host)
                 counted = self._counted(error, entry)
                 if entry.status or near.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
                     self._log(entry, counted)
@@ -208,7 +210,7 @@ class Conversation:
                     raise GatewayError(
                         403, f"{target.host}: the program does not take the certificate of the gateway: {why}"
                     ) from None
-            await self._requests(inside(tls), handle, wait=self._times.keep_alive)
+            await self._requests(inside(tls), handle, wait=self._times.keep_alive, host=target.host)
             with suppress(OSError):
                 await tls.end()
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["GatewayError", "malformed", "shown"]
+__all__ = ["GatewayError", "Unreadable", "malformed", "shown"]
 
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
@@ -28,6 +28,21 @@ class GatewayError(Exception):
     def refused(self) -> bool:
         """Whether the gateway decided so; else something failed outside."""
         return self.status < 500
+
+
+class Unreadable(GatewayError):
+    """A request that no setting lets through, since nobody can read it in one way, or whole, or in time."""
+
+    def __init__(self, status: int, message: str, *, host: str = "") -> None:
+        """Take the host that it seems to be for, where that much can be read."""
+        super().__init__(status, message)
+        self.host = host
+
+    def of(self, host: str) -> GatewayError:
+        """The same as it is said; `host`: the one that it is for, where that is known."""
+        named = host or self.host
+        before = f"{named}: " if named else ""
+        return GatewayError(self.status, f"{before}{self}; that is refused whatever EGRESS_ALLOW lists")
 
 
 def shown(text: str | bytes, most: int = 100) -> str:

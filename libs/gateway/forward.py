@@ -8,7 +8,7 @@ from typing import Final
 
 import h11
 
-from libs.gateway.errors import GatewayError, malformed, shown
+from libs.gateway.errors import GatewayError, Unreadable, malformed, shown
 from libs.gateway.limits import Meter
 from libs.gateway.protocol import Answer, Credentials, Event, Headers
 from libs.gateway.request_head import Target
@@ -33,7 +33,7 @@ def inside(stream: Duplex) -> Peer:
     """HTTP with a program in the sandbox."""
 
     def fault(error: h11.RemoteProtocolError) -> GatewayError:
-        return GatewayError(error.error_status_hint, f"the request is malformed: {malformed(error)}")
+        return Unreadable(error.error_status_hint, f"the request is malformed: {malformed(error)}")
 
     return Peer(stream, h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD), fault)
 
@@ -74,7 +74,9 @@ def request_headers(request: h11.Request, target: Target) -> list[tuple[bytes, b
     """
     protocols = b", ".join(value for name, value in request.headers if name == b"upgrade")
     if protocols.lower() not in (b"", b"h2c"):  # curl offers h2c, and does without
-        raise GatewayError(501, f"{target.host}: the gateway does not change to {shown(protocols)}")
+        raise GatewayError(
+            501, f"{target.host}: no change to {shown(protocols)} is made, whatever EGRESS_ALLOW lists"
+        )
     headers = [(b"Host", target.host_header)]
     headers += [header for header in _end_to_end(request) if header[0].lower() != b"host"]
     return headers

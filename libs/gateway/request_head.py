@@ -14,7 +14,7 @@ from typing import Final
 
 import h11
 
-from libs.gateway.errors import GatewayError, malformed, shown
+from libs.gateway.errors import GatewayError, Unreadable, malformed, shown
 from libs.gateway.rules import DEFAULT_PORTS, authority, no_host, normal_host, port_number
 from libs.gateway.streams import MOST_HEAD, Peer
 
@@ -26,6 +26,7 @@ _BARE = re.compile(rb"(?<!\r)\n|\r(?=[^\n])")
 _LENGTH = re.compile(rb"[ \t]*[0-9]{1,18}[ \t]*")
 _ONCE = (b"content-length", b"transfer-encoding", b"host")
 _AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]*))?")
+_SEEMS_FOR = re.compile(rb"[A-Z]{1,20}[ \t]+(?:[a-z]{1,10}://)?([^\x00-\x20/?#]{1,300})")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^#]*)(#.*)?")
 
 
@@ -54,7 +55,7 @@ async def read_head(near: Peer, seconds: float, *, wait: float | None = None) ->
         wait: for the first byte, as long as nothing is answered where none comes; else that counts too.
 
     Raises:
-        GatewayError: 408, it took longer; 431, it has more than 64 KiB; 400, 417, 505, it is malformed.
+        Unreadable: 408, it took longer; 431, it has more than 64 KiB; 400, 417, 505, it is malformed.
         OSError: the program is gone.
     """
     began = bytearray(near.http.trailing_data[0])
@@ -69,22 +70,36 @@ async def read_head(near: Peer, seconds: float, *, wait: float | None = None) ->
             return None
         began += data
     try:
+        return await _read(near, began, seconds)
+    except Unreadable as error:
+        error.host = _seems_for(began)
+        raise
+
+
+async def _read(near: Peer, began: bytearray, seconds: float) -> h11.Request | None:
+    try:
         async with asyncio.timeout(seconds):
             head = await _read_whole(near, began)
     except TimeoutError:
-        raise GatewayError(408, f"the head of the request has not come within {seconds:g} s") from None
+        raise Unreadable(408, f"the head of the request has not come within {seconds:g} s") from None
     if head is None:
         return None
     if fault := _fault(head):
-        raise GatewayError(400, f"the request is malformed: {fault}")
+        raise Unreadable(400, f"the request is malformed: {fault}")
     try:
         request = near.http.next_event()
     except h11.RemoteProtocolError as error:
-        raise GatewayError(400, f"the request is malformed: {malformed(error)}") from None
+        raise Unreadable(400, f"the request is malformed: {malformed(error)}") from None
     if not isinstance(request, h11.Request):
-        raise GatewayError(400, "the request is malformed")
+        raise Unreadable(400, "the request is malformed")
     _check(request)
     return request
+
+
+def _seems_for(head: bytes | bytearray) -> str:
+    """The host in the first line of what may be the beginning of a head, as it may be shown; or nothing."""
+    found = _SEEMS_FOR.match(head)
+    return shown(found[1]) if found else ""
 
 
 async def _read_whole(near: Peer, head: bytearray) -> bytes | None:
@@ -92,19 +107,19 @@ async def _read_whole(near: Peer, head: bytearray) -> bytes | None:
     looked_at = 0
     while True:
         if head and head[0] < 0x21:
-            raise GatewayError(400, "the request is malformed: this is a proxy for HTTP")
+            raise Unreadable(400, "the request is malformed: this is a proxy for HTTP")
         end = head.find(_END, max(0, looked_at - len(_END)))
         if end >= 0 and end <= MOST_HEAD:
             return bytes(head[: end + 2])
         if len(head) > MOST_HEAD:
-            raise GatewayError(431, f"the head of the request has more than {MOST_HEAD:,} bytes")
+            raise Unreadable(431, f"the head of the request has more than {MOST_HEAD:,} bytes")
         if _BARE.search(head, max(0, looked_at - 1)):
-            raise GatewayError(400, "the request is malformed: a line that does not end in CR LF")
+            raise Unreadable(400, "the request is malformed: a line that does not end in CR LF")
         looked_at = len(head)
         data = await near.stream.read()
         if not data:
             if head:
-                raise GatewayError(400, "the request is malformed: it breaks off within its head")
+                raise Unreadable(400, "the request is malformed: it breaks off within its head")
             return None
         head += data
         near.http.receive_data(data)
@@ -137,15 +152,15 @@ def _fault(head: bytes) -> str | None:
 def _check(request: h11.Request) -> None:
     headers = dict(request.headers)
     if request.http_version not in (b"1.0", b"1.1"):
-        raise GatewayError(505, "only versions 1.0 and 1.1 of HTTP are spoken here")
+        raise Unreadable(505, "only versions 1.0 and 1.1 of HTTP are spoken here")
     if request.http_version == b"1.0" and b"transfer-encoding" in headers:
-        raise GatewayError(400, "the request is malformed: HTTP/1.0 has no Transfer-Encoding")
+        raise Unreadable(400, "the request is malformed: HTTP/1.0 has no Transfer-Encoding")
     if headers.get(b"expect", b"100-continue").lower() != b"100-continue":
-        raise GatewayError(417, "nothing but 100-continue can be expected")
+        raise Unreadable(417, "nothing but 100-continue can be expected")
     if request.method == b"CONNECT" and (
         b"transfer-encoding" in headers or int(headers.get(b"content-length", b"0"))
     ):
-        raise GatewayError(400, "the request is malformed: CONNECT with a body")
+        raise Unreadable(400, "the request is malformed: CONNECT with a body")
 
 
 def connect_target(target: bytes) -> Target:
@@ -197,4 +212,6 @@ def _authority(text: str, default_port: str) -> tuple[str, int]:
     try:
         return host, port_number(default_port if port is None else port)
     except ValueError as error:
-        raise GatewayError(400, f"{shown(text)} is refused: {error}") from None
+        raise GatewayError(
+            400, f"{shown(text)} is refused, EGRESS_ALLOW can list no such port: {error}"
+        ) from None

@@ -98,6 +98,8 @@ class EgressStream:
         self.number = number
         self.window = NET_WINDOW
         """Bytes that may still come."""
+        self.untaken = 0
+        """Bytes that were sent, and that the program has not taken yet as far as its end has said."""
         self.ended_there = self.ended_here = False
 
     def send(self, data: bytes) -> None:
@@ -151,6 +153,13 @@ class Streams:
                 stream.window -= len(payload)
                 if stream.window < 0 or stream.ended_there:
                     raise ProtocolError("a connection sent more than it may")
+            elif kind == Kind.CREDIT:
+                if len(payload) != _CREDIT_SIZE:
+                    raise ProtocolError(f"a credit of {len(payload)} bytes")
+                stream.untaken -= int.from_bytes(payload, "big")
+                if stream.untaken < 0:
+                    # Who may send without end has the host keep what its end does not read.
+                    raise ProtocolError("a connection granted more than it was sent")
             elif kind == Kind.END:
                 stream.ended_there = True
             if kind == Kind.CANCEL or (stream.ended_there and stream.ended_here):
@@ -158,8 +167,6 @@ class Streams:
         if kind == Kind.DATA:
             receiver.came(payload)
         elif kind == Kind.CREDIT:
-            if len(payload) != _CREDIT_SIZE:
-                raise ProtocolError(f"a credit of {len(payload)} bytes")
             receiver.room(int.from_bytes(payload, "big"))
         elif kind == Kind.END:
             receiver.ended()
@@ -180,7 +187,9 @@ class Streams:
         with self._lock:
             if stream.number not in self._open or self._open[stream.number][0] is not stream:
                 return
-            if kind == Kind.CREDIT:
+            if kind == Kind.DATA:
+                stream.untaken += len(payload)
+            elif kind == Kind.CREDIT:
                 stream.window += int.from_bytes(payload, "big")
             elif kind == Kind.END:
                 if stream.ended_here:

@@ -94,7 +94,7 @@ def test_both_ends_send_and_end() -> None:
     with connected(door) as (wire, channel):
         say(wire, channel, (FIRST, Kind.OPEN, b""), (FIRST, Kind.DATA, b"hello"))
         [told] = door.served
-        told.stream.send(b"hi")
+        told.stream.send(b"hi there")
         told.stream.grant(5)
         told.stream.end()
         told.stream.end()
@@ -109,7 +109,7 @@ def test_both_ends_send_and_end() -> None:
         told.stream.abort()
         assert told.events == [("came", b"hello"), ("room", 7), ("came", b"more"), ("ended", None)]
         assert sent(wire) == [
-            (FIRST, Kind.DATA, b"hi", Fd.OUT),
+            (FIRST, Kind.DATA, b"hi there", Fd.OUT),
             (FIRST, Kind.CREDIT, b"\0\0\0\5", Fd.OUT),
             (FIRST, Kind.END, b"", Fd.OUT),
         ]
@@ -165,10 +165,11 @@ def test_the_window_is_what_may_come() -> None:
     [
         [(FIRST, Kind.OPEN, b""), (FIRST, Kind.OPEN, b"")],
         [(FIRST, Kind.OPEN, b""), (FIRST, Kind.CREDIT, b"\0\1")],
+        [(FIRST, Kind.OPEN, b""), (FIRST, Kind.CREDIT, b"\0\0\0\1")],
         [(FIRST, Kind.OPEN, b""), (FIRST, Kind.END, b""), (FIRST, Kind.DATA, b"x")],
         [(FIRST, Kind.OPEN, b""), (FIRST, Kind.LIVE, b"x")],
     ],
-    ids=["begun twice", "short credit", "after its end", "what no connection has"],
+    ids=["begun twice", "short credit", "credit for nothing", "after its end", "what no connection has"],
 )
 def test_what_nobody_sends_ends_the_channel(frames: list[tuple[int, int, bytes]]) -> None:
     with connected(Door()) as (wire, channel):

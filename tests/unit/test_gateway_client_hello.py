@@ -82,6 +82,17 @@ def test_what_may_be_left_out() -> None:
     assert name_in(records(message(b"\0\x10" + vector(2, b"x"), server_name(b"a.example")))) == "a.example"
 
 
+def encrypted_client_hello(public: bytes) -> bytes:
+    """A hello with another one in it that only a server of `public` can read (RFC 9849, 5)."""
+    outer = b"\0" + b"\0\1\0\1" + b"\7" + vector(2, bytes(32)) + vector(2, bytes(200))
+    return records(message(server_name(public), b"\xfe\x0d" + vector(2, outer)))
+
+
+def test_one_with_another_in_it_counts_by_what_can_be_read() -> None:
+    """Browsers send such an extension whether there is one in it or not: it cannot be refused."""
+    assert name_in(encrypted_client_hello(b"front.example")) == "front.example"
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.config import Settings
 from agent.known_secrets import known_secrets, secret_filter
-from libs.gateway.addresses import resolve_public
 from libs.gateway.credentials import Credentials, placeholder
 from libs.gateway.gateway import Gateway
 from libs.gateway.limits import EgressLimits
-from libs.gateway.packages import package_services, package_variables
-from libs.gateway.proxy import Proxy
+from libs.gateway.packages.variables import package_variables
 from libs.gateway.redaction import SecretFilter
-from libs.gateway.request_log import RequestLog
-from libs.gateway.rules import Rules
-from libs.gateway.search import SearchService, search_provider
+
+# What only serves connections is imported when the first is made: a sandbox starts without it.
+if TYPE_CHECKING:
+    from libs.gateway.proxy import Proxy
+    from libs.gateway.search import SearchService
 
 __all__ = [
     "REQUESTS",
@@ -48,6 +49,12 @@ def build_gateway(settings: Settings) -> Gateway:
 
 def build_proxy(settings: Settings, log: Path = REQUESTS) -> Proxy:
     """What serves the connections of all sandboxes, and notes each in a file."""
+    from libs.gateway.addresses import resolve_public
+    from libs.gateway.packages.virtual_hosts import package_services
+    from libs.gateway.proxy import Proxy
+    from libs.gateway.request_log import RequestLog
+    from libs.gateway.rules import Rules
+
     redact = secret_filter(settings)
     resolve = partial(resolve_public, private=settings.egress_private)
     packages = package_services(
@@ -84,6 +91,8 @@ def egress_limits(settings: Settings) -> EgressLimits:
 
 def build_search(settings: Settings) -> SearchService:
     """Make what answers http://search.gateway/ inside. Needs no network until something is searched."""
+    from libs.gateway.search import SearchService, search_provider
+
     key = settings.brave_api_key.get_secret_value() if settings.brave_api_key else None
     provider = search_provider(settings.search_provider, brave_api_key=key, searxng_url=settings.searxng_url)
     return SearchService(provider, settings.news_feeds, secret_filter(settings))

@@ -14,8 +14,11 @@ from package_servers import Server, html_page, served, through, wheel
 
 from libs.gateway.addresses import resolve_public
 from libs.gateway.gateway import Gateway
-from libs.gateway.packages import NPM_HOST, PIP_HOST, VARIABLES, NoPackages, NpmRegistry, PipIndex
+from libs.gateway.packages.closed import NoPackages
 from libs.gateway.packages.host_settings import Index, PipSettings
+from libs.gateway.packages.npm_registry import NpmRegistry
+from libs.gateway.packages.pip_index import PipIndex
+from libs.gateway.packages.variables import NPM_HOST, PIP_HOST, VARIABLES
 from libs.gateway.protocol import Service
 from libs.gateway.proxy import Proxy
 from libs.gateway.rules import Rules

@@ -160,3 +160,14 @@ def test_settings_without_egress_cost_no_time() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout == "[]\n"
+
+
+def test_a_sandbox_starts_without_what_only_serves_connections() -> None:
+    heavy = "{'h11', 'httpx', 'httpcore', 'ssl', 'cryptography', 'idna', 'publicsuffixlist', 'http.client'}"
+    code = (
+        "import sys; from agent.config import load_settings; settings = load_settings(None); "
+        "before = set(sys.modules); from agent.egress import build_gateway; build_gateway(settings).door(); "
+        f"print(sorted({heavy} & (set(sys.modules) - before)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout == "[]\n"

@@ -10,7 +10,8 @@ import pytest
 from libs.gateway.addresses import Address, resolve_public
 from libs.gateway.errors import GatewayError
 from libs.gateway.limits import ClientLimits
-from libs.gateway.packages import NPM_HOST, PIP_HOST, VARIABLES, package_services, package_variables
+from libs.gateway.packages.variables import NPM_HOST, PIP_HOST, VARIABLES, package_variables
+from libs.gateway.packages.virtual_hosts import package_services
 from libs.gateway.protocol import Client, ServiceRequest
 
 

@@ -17,8 +17,10 @@ import pytest
 from package_servers import Answer, Proxied, Server, served, tarball, through
 
 from libs.gateway.addresses import resolve_public
-from libs.gateway.packages import NPM_HOST, VARIABLES, NoPackages, NpmRegistry
+from libs.gateway.packages.closed import NoPackages
 from libs.gateway.packages.host_settings import Index, NpmSettings
+from libs.gateway.packages.npm_registry import NpmRegistry
+from libs.gateway.packages.variables import NPM_HOST, VARIABLES
 
 pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="this host has no npm")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from libs.gateway.errors import GatewayError
-from libs.gateway.packages.pip_index import PIP_HOST, failed_page
+from libs.gateway.packages.pip_index import failed_page
+from libs.gateway.packages.variables import PIP_HOST
 from libs.gateway.protocol import ServiceRequest, ServiceResponse
 
 __all__ = ["NoPackages"]

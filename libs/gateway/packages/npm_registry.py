@@ -16,11 +16,10 @@ from libs.gateway.packages.host_settings import Index, NpmSettings, npm_settings
 from libs.gateway.packages.listings import Listings
 from libs.gateway.packages.outside import Outside
 from libs.gateway.packages.streamed import from_outside
+from libs.gateway.packages.variables import NPM_HOST
 from libs.gateway.protocol import ServiceRequest, ServiceResponse
 
-__all__ = ["NPM_HOST", "NpmRegistry"]
-
-NPM_HOST: Final = "npm.gateway"
+__all__ = ["NpmRegistry"]
 
 _SHORT: Final = "application/vnd.npm.install-v1+json"
 """What installing needs of a package's metadata, and no more."""

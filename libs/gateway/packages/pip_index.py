@@ -29,13 +29,12 @@ from libs.gateway.packages.listings import Listings, first_of_a_name
 from libs.gateway.packages.local_files import LocalIndex
 from libs.gateway.packages.outside import Outside
 from libs.gateway.packages.streamed import from_disk, from_outside
+from libs.gateway.packages.variables import PIP_HOST
 from libs.gateway.protocol import ServiceRequest, ServiceResponse
 
-__all__ = ["PIP_HOST", "PipIndex", "failed_page"]
+__all__ = ["PipIndex", "failed_page"]
 
 logger = logging.getLogger(__name__)
-
-PIP_HOST: Final = "pip.gateway"
 
 _PROJECT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _METADATA: Final = ".metadata"

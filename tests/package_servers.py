@@ -32,6 +32,7 @@ __all__ = [
     "Server",
     "html_page",
     "json_page",
+    "publish",
     "run_pip",
     "served",
     "tarball",
@@ -190,6 +191,25 @@ def served(
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def publish(
+    server: Server, name: str, version: str = "1.0.0", needs: Mapping[str, str] = {}, **more: object
+) -> None:
+    """Put a package into a registry, below /npm/."""
+    content = tarball(name, version, needs)
+    path = f"/npm/{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
+    integrity = base64.b64encode(hashlib.sha512(content).digest()).decode()
+    described = {
+        "name": name,
+        "version": version,
+        "dependencies": dict(needs),
+        "dist": {"tarball": server.url + path, "integrity": f"sha512-{integrity}"},
+        **more,
+    }
+    page = {"name": name, "dist-tags": {"latest": version}, "versions": {version: described}}
+    server.add(f"/npm/{name.replace('/', '%2f')}", Answer(json.dumps(page).encode(), "application/json"))
+    server.add(path, content)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,8 +11,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from package_servers import Server, html_page, served, through, wheel
+from package_servers import Server, html_page, publish, served, through, wheel
 
+from agent.config import load_settings
+from agent.egress import REQUESTS, build_gateway
 from libs.gateway.addresses import resolve_public
 from libs.gateway.gateway import Gateway
 from libs.gateway.packages.closed import NoPackages
@@ -146,3 +149,54 @@ def test_npm_from_the_registry_of_this_machine(tmp_path: Path) -> None:
         command = ["npm", "install", "--prefix", str(tmp_path / "project"), "is-number"]
         subprocess.run(command, env=environment, check=True, timeout=120)
     assert (tmp_path / "project" / "node_modules" / "is-number" / "package.json").is_file()
+
+
+NPM_TOKEN = "npm_s3cr3t4711s3cr3t"
+
+
+@pytest.mark.timeout(1500)  # the first that asks for the image may have to build it
+@pytest.mark.skipif(shutil.which("npm") is None, reason="this host has no npm, whose registry it would be")
+def test_npm_where_the_image_has_it(
+    browser_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EGRESS_PACKAGES=1 and no more: the registry, and the token for it, are those of the host's npm."""
+    monkeypatch.chdir(tmp_path)
+    with served() as registry, ExitStack() as stack:
+        publish(registry, "thing")
+        publish(registry, "@corp/other", needs={"thing": "^1.0.0"})
+        where = registry.url.removeprefix("http:") + "/npm/"
+        (tmp_path / "npmrc").write_text(f"registry=http:{where}\n{where}:_authToken={NPM_TOKEN}\n")
+        monkeypatch.setenv("npm_config_userconfig", str(tmp_path / "npmrc"))
+        settings = load_settings(None, egress_packages=True, workspace_dir=tmp_path / "workspace")
+        gateway = build_gateway(settings)
+        stack.callback(gateway.close)
+        inside = stack.enter_context(
+            DockerSandbox(tmp_path / "workspace", image=browser_image, name="packages", egress=gateway.door)
+        )
+
+        install = "mkdir app && cd app && npm init -y > /dev/null && npm install @corp/other 2>&1"
+        assert "added 2 packages" in ok(inside.run(install, timeout=120))
+        asked = 'cd app && node -p \'require("@corp/other") + require("thing")\''
+        assert ok(inside.run(asked)) == "1.0.01.0.0\n"
+        assert [headers["authorization"] for *_, headers in registry.asked] == [f"Bearer {NPM_TOKEN}"] * 4
+
+        missing = inside.run("cd app && npm install no-such-thing 2>&1", timeout=120)
+        assert missing.exit_code != 0
+        assert "no-such-thing is not in the registry that npm on the host is set to" in missing.output
+        published = inside.run("cd app && npm publish --//npm.gateway/:_authToken=x 2>&1", timeout=120)
+        assert "nothing can be published through it" in published.output
+
+        shown = "".join(
+            inside.run(f"{command} 2>&1").output
+            for command in (
+                "env; npm config list -l; cat app/package-lock.json ~/.npmrc",
+                "cat /proc/*/environ | tr '\\0' '\\n'",
+                "grep -ra s3cr3t /tmp /workspace /run",
+            )
+        )
+        assert "http://npm.gateway/thing/-/thing-1.0.0.tgz" in shown
+        assert "s3cr3t" not in shown
+        assert where not in shown
+    lines = [json.loads(line) for line in (tmp_path / REQUESTS).read_text().splitlines()]
+    assert {line["host"] for line in lines} == {NPM_HOST}
+    assert [line["path"] for line in lines][:2] == ["/@corp%2fother", "/thing"]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import http.client
-import json
 import os
 import shutil
 import subprocess
@@ -14,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from package_servers import Answer, Proxied, Server, served, tarball, through
+from package_servers import Answer, Proxied, Server, publish, served, tarball, through
 
 from libs.gateway.addresses import resolve_public
 from libs.gateway.packages.closed import NoPackages
@@ -25,25 +22,6 @@ from libs.gateway.packages.variables import NPM_HOST, VARIABLES
 pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="this host has no npm")
 
 TOKEN = "npm_s3cr3t4711s3cr3t"
-
-
-def publish(
-    server: Server, name: str, version: str = "1.0.0", needs: Mapping[str, str] = {}, **more: object
-) -> None:
-    """Put a package into a registry, below /npm/."""
-    content = tarball(name, version, needs)
-    path = f"/npm/{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
-    integrity = base64.b64encode(hashlib.sha512(content).digest()).decode()
-    described = {
-        "name": name,
-        "version": version,
-        "dependencies": dict(needs),
-        "dist": {"tarball": server.url + path, "integrity": f"sha512-{integrity}"},
-        **more,
-    }
-    page = {"name": name, "dist-tags": {"latest": version}, "versions": {version: described}}
-    server.add(f"/npm/{name.replace('/', '%2f')}", Answer(json.dumps(page).encode(), "application/json"))
-    server.add(path, content)
 
 
 @pytest.fixture

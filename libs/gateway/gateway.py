@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from libs.gateway.limits import ClientLimits, EgressLimits
 from libs.gateway.names import GatewayLoop
@@ -66,6 +68,8 @@ class Gateway:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._connections: WeakSet[StreamTransport] = WeakSet()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def door(self) -> GatewayDoor:
         """The way out of one new sandbox."""
@@ -76,16 +80,45 @@ class Gateway:
             authority = Authority(self._credential_hosts)
         return GatewayDoor(self, ClientLimits(self._limits), authority)
 
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        """Where connections are served; None once the gateway is closed."""
+    def connect(
+        self,
+        stream: ConnectionStream,
+        serve: Callable[[StreamReader, StreamWriter], Coroutine[Any, Any, None]],
+    ) -> StreamTransport | None:
+        """Serve a connection; None once the gateway is closed, or where it cannot be started."""
         with self._lock:
             if self._loop is None and not self._closed:
-                self._loop = GatewayLoop()
-                self._thread = threading.Thread(
-                    target=self._serve, args=(self._loop,), name="gateway", daemon=True
+                self._start()
+            if (loop := self._loop) is None or loop.is_closed():
+                return None
+
+            def begin(reader: StreamReader, writer: StreamWriter) -> None:
+                # Not left to asyncio, which complains of every task that is cancelled.
+                task = loop.create_task(serve(reader, writer))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+            def protocol() -> asyncio.StreamReaderProtocol:
+                return asyncio.StreamReaderProtocol(
+                    StreamReader(limit=_READ_AHEAD, loop=loop), begin, loop=loop
                 )
-                self._thread.start()
-            return self._loop
+
+            made = StreamTransport(loop, stream, make_protocol=protocol)
+            self._connections.add(made)
+            return made
+
+    def _start(self) -> None:
+        loop = None
+        try:
+            loop = GatewayLoop()
+            thread = threading.Thread(target=self._serve, args=(loop,), name="gateway", daemon=True)
+            thread.start()
+        except (OSError, RuntimeError):  # no descriptor, or no thread, is to be had
+            logger.exception("the gateway cannot be started, nothing gets out")
+            if loop:
+                loop.close()
+            return
+        self._loop, self._thread = loop, thread
 
     def close(self) -> None:
         """Break off what is under way; refuse what comes."""
@@ -108,6 +141,10 @@ class Gateway:
             for task in tasks:
                 task.cancel()
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            with self._lock:
+                left = list(self._connections)
+            for connection in left:
+                connection.abort()  # one that nobody had begun to serve
             if self.proxy:
                 loop.run_until_complete(self.proxy.aclose())
             with suppress(RuntimeError):  # at the end of the interpreter no thread can be started for it
@@ -142,17 +179,9 @@ class GatewayDoor:
 
     def connected(self, stream: ConnectionStream) -> StreamTransport | None:
         """Serve a connection; None refuses it."""
-        loop = self.gateway.loop()
-        if loop is None:
-            return None
+        return self.gateway.connect(stream, self._serve)
 
-        def protocol() -> asyncio.StreamReaderProtocol:
-            reader = asyncio.StreamReader(limit=_READ_AHEAD, loop=loop)
-            return asyncio.StreamReaderProtocol(reader, self._serve, loop=loop)
-
-        return StreamTransport(loop, stream, make_protocol=protocol)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         proxy = self.gateway.proxy
         if proxy is None:
             writer.write(_DOWN)

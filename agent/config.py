@@ -326,8 +326,9 @@ def _explain(error: ErrorDetails) -> str:
     if not error["loc"]:
         return message
     name, value = str(error["loc"][0]), str(error["input"])
-    # What has a wrong form may be a secret in the wrong place.
-    shown = "" if name in {"auth_tokens", "egress_credentials"} else f"={value[:80]}{'…' * (len(value) > 80)}"
+    # What has a wrong form may be a secret in the wrong place; a URL may hold a password.
+    hidden = name in {"auth_tokens", "egress_credentials"} or "@" in value
+    shown = "" if hidden else f"={value[:80]}{'…' * (len(value) > 80)}"
     return f"{name.upper()}{shown}: {message[0].lower()}{message[1:]}"
 
 

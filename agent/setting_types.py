@@ -67,6 +67,8 @@ def _feeds(value: tuple[str, ...]) -> tuple[str, ...]:
     for url in value:
         if not re.match(r"https?://[^/{}]+/", url):
             raise ValueError(f"{url} must begin with http:// or https:// and a host")
+        if "@" in url.split("/")[2]:
+            raise ValueError("a feed with a password would bring it into the sandbox: use EGRESS_CREDENTIALS")
     return value
 
 

@@ -142,12 +142,14 @@ async def test_what_the_settings_lead_to(monkeypatch: pytest.MonkeyPatch) -> Non
         *(("SEARCH_PROVIDER", value) for value in ("google", "fake", "fake:")),
         *(("SEARXNG_URL", value) for value in ("localhost:8888", "ftp://a.example")),
         *(("NEWS_FEEDS", value) for value in ("a.example/feed", "https://{topic}/", "https://a.example/,x")),
+        ("NEWS_FEEDS", "https://a.example/,https://me:s3cr3t-4711@b.example/feed"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(SettingsError, match=name):
+    with pytest.raises(SettingsError, match=name) as error:
         load_settings(None)
+    assert "s3cr3t-4711" not in str(error.value)
 
 
 async def test_a_key_that_comes_back_is_taken_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from agent.config import Settings
 __all__ = ["network_rule"]
 
 _NONE = "There is no network: nothing can be downloaded or installed."
-_SOME = "Of the network you reach {what}, over http and https, through the proxy in HTTP_PROXY; programs find it by themselves. All else is refused with 403 and the reason: then do without it, or tell the user what you need."
+_SOME = "Of the network you reach {what}, over http and https, through the proxy in HTTP_PROXY; programs find it by themselves. All else is refused with 403 and the reason (`curl -v` shows it): then do without it, or tell the user what you need."
 _MOST_NAMED = 20
 
 

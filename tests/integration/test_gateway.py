@@ -6,6 +6,7 @@ import http.server
 import json
 import socket
 import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,9 +30,17 @@ HOST = "site.test"
 
 class Site(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    repository: Path
+    """Of git, bare: served as it lies on the disk."""
 
     def do_GET(self) -> None:
-        self._answer(f"{self.path} of {self.headers['Host']}\n".encode())
+        path = self.path.partition("?")[0]
+        if not path.startswith("/repository.git/"):
+            self._answer(f"{self.path} of {self.headers['Host']}\n".encode())
+        elif (file := self.repository / path.removeprefix("/repository.git/")).is_file():
+            self._answer(file.read_bytes())
+        else:
+            self.send_error(404)
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -130,14 +139,38 @@ print(urllib.request.urlopen(plain).status)
     assert lines == [f"/ of {HOST}:{ports['http']}", f" / of {HOST}:{ports['https']}", "3000000 bytes", "200"]
 
 
+def test_git_clones_over_https(
+    computer: DockerExecutionBackend, ports: dict[str, int], tmp_path: Path
+) -> None:
+    bare = Site.repository = tmp_path / "repository.git"
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.txt").write_text("from far away\n")
+    for command in (
+        "git init -q -b main work",
+        "git -C work add a.txt",
+        "git -C work -c user.name=a -c user.email=a@site.test commit -q -m one",
+        f"git clone -q --bare work {bare}",
+        f"git -C {bare} update-server-info",
+    ):
+        subprocess.run(command.split(), cwd=tmp_path, check=True)
+    url = f"https://{HOST}:{ports['https']}/repository.git"
+    clone = f"rm -rf cloned && GIT_SSL_CAINFO=/workspace/site.crt git clone -q {url} cloned"
+    assert output(computer, f"{clone} && cat cloned/a.txt") == "from far away\n"
+    refused = "GIT_CURL_VERBOSE=1 git clone https://other.test/repository.git 2>&1"
+    assert "403 other.test:443 is not in EGRESS_ALLOW" in output(computer, refused, 128)
+
+
 def test_what_is_refused_names_host_and_setting(computer: DockerExecutionBackend) -> None:
     assert "other.test:80 is not in EGRESS_ALLOW" in output(computer, "curl -sS http://other.test/")
+    # Of a tunnel that is refused curl shows the number alone, unless it is asked for more.
+    told = output(computer, "curl -sSv https://other.test/ 2>&1", 56)
+    assert "403 other.test:443 is not in EGRESS_ALLOW" in told
     code = "import requests; requests.get('https://other.test/')"
     assert "403 other.test:443 is not in EGRESS_ALLOW" in output(computer, f'python3 -c "{code}" 2>&1', 1)
 
 
 def test_nothing_else_leads_out(computer: DockerExecutionBackend, ports: dict[str, int]) -> None:
-    """Past the proxy there is nothing: no route, no name service, no UDP, no raw socket."""
+    """Past the proxy there is nothing: no route, name service, UDP, raw socket, nor a machine beneath."""
     code = f"""
 import socket
 def attempt(what, *arguments):
@@ -151,9 +184,12 @@ attempt(socket.getaddrinfo, "site.test", 80)
 attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("192.0.2.1", 53)))
 attempt(socket.socket, socket.AF_INET, socket.SOCK_RAW, 1)
 attempt(socket.socket, socket.AF_PACKET, socket.SOCK_RAW)
+attempt(lambda: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).connect((2, 22)))
+attempt(socket.create_connection, ("2001:db8::1", 80), 2)
+attempt(socket.create_connection, ("169.254.169.254", 80), 2)
 """
     said = output(computer, f"python3 - <<'END'\n{code}\nEND").splitlines()
-    assert len(said) == 6
+    assert len(said) == 9
     assert not [line for line in said if line.startswith("reached")], said
 
 

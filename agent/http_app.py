@@ -12,7 +12,13 @@ from starlette.middleware import Middleware
 from agent.config import load_settings
 from agent.known_secrets import secret_filter
 from agent.server import health, lite_routes, run_routes
+from agent.server.auth import TokensNeeded
+from agent.server.closed import Closed
+from agent.server.described import Described
+from agent.server.limits import Bounds, Limits
 from agent.server.lite_routes import open_lite
+from agent.server.origins import Origins, cross_origin
+from agent.server.own_threads import OwnThreads
 from agent.server.redacted_requests import RedactedRequests
 from agent.server.runs import open_runs
 from agent.sinks import KNOWN
@@ -21,6 +27,13 @@ __all__ = ["app"]
 
 _settings = load_settings()
 _known = secret_filter(_settings)
+_bounds = Bounds(
+    max_body=_settings.http_max_body,
+    body_seconds=_settings.http_body_seconds,
+    rate=_settings.http_rate,
+    concurrency=_settings.http_concurrency,
+    max_body_of={"/run-lite": 1 << 20},
+)
 
 
 @asynccontextmanager
@@ -34,6 +47,13 @@ async def _open(app: Starlette) -> AsyncIterator[None]:
 app = Starlette(
     routes=[*health.ROUTES, *lite_routes.ROUTES, *run_routes.ROUTES],
     middleware=[  # the outermost first; they are around LangGraph's own routes too
+        Middleware(Origins, allowed=_settings.allowed_origins),
+        Middleware(cross_origin, allowed=_settings.allowed_origins),
+        Middleware(TokensNeeded, tokens=_settings.auth_tokens),
+        Middleware(Limits, bounds=_bounds),
+        Middleware(Closed),
+        Middleware(Described),
+        Middleware(OwnThreads),
         Middleware(RedactedRequests, known=_known),
     ],
     lifespan=_open,

@@ -11,9 +11,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.server.refusals import refuse
 
-__all__ = ["Closed"]
+__all__ = ["Closed", "is_closed"]
 
 _CLOSED = re.compile(r"/(?:internal|deploy)(?:/.*)?", re.DOTALL)
+
+
+def is_closed(path: str) -> bool:
+    """Whether this is the path of such a route."""
+    return _CLOSED.fullmatch(path) is not None
 
 
 class Closed:
@@ -23,7 +28,7 @@ class Closed:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] in {"http", "websocket"} and _CLOSED.fullmatch(scope["path"]):
+        if scope["type"] in {"http", "websocket"} and is_closed(scope["path"]):
             await refuse(scope, receive, send, 404, "Not Found")
         else:
             await self._app(scope, receive, send)

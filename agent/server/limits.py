@@ -18,6 +18,10 @@ from agent.server.refusals import comes_from_within, refuse
 
 __all__ = ["Bounds", "Limits", "Rate"]
 
+_STILL_READ = 4
+"""Times the size allowed that are read, and dropped, of a larger body: a client that cannot send all it has
+begun to send finds its connection broken, not the answer."""
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -109,7 +113,8 @@ class Limits:
             return
         try:
             async with asyncio.timeout(self._bounds.body_seconds):
-                message = None if length.isdigit() and int(length) > most else await _whole(receive, most)
+                far_too_large = length.isdigit() and int(length) > _STILL_READ * most
+                message = None if far_too_large else await _whole(receive, most)
         except TimeoutError:
             why = f"The body did not come within {self._bounds.body_seconds:g} s."
             await refuse(scope, receive, send, 408, why, headers={"Connection": "close"})
@@ -123,13 +128,14 @@ class Limits:
 
 async def _whole(receive: Receive, most: int) -> Message | None:
     """The body in one message; None if it is larger; the message of a client that leaves."""
-    body = bytearray()
+    body, size = bytearray(), 0
     while True:
         message = await receive()
         if message["type"] != "http.request":
             return message
-        body += message.get("body", b"")
-        if len(body) > most:
-            return None
-        if not message.get("more_body", False):
-            return {"type": "http.request", "body": bytes(body), "more_body": False}
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size <= most:
+            body += piece
+        if size > _STILL_READ * most or not message.get("more_body", False):
+            return {"type": "http.request", "body": bytes(body), "more_body": False} if size <= most else None

@@ -94,7 +94,8 @@ def _is_own(name: str, scope: Scope) -> bool:
     except ValueError:
         return False
     server = scope.get("server")
-    return address.is_loopback or (server is not None and str(address) == str(server[0]))
+    here = address.is_loopback or address.is_unspecified  # 0.0.0.0, which `langgraph dev --host` prints
+    return here or (server is not None and str(address) == str(server[0]))
 
 
 def _same(origin: str, name: str, port: str | None) -> bool:

@@ -59,7 +59,7 @@ async def test_a_body_may_have_so_many_bytes(path: str, most: int) -> None:
             assert refused.headers["connection"] == "close"
 
 
-async def test_too_large_is_told_before_it_is_sent() -> None:
+async def test_far_too_large_is_told_before_it_is_sent() -> None:
     """By its length alone: nothing of it is read."""
 
     async def receive() -> Any:
@@ -70,10 +70,28 @@ async def test_too_large_is_told_before_it_is_sent() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    headers = [(b"content-length", b"1001")]
+    headers = [(b"content-length", b"4001")]
     scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "client": ("1.2.3.4", 5)}
     await Limits(served(), BOUNDS)(scope, receive, send)
     assert sent[0]["status"] == 413
+
+
+async def test_a_client_that_sends_too_much_is_heard_out_within_reason() -> None:
+    taken = 0
+
+    async def receive() -> Any:
+        nonlocal taken
+        taken += 1
+        return {"type": "http.request", "body": b"a" * 500, "more_body": True}
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"transfer-encoding", b"chunked")]
+    await Limits(served(), BOUNDS)({"type": "http", "path": "/", "headers": headers}, receive, send)
+    assert (sent[0]["status"], taken) == (413, 9)
 
 
 async def test_a_body_must_come_in_time() -> None:

@@ -1,0 +1,84 @@
+"""/openapi.json says what the parts around the server answer, too, and how a token is sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent.server.auth import OPEN
+from agent.server.closed import is_closed
+
+__all__ = ["Described", "describe"]
+
+_OF_ALL = {"403": "The host or the origin is not one of this server's."}
+_OF_MOST = {
+    "401": "A token is needed, is not known, or has expired.",
+    "429": "Too many requests, in a minute or at once; Retry-After says when to come again.",
+    "503": "The server is busy; Retry-After says when to come again.",
+}
+_OF_BODIES = {
+    "408": "The body did not come in time.",
+    "413": "The body is too large.",
+    "415": "The body is not JSON.",
+}
+_OF_THREADS = {"404": "There is no such thread, or it is another owner's."}
+_METHODS = ("get", "put", "post", "patch", "delete")
+
+
+def describe(document: dict[str, Any]) -> None:
+    """Add to an OpenAPI document what operations may be answered with besides; take out what is closed."""
+    document.setdefault("components", {}).setdefault("securitySchemes", {})["token"] = {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "Where AUTH_TOKENS is set. `code-agent token new OWNER` makes one.",
+    }
+    document["security"] = [{}, {"token": []}]
+    document["paths"] = {path: each for path, each in document["paths"].items() if not is_closed(path)}
+    for path, operations in document["paths"].items():
+        for operation in (operations[method] for method in _METHODS if method in operations):
+            answers = dict(_OF_ALL)
+            if path not in OPEN:
+                answers |= _OF_MOST
+            if "requestBody" in operation:
+                answers |= _OF_BODIES
+            if path.startswith("/threads/{thread_id}"):
+                answers |= _OF_THREADS
+            for status, why in answers.items():
+                operation.setdefault("responses", {}).setdefault(status, _answer(why))
+
+
+def _answer(description: str) -> dict[str, Any]:
+    error = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+    return {"description": description, "content": {"application/json": {"schema": error}}}
+
+
+class Described:
+    """Puts that into the answer to GET /openapi.json; ASGI middleware. Other answers pass as they come."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or (scope["method"], scope["path"]) != ("GET", "/openapi.json"):
+            await self._app(scope, receive, send)
+            return
+        start: Message = {}
+        body = b""
+
+        async def kept(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start":
+                start = message
+            else:
+                body += message.get("body", b"")
+
+        await self._app(scope, receive, kept)
+        if start["status"] == 200:
+            document = json.loads(body)
+            describe(document)
+            body = json.dumps(document).encode()
+        headers = [each for each in start["headers"] if each[0].lower() != b"content-length"]
+        await send({**start, "headers": [*headers, (b"content-length", str(len(body)).encode())]})
+        await send({"type": "http.response.body", "body": body})

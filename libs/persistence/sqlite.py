@@ -5,25 +5,73 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiosqlite
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-__all__ = ["CheckpointerUnavailable", "open_checkpointer"]
+from libs.persistence.errors import CheckpointerUnavailable
+from libs.persistence.served_saver import ServedSaver
+from libs.persistence.statements import SQLITE, Do, tables
+from libs.persistence.thread_lock import ThreadInUse, thread_lock
+
+__all__ = ["CheckpointerUnavailable", "SqliteSaver", "open_checkpointer"]
 
 
-class CheckpointerUnavailable(Exception):
-    """The file of threads cannot be used. `str(error)` says why, `hint` what mends it."""
+class SqliteSaver(ServedSaver, AsyncSqliteSaver):
+    """LangGraph's saver for SQLite, with what a server asks of one besides."""
 
-    def __init__(self, message: str, *, hint: str) -> None:
-        super().__init__(message)
-        self.hint = hint
+    spelling = SQLITE
+    path: Path
+    """The file."""
+
+    async def setup(self) -> None:
+        """Make the tables where they are missing."""
+        if self.is_setup:
+            return
+        await super().setup()
+        async with self.transaction() as do:
+            for statement in tables(SQLITE):
+                await do(statement)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Do]:
+        """Several statements that happen together or not at all; nobody else writes meanwhile."""
+
+        async def do(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+            async with self.conn.execute(statement, parameters) as cursor:
+                return [tuple(row) for row in await cursor.fetchall()]
+
+        async with self.lock:
+            try:
+                yield do
+            except BaseException:
+                await self.conn.rollback()
+                raise
+            await self.conn.commit()
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Be the only server of this file. Raises CheckpointerUnavailable."""
+        held = ExitStack()
+        lock = thread_lock(self.path.parent / "locks", f"{self.path.name}, the server")
+        try:
+            await asyncio.to_thread(held.enter_context, lock)
+        except ThreadInUse:
+            raise CheckpointerUnavailable(
+                f"Another server works with the threads in {self.path.absolute()}.",
+                hint="End it, or start this one in another folder.",
+            ) from None
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(held.close)
 
 
 @asynccontextmanager
-async def open_checkpointer(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
+async def open_checkpointer(path: Path) -> AsyncIterator[SqliteSaver]:
     """Open the checkpointer that keeps threads in `path`; the file and its folder are made where missing.
 
     The folder that is made can be read by its owner alone: conversations may hold anything. The file is in
@@ -33,20 +81,19 @@ async def open_checkpointer(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
         CheckpointerUnavailable: the folder cannot be made, the file cannot be written, or it is damaged.
     """
     try:
-        await asyncio.to_thread(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
+        # First without aiosqlite: its thread outlives a failed attempt, and complains to a closed loop.
+        await asyncio.to_thread(_make, path)
+        connection = await aiosqlite.connect(path)
     except OSError as error:
         raise CheckpointerUnavailable(
             f"The folder {path.parent} for threads cannot be made: {error.strerror}.",
             hint="Run this in a folder that you may write to.",
         ) from error
-    try:
-        # First without aiosqlite: its thread outlives a failed attempt, and complains to a closed loop.
-        await asyncio.to_thread(lambda: sqlite3.connect(path).close())
-        connection = await aiosqlite.connect(path)
     except sqlite3.Error as error:
         raise _explained(path, error) from error
     try:
-        saver = AsyncSqliteSaver(connection)
+        saver = SqliteSaver(connection)
+        saver.path = path
         try:
             await saver.setup()
         except sqlite3.Error as error:
@@ -54,6 +101,11 @@ async def open_checkpointer(path: Path) -> AsyncIterator[AsyncSqliteSaver]:
         yield saver
     finally:
         await connection.close()
+
+
+def _make(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sqlite3.connect(path).close()
 
 
 def _explained(path: Path, error: sqlite3.Error) -> CheckpointerUnavailable:

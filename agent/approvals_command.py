@@ -58,13 +58,14 @@ def revoke_approvals(
 
 def _grants(thread: str, *, revoked: int | str | None = None) -> list[dict[str, str | None]]:
     """The approvals of a thread, without what is to be revoked: a number of the list, or all."""
-    from agent.threads import LOCKS, THREADS
+    from agent.config import SettingsError, load_settings
+    from agent.threads import LOCKS, THREADS, open_threads, place
     from libs.middleware.grants import revoke, shown, standing_in
-    from libs.persistence.sqlite import CheckpointerUnavailable, open_checkpointer
+    from libs.persistence.errors import CheckpointerUnavailable
     from libs.persistence.thread_lock import ThreadInUse, thread_lock
 
     async def read() -> list[dict[str, str | None]]:
-        async with open_checkpointer(THREADS) as checkpointer:
+        async with open_threads(settings) as checkpointer:
             saved = await checkpointer.aget_tuple({"configurable": {"thread_id": thread}})
             if saved is None:
                 _end(missing, status=2)
@@ -81,8 +82,12 @@ def _grants(thread: str, *, revoked: int | str | None = None) -> list[dict[str, 
                 grants = {key: grant for key, grant in grants.items() if key not in keys}
             return shown(grants)
 
-    missing = f"There is no thread {thread!r} in {THREADS.absolute()}."
-    if not THREADS.exists():
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        _end(str(error), status=2)
+    missing = f"There is no thread {thread!r} in {place(settings)}."
+    if not settings.postgres_url and not THREADS.exists():
         _end(missing, status=2)
     try:
         lock = nullcontext() if revoked is None else thread_lock(LOCKS, thread)

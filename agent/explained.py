@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 
 import httpx
@@ -11,12 +10,13 @@ from langgraph.errors import GraphRecursionError
 from libs.models.deferred import ModelUnavailable
 from libs.models.local import ContextTooLong
 from libs.models.scripted import ScriptExhausted
+from libs.persistence.errors import database_errors
 
 __all__ = ["explained"]
 
 _EXPLAINED = (
     *(ModelUnavailable, ContextTooLong, ScriptExhausted),
-    *(GraphRecursionError, sqlite3.Error, httpx.HTTPError),
+    *(GraphRecursionError, httpx.HTTPError),
 )
 # The classes that the errors of a provider's package derive from, where that package is loaded at all.
 _PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "groq": "GroqError"}
@@ -24,7 +24,7 @@ _PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "gro
 
 def explained(error: BaseException) -> str | None:
     """What to tell of an error; None for one that nobody has foreseen."""
-    if isinstance(error, _EXPLAINED):
+    if isinstance(error, (*_EXPLAINED, *database_errors())):
         return str(error)
     if isinstance(error, _provider_errors()):
         return f"The model could not be reached or refused: {error}"

@@ -59,7 +59,8 @@ def known_secrets(settings: Settings) -> dict[str, str]:
     for name in type(settings).model_fields:
         value = getattr(settings, name)
         if isinstance(value, SecretStr):
-            found[name.upper()] = value.get_secret_value()
+            secret_value = value.get_secret_value()
+            found[name.upper()] = _password(secret_value) or secret_value
         elif isinstance(value, str) and (password := _password(value)):
             found[name.upper()] = password
     for name, value in settings.given().items():

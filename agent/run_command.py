@@ -23,10 +23,10 @@ from agent.run import Run
 from agent.show import HumanView
 from agent.sinks import KNOWN, guard_traces
 from agent.stop import STOPPED, run_stoppable
-from agent.threads import LOCKS, THREADS
+from agent.threads import LOCKS, open_threads, place
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
 from libs.models.scripted import ScriptedChatModel, ScriptError
-from libs.persistence.sqlite import CheckpointerUnavailable, open_checkpointer
+from libs.persistence.errors import CheckpointerUnavailable
 from libs.persistence.thread_lock import ThreadInUse, thread_lock
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ async def _run(
     thread_id = thread or secrets.token_hex(4)
     backend = build_backend(settings)
     sandbox = cast("DockerExecutionBackend", backend.default)
-    async with open_checkpointer(THREADS) as checkpointer:
+    async with open_threads(settings) as checkpointer:
         held = await asyncio.to_thread(_hold, thread_id)
         try:
             agent = await asyncio.to_thread(
@@ -134,7 +134,7 @@ async def _run(
             run = run_with("ask")
             state = await run.state()
             if task is None:
-                _check_pending(thread_id, exists=bool(state.values), pending=bool(state.next))
+                _check_pending(settings, thread_id, exists=bool(state.values), pending=bool(state.next))
             if settings.approvals == "auto" and (task is not None or not state.interrupts):
                 run = run_with("auto")
             view: View = JsonLines(thread_id)
@@ -156,9 +156,9 @@ def _hold(thread_id: str) -> ExitStack:
     return held
 
 
-def _check_pending(thread_id: str, *, exists: bool, pending: bool) -> None:
+def _check_pending(settings: Settings, thread_id: str, *, exists: bool, pending: bool) -> None:
     if not exists:
-        raise BadUsage(f"There is no thread {thread_id!r} in {THREADS.absolute()}.")
+        raise BadUsage(f"There is no thread {thread_id!r} in {place(settings)}.")
     if not pending:
         raise BadUsage(f"Nothing is pending in thread {thread_id!r}: give it a task.")
 

@@ -1,12 +1,12 @@
-"""The settings of the server: who may use it, from which pages, and how much at once."""
+"""The settings of the server: who may use it, from which pages, how much at once, what keeps its threads."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode
 
 from agent.setting_types import comma_list, size
@@ -67,3 +67,23 @@ own address and localhost. The default is LangGraph's Studio."""
     """Requests an owner, or an address where AUTH_TOKENS is unset, may make in a minute."""
     http_concurrency: int = Field(256, ge=1, le=100_000)
     """Requests at work at once, streams included. An owner may have half of them."""
+
+    app_env: Literal["development", "production"] = "development"
+    """Where this runs. `production` keeps threads in the database at DATABASE_URL, if that is set."""
+    database_url: SecretStr | None = None
+    """Postgres database for threads, `postgresql://user:password@host:port/database`, where APP_ENV is \
+`production`. Otherwise threads are kept in `.code-agent/threads.sqlite`."""
+
+    @model_validator(mode="after")
+    def _is_postgres(self) -> Self:
+        # Elsewhere the variable may be another program's.
+        if self.postgres_url and not self.postgres_url.startswith(("postgresql://", "postgres://")):
+            raise ValueError("DATABASE_URL: must begin with postgresql:// where APP_ENV is production")
+        return self
+
+    @property
+    def postgres_url(self) -> str | None:
+        """The database that keeps threads; None: a file in the working directory does."""
+        if self.app_env != "production" or self.database_url is None:
+            return None
+        return self.database_url.get_secret_value()

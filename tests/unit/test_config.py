@@ -21,6 +21,7 @@ from agent.config import (
     build_model,
     load_settings,
 )
+from agent.known_secrets import known_secrets
 from agent.settings_docs import configuration_md, env_example
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
 from libs.models.scripted import ScriptedChatModel, ScriptError
@@ -306,3 +307,25 @@ def test_where_a_threads_files_are(tmp_path: Path) -> None:
     own = load_settings(None, workspace_dir=tmp_path, sandbox_scope="thread")
     assert own.workspace_of("a") == tmp_path / "threads" / "a"
     assert own.workspace_of("../b").parent == tmp_path / "threads"
+
+
+def test_threads_are_in_postgres_only_where_both_settings_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "postgresql://me:pass-9Zx8Kq3V@db/threads"
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert load_settings(None).postgres_url is None
+    monkeypatch.setenv("APP_ENV", "production")
+    settings = load_settings(None)
+    assert settings.postgres_url == url
+    assert "pass-9Zx8Kq3V" not in repr(settings) + settings.model_dump_json()
+    assert known_secrets(settings)["DATABASE_URL"] == "pass-9Zx8Kq3V"
+    monkeypatch.delenv("DATABASE_URL")
+    assert load_settings(None).postgres_url is None
+
+
+def test_another_programs_database_is_no_concern_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "mysql://me:pass-9Zx8Kq3V@db/shop")
+    assert load_settings(None).postgres_url is None
+    monkeypatch.setenv("APP_ENV", "production")
+    with pytest.raises(SettingsError, match="DATABASE_URL: must begin with postgresql://") as refused:
+        load_settings(None)
+    assert "pass-9Zx8Kq3V" not in str(refused.value)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateUpdate
 from pydantic import BaseModel
@@ -29,6 +30,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     repeats with a killed run when that run has meanwhile asked something else.
 
     What an answer approves for the rest of the thread is written to the thread's state with it.
+
+    Where threads are kept, a step begins when the one before it has been saved: a command never runs ahead
+    of the message that calls it and the approval that allows it, whatever kills the process.
 
     Input, answers and updates of the state go through `clean` first: so it comes before the first checkpoint,
     the first trace and the first model call, and no one of them has other words than the others.
@@ -52,7 +56,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             input = None
         elif _is_answer(input):
             input = self._taken(input, self.get_state(config or {}).interrupts, config)
-        return super().stream(input, config, **options)
+        return super().stream(input, config, **self._saved_first(options))
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
@@ -63,7 +67,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             input = None
         elif _is_answer(input):
             input = self._taken(input, (await self.aget_state(config or {})).interrupts, config)
-        async for part in super().astream(input, config, **options):
+        async for part in super().astream(input, config, **self._saved_first(options)):
             yield part
 
     def bulk_update_state(
@@ -77,6 +81,11 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> RunnableConfig:
         """As `bulk_update_state`."""
         return await super().abulk_update_state(config, self.clean(supersteps))
+
+    def _saved_first(self, options: dict[str, Any]) -> dict[str, Any]:
+        # The server brings the saver, and always asks for a durability: "async" if the client does not.
+        kept = options.get("durability") or isinstance(self.checkpointer, BaseCheckpointSaver)
+        return {**options, "durability": "sync"} if kept else options
 
     def _taken(
         self, command: Command[Any], pending: tuple[Interrupt, ...], config: RunnableConfig | None

@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 from agent.config import load_settings
 from agent.known_secrets import secret_filter
 from agent.server import health, lite_routes, run_routes
+from agent.server.acknowledged import WrittenFirst, keep_writing
 from agent.server.auth import TokensNeeded
 from agent.server.closed import Closed
 from agent.server.described import Described
@@ -20,6 +21,7 @@ from agent.server.lite_routes import open_lite
 from agent.server.origins import Origins, cross_origin
 from agent.server.own_threads import OwnThreads
 from agent.server.redacted_requests import RedactedRequests
+from agent.server.restore import restore_threads
 from agent.server.runs import open_runs
 from agent.sinks import KNOWN
 
@@ -38,9 +40,14 @@ _bounds = Bounds(
 
 @asynccontextmanager
 async def _open(app: Starlette) -> AsyncIterator[None]:
-    """What the routes work with, for as long as the server runs."""
+    """What routes and threads need, as long as requests are answered; inside what LangGraph does so."""
     await asyncio.to_thread(KNOWN, "")  # reads `.env` when it is first asked: not on the event loop
-    async with open_lite(_settings, _known) as app.state.run_lite, open_runs() as app.state.runs:
+    await restore_threads()
+    async with (
+        keep_writing(),
+        open_lite(_settings, _known) as app.state.run_lite,
+        open_runs() as app.state.runs,
+    ):
         yield
 
 
@@ -55,6 +62,7 @@ app = Starlette(
         Middleware(Described),
         Middleware(OwnThreads),
         Middleware(RedactedRequests, known=_known),
+        Middleware(WrittenFirst),
     ],
     lifespan=_open,
 )

@@ -18,12 +18,12 @@ from agent.agents import AgentName, build_agent, named_in, steps_of
 from agent.models import calls_tools
 from agent.served import Served, served
 from agent.server.exchange import Refused
+from agent.server.saver import open_saver
 from agent.steps import settle
-from agent.threads import LOCKS, THREADS
+from agent.threads import LOCKS
 from libs.middleware.answers import AddressedGraph
 from libs.middleware.decisions import WrongAnswer
 from libs.middleware.grants import decided
-from libs.persistence.sqlite import open_checkpointer
 from libs.persistence.thread_lock import ThreadInUse, thread_lock
 
 __all__ = ["Ended", "Runs", "open_runs"]
@@ -59,7 +59,7 @@ async def open_runs() -> AsyncIterator[Runs]:
     Raises:
         CheckpointerUnavailable: the database of threads cannot be used.
     """
-    async with open_checkpointer(THREADS) as saver:
+    async with open_saver() as saver:
         yield await asyncio.to_thread(lambda: Runs(served(), saver))
 
 

@@ -1,0 +1,89 @@
+"""Nothing is acknowledged before it is written: an answer waits until what it tells of is on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent.server.saver import Running, running
+from libs.persistence.errors import database_errors
+
+__all__ = ["WrittenFirst", "keep_writing"]
+
+logger = logging.getLogger(__name__)
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_LOOKING_UP = ("/search", "/count", "/history")
+"""How the paths of requests end that look something up, though they are POSTs."""
+_UNWRITTEN = {"detail": "What you sent could not be written down, and may be lost: try again later."}
+
+
+class WrittenFirst:
+    """Writes the journal before each answer begins; ASGI middleware.
+
+    Where it cannot be written, the answer is 503. What was asked for may happen all the same.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        at_work = running()
+        if scope["type"] != "http" or _reads(scope) or at_work is None:
+            await self._app(scope, receive, send)
+            return
+        refused = False
+
+        async def send_it(message: Message) -> None:
+            nonlocal refused
+            if message["type"] == "http.response.start" and not await _written(at_work):
+                refused = True
+                await _refuse(send)
+            elif not refused:
+                await send(message)
+
+        await self._app(scope, receive, send_it)
+
+
+def _reads(scope: Scope) -> bool:
+    return scope["method"] in _READING or scope["path"].endswith(_LOOKING_UP)
+
+
+@asynccontextmanager
+async def keep_writing(seconds: float = 1) -> AsyncIterator[None]:
+    """Write the journal every so often as well: a run that ends with nobody waiting is soon known to have."""
+
+    async def write() -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            if at_work := running():
+                await _written(at_work)
+
+    writing = asyncio.create_task(write(), name="journal")
+    try:
+        yield
+    finally:
+        writing.cancel()
+        with suppress(asyncio.CancelledError):
+            await writing
+
+
+async def _written(at_work: Running) -> bool:
+    try:
+        await at_work.journal.write()
+    except database_errors() as error:
+        logger.warning("threads and runs cannot be written down: %s", error)
+        return False
+    return True
+
+
+async def _refuse(send: Send) -> None:
+    body = json.dumps(_UNWRITTEN).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

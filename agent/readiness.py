@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.config import Settings, SettingsError, load_settings
 from agent.doctor import Check, doctor
+from agent.reloading import reload_check
 from libs.middleware.skill_files import SkillFolders, validate_skills
 from libs.sandbox.errors import program
 
@@ -25,7 +26,7 @@ def check_all() -> list[Check]:
         checks = [Check("settings", True, "valid")]
     checks += [_model_check(settings), *_skill_checks(settings)]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
-    return [*checks, *machine]
+    return [*checks, *machine, reload_check(settings.workspace_dir)]
 
 
 def _model_check(settings: Settings) -> Check:

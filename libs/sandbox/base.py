@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,10 +14,13 @@ from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.handover import Handover
 from libs.sandbox.idle import rest_after, rests_no_more
 from libs.sandbox.limits import SandboxLimits
-from libs.sandbox.payloads import block_request, file_request, run_request
+from libs.sandbox.once import FILE, RUN, Once
+from libs.sandbox.payloads import block_request, file_asked, file_request, run_request
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
+from libs.sandbox.records import CommandRecords
 from libs.sandbox.redact import Redact, redacted_errors
 from libs.sandbox.results import as_builtin, block_result, file_result, run_result
+from libs.sandbox.sessions import Sessions
 from libs.sandbox.workspace import FOLDERS
 
 __all__ = ["ChannelSandbox"]
@@ -28,8 +31,6 @@ _AT_ONCE = 1_000_000
 """Bytes of a file that are looked through for secrets on an event loop: some milliseconds."""
 _STARTS = 3
 """Sandboxes that a request finds dead before it is sent; then it is told so."""
-_MOST_SESSIONS = 1_000
-"""Sessions of which is known where they have run."""
 
 
 class ChannelSandbox(ABC):
@@ -39,19 +40,32 @@ class ChannelSandbox(ABC):
     """Whether commands are kept apart from this machine: only then may they be a model's."""
 
     def __init__(
-        self, name: str, limits: SandboxLimits, idle_seconds: float = 0, redact: Redact | None = None
+        self,
+        name: str,
+        limits: SandboxLimits,
+        *,
+        idle_seconds: float = 0,
+        redact: Redact | None = None,
+        records: CommandRecords | None = None,
+        thread: Callable[[], str] = str,
     ) -> None:
-        """`idle_seconds`: how long it may rest until it is ended; 0 for ever. `redact`: see `Redact`."""
+        """Describe it.
+
+        Args:
+            idle_seconds: how long it may rest until it is ended; 0 for ever.
+            redact: see `Redact`.
+            records: where it is written down what has begun and how it ended; without, a key has no effect.
+            thread: gives the thread that a key belongs to, asked in the context of the call.
+        """
         self.name = name
         self.limits = limits
         self._idle_seconds = idle_seconds
         self._redact = redact
+        self._once = Once(self, records, thread, redact)
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor what holds them."""
         self._channel: Channel | None = None
-        self._sessions: dict[str, Channel] = {}
-        """On which channel each session has run last, the latest at the end."""
-        self._noting = threading.Lock()
+        self._sessions = Sessions()
         self._handover: Handover | None = None
         self._starting = threading.Lock()
 
@@ -73,12 +87,17 @@ class ChannelSandbox(ABC):
         on_output: OnOutput | None = None,
         merge_stderr: bool = True,
         env: Mapping[str, str] = {},
+        key: str | None = None,
     ) -> RunResult:
         seconds, payload = run_request(
             self.limits, command, timeout, merge_stderr=merge_stderr, env=env, live=on_output is not None
         )
-        channel, call = self._request(payload, on_output=on_output)
-        return run_result(self.limits, call, self._wait(channel, call, seconds), seconds)
+
+        def work() -> RunResult:
+            channel, call = self._request(payload, on_output=on_output)
+            return run_result(self.limits, call, self._wait(channel, call, seconds), seconds)
+
+        return self._once.do(key, ("run", command), RUN, work)
 
     async def arun(
         self,
@@ -88,12 +107,17 @@ class ChannelSandbox(ABC):
         on_output: OnOutput | None = None,
         merge_stderr: bool = True,
         env: Mapping[str, str] = {},
+        key: str | None = None,
     ) -> RunResult:
         seconds, payload = run_request(
             self.limits, command, timeout, merge_stderr=merge_stderr, env=env, live=on_output is not None
         )
-        channel, call = await self._arequest(payload, on_output=on_output)
-        return run_result(self.limits, call, await self._await(channel, call, seconds), seconds)
+
+        async def work() -> RunResult:
+            channel, call = await self._arequest(payload, on_output=on_output)
+            return run_result(self.limits, call, await self._await(channel, call, seconds), seconds)
+
+        return await self._once.ado(key, ("run", command), RUN, work, self._aready)
 
     def run_python(
         self,
@@ -102,11 +126,17 @@ class ChannelSandbox(ABC):
         session: str,
         timeout: float | None = None,
         on_output: OnOutput | None = None,
+        key: str | None = None,
     ) -> RunResult:
         seconds, payload = block_request(self.limits, code, session, timeout)
-        channel, call = self._request(payload, on_output=on_output)
-        note = self._note(session, channel)
-        return block_result(self.limits, call, self._wait(channel, call, seconds), seconds, note)
+
+        def work() -> RunResult:
+            channel, call = self._request(payload, on_output=on_output)
+            note = self._sessions.note(session, channel)
+            return block_result(self.limits, call, self._wait(channel, call, seconds), seconds, note)
+
+        with self._sessions.going_on(session):
+            return self._once.do(key, ("python", code), RUN, work)
 
     async def arun_python(
         self,
@@ -115,30 +145,52 @@ class ChannelSandbox(ABC):
         session: str,
         timeout: float | None = None,
         on_output: OnOutput | None = None,
+        key: str | None = None,
     ) -> RunResult:
         seconds, payload = block_request(self.limits, code, session, timeout)
-        channel, call = await self._arequest(payload, on_output=on_output)
-        note = self._note(session, channel)
-        return block_result(self.limits, call, await self._await(channel, call, seconds), seconds, note)
+
+        async def work() -> RunResult:
+            channel, call = await self._arequest(payload, on_output=on_output)
+            note = self._sessions.note(session, channel)
+            return block_result(self.limits, call, await self._await(channel, call, seconds), seconds, note)
+
+        with self._sessions.going_on(session):
+            return await self._once.ado(key, ("python", code), RUN, work, self._aready)
+
+    def begun(self, keys: Sequence[str]) -> set[str]:
+        return self._once.begun(keys)
+
+    async def abegun(self, keys: Sequence[str]) -> set[str]:
+        return await self._once.abegun(keys)
 
     # -- files
 
     def file(
-        self, do: str, *, content: bytes | None = None, **arguments: Any
+        self, do: str, *, content: bytes | None = None, key: str | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
+        asked = file_asked(do, content, arguments) if key is not None else ()
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
-        channel, call = self._request(payload, content=content or b"")
-        return file_result(call, self._wait(channel, call, seconds), seconds)
+
+        def work() -> tuple[dict[str, Any], bytes]:
+            channel, call = self._request(payload, content=content or b"")
+            return file_result(call, self._wait(channel, call, seconds), seconds)
+
+        return self._once.do(key, asked, FILE, work)
 
     async def afile(
-        self, do: str, *, content: bytes | None = None, **arguments: Any
+        self, do: str, *, content: bytes | None = None, key: str | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
+        asked = file_asked(do, content, arguments) if key is not None else ()
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
-        channel, call = await self._arequest(payload, content=content or b"")
-        answer = await self._await(channel, call, seconds)
-        if call.redact and call.received(answer) > _AT_ONCE:
-            return await asyncio.to_thread(file_result, call, answer, seconds)
-        return file_result(call, answer, seconds)
+
+        async def work() -> tuple[dict[str, Any], bytes]:
+            channel, call = await self._arequest(payload, content=content or b"")
+            answer = await self._await(channel, call, seconds)
+            if call.redact and call.received(answer) > _AT_ONCE:
+                return await asyncio.to_thread(file_result, call, answer, seconds)
+            return file_result(call, answer, seconds)
+
+        return await self._once.ado(key, asked, FILE, work, self._aready)
 
     def read_file(self, path: str) -> bytes:
         try:
@@ -266,17 +318,6 @@ class ChannelSandbox(ABC):
         if handover and handover.news():
             await asyncio.to_thread(handover.catch_up)
         return channel
-
-    def _note(self, session: str, channel: Channel) -> str:
-        """What a block is to be told of its interpreter, where that of before went with its sandbox."""
-        with self._noting:
-            before = self._sessions.pop(session, None)
-            self._sessions[session] = channel
-            while len(self._sessions) > _MOST_SESSIONS:
-                self._sessions.pop(next(iter(self._sessions)))
-        if before is None or before is channel:
-            return ""
-        return "[the sandbox was started anew since the last block: its variables are lost]\n"
 
     # -- waiting
 

@@ -18,6 +18,7 @@ from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, pr
 from libs.sandbox.handover import Handover
 from libs.sandbox.idle import rests_no_more
 from libs.sandbox.limits import SandboxLimits
+from libs.sandbox.records import CommandRecords
 from libs.sandbox.redact import Redact
 from libs.sandbox.strays import (
     NAME_LABEL,
@@ -82,6 +83,8 @@ class DockerSandbox(ChannelSandbox):
         common: Callable[[int], Handover | None] | None = None,
         redact: Redact | None = None,
         egress: Egress | None = None,
+        records: CommandRecords | None = None,
+        thread: Callable[[], str] = str,
     ) -> None:
         """Nothing is started here.
 
@@ -102,8 +105,12 @@ class DockerSandbox(ChannelSandbox):
                 contents of files, errors. What goes in, and what lies in the workspace, stays as it is.
             egress: makes for each container what serves the connections that programs in it make to their
                 proxy. Without it there is no proxy.
+            records: where it is written down what has begun and how it ended: what has a key is done once.
+            thread: gives the thread that a key belongs to, asked in the context of the call.
         """
-        super().__init__(name, limits, idle_seconds, redact)
+        super().__init__(
+            name, limits, idle_seconds=idle_seconds, redact=redact, records=records, thread=thread
+        )
         self.root = root.resolve()
         self._asked = root.absolute()
         self.image = image

@@ -11,7 +11,18 @@ import shutil
 import sys
 from pathlib import Path
 
-__all__ = ["DockerUnavailable", "ImageMissing", "SandboxBusy", "SandboxDied", "SandboxError", "program"]
+__all__ = [
+    "CommandInterrupted",
+    "CommandUnderWay",
+    "DockerUnavailable",
+    "ImageMissing",
+    "KeyReused",
+    "RecordUnavailable",
+    "SandboxBusy",
+    "SandboxDied",
+    "SandboxError",
+    "program",
+]
 
 
 def program() -> str:
@@ -55,3 +66,28 @@ class SandboxDied(SandboxError):
 
 class SandboxBusy(SandboxError):
     """The sandbox is alive but can start nothing now: its process limit is used up."""
+
+
+class CommandInterrupted(SandboxError):
+    """What has this key had begun before and never ended: its effect is unknown, it was not run again."""
+
+    def __init__(
+        self,
+        message: str = "This was under way when the program that ran it was ended or stopped. How far it "
+        "came is unknown. It was not run again.",
+        *,
+        hint: str = "Look at what is there before you repeat anything.",
+    ) -> None:
+        super().__init__(message, hint=hint)
+
+
+class CommandUnderWay(SandboxError):
+    """What has this key runs at this moment, for another caller."""
+
+
+class KeyReused(SandboxError):
+    """This key belongs to another command: nothing was run."""
+
+
+class RecordUnavailable(SandboxError):
+    """Nobody could say afterwards whether this command had run, so it was not begun."""

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from libs.sandbox.base import ChannelSandbox
@@ -14,6 +15,7 @@ from libs.sandbox.channel import Channel
 from libs.sandbox.egress import Egress, way_out
 from libs.sandbox.guest import guest_tree
 from libs.sandbox.limits import SandboxLimits
+from libs.sandbox.records import CommandRecords
 from libs.sandbox.redact import Redact
 
 __all__ = ["LocalSandbox"]
@@ -64,8 +66,10 @@ class LocalSandbox(ChannelSandbox):
         name: str = "local",
         redact: Redact | None = None,
         egress: Egress | None = None,
+        records: CommandRecords | None = None,
+        thread: Callable[[], str] = str,
     ) -> None:
-        super().__init__(name, limits, redact=redact)
+        super().__init__(name, limits, redact=redact, records=records, thread=thread)
         self._egress = egress
         self.root = root.resolve()
         self.process: subprocess.Popen[bytes] | None = None

@@ -11,10 +11,11 @@ from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 from libs.sandbox.messages import BlockRequest, RunRequest
 from libs.sandbox.protocol import FileFailed
 
-__all__ = ["block_request", "file_request", "run_request"]
+__all__ = ["block_request", "file_asked", "file_request", "run_request"]
 
 MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
+_CHANGES = ("write", "edit", "delete")
 _FILE_SECONDS = 30.0
 """Seconds a file operation may take; content adds a second for each 10 MB."""
 
@@ -72,6 +73,17 @@ def file_request(
     if len(payload) > MAX_PAYLOAD:
         raise FileFailed("too_large", f"the request is larger than {MAX_PAYLOAD >> 20} MB")
     return seconds, payload
+
+
+def file_asked(do: str, content: bytes | None, arguments: dict[str, Any]) -> tuple[str | bytes, ...]:
+    """All that makes a file operation the same as another.
+
+    Raises:
+        ValueError: it changes nothing: it is simply done again.
+    """
+    if do not in _CHANGES:
+        raise ValueError(f"a key is for what changes something, not for {do!r}")
+    return "file", do, json.dumps(arguments, sort_keys=True), content or b""
 
 
 def _seconds(limits: SandboxLimits, timeout: float | None) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -52,6 +52,12 @@ class Sandbox(Protocol):
 
     Every method raises SandboxError where the sandbox itself fails: DockerUnavailable, ImageMissing,
     SandboxDied (it ended meanwhile, the effect is unknown), SandboxBusy (its process limit is used up).
+
+    What has a key is done once, whatever becomes of this process. Asked for again, a command, a block or a
+    change of a file that had ended is not done again: what it gave comes back. One that was under way and
+    never ended is a CommandInterrupted, and not done either. CommandUnderWay: it runs at this moment.
+    KeyReused: the key is that of another one. RecordUnavailable: it cannot be written down, so it is not
+    begun.
     """
 
     name: str
@@ -64,6 +70,7 @@ class Sandbox(Protocol):
         on_output: OnOutput | None = None,
         merge_stderr: bool = True,
         env: Mapping[str, str] = ...,
+        key: str | None = None,
     ) -> RunResult:
         """Run `bash -c command` in the workspace, standard input at end of file.
 
@@ -74,6 +81,8 @@ class Sandbox(Protocol):
             timeout: seconds; None is the limit's default.
             on_output: is given the output as it comes. Of a flood, only samples.
             env: variables on top of the sandbox's own.
+            key: tells this command from every other one of its thread, also when a run that was killed is
+                executed again: see the class. Without a record of commands it has no effect.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, or the command holds a NUL.
@@ -89,12 +98,19 @@ class Sandbox(Protocol):
         on_output: OnOutput | None = None,
         merge_stderr: bool = True,
         env: Mapping[str, str] = ...,
+        key: str | None = None,
     ) -> RunResult:
         """`run`, without a thread that waits."""
         ...
 
     def run_python(
-        self, code: str, *, session: str, timeout: float | None = None, on_output: OnOutput | None = None
+        self,
+        code: str,
+        *,
+        session: str,
+        timeout: float | None = None,
+        on_output: OnOutput | None = None,
+        key: str | None = None,
     ) -> RunResult:
         """Run a block in the live interpreter of a session: variables stay, imports are paid once.
 
@@ -106,6 +122,7 @@ class Sandbox(Protocol):
 
         Args:
             session: whose variables; at most 65,535 bytes.
+            key: as for `run`. The next block is told where variables of one that was not run again are lost.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, or the code is too large.
@@ -114,9 +131,23 @@ class Sandbox(Protocol):
         ...
 
     async def arun_python(
-        self, code: str, *, session: str, timeout: float | None = None, on_output: OnOutput | None = None
+        self,
+        code: str,
+        *,
+        session: str,
+        timeout: float | None = None,
+        on_output: OnOutput | None = None,
+        key: str | None = None,
     ) -> RunResult:
         """`run_python`, without a thread that waits."""
+        ...
+
+    def begun(self, keys: Sequence[str]) -> set[str]:
+        """Which of these keys of the thread were begun before, however that ended."""
+        ...
+
+    async def abegun(self, keys: Sequence[str]) -> set[str]:
+        """`begun`, without blocking the event loop."""
         ...
 
     def read_file(self, path: str) -> bytes:
@@ -141,9 +172,12 @@ class Sandbox(Protocol):
         ...
 
     def file(
-        self, do: str, *, content: bytes | None = None, **arguments: Any
+        self, do: str, *, content: bytes | None = None, key: str | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
         """One file operation of the sandbox (libs/sandbox/files.py): its answer, and content it returns.
+
+        Args:
+            key: as for `run`, of an operation that changes something.
 
         Raises:
             FileFailed: it could not be done.
@@ -151,7 +185,7 @@ class Sandbox(Protocol):
         ...
 
     async def afile(
-        self, do: str, *, content: bytes | None = None, **arguments: Any
+        self, do: str, *, content: bytes | None = None, key: str | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
         """`file`, without a thread that waits."""
         ...

@@ -22,6 +22,7 @@ __all__ = [
     "WORKSPACE_LABEL",
     "is_stray",
     "owner_label",
+    "owner_lives",
     "remove_strays",
 ]
 
@@ -54,22 +55,32 @@ def is_stray(label: str) -> bool:
     An owner on another machine, in another process namespace or before the last boot cannot be looked up
     from here: its containers are left alone.
     """
+    return _found(label) is False
+
+
+def owner_lives(label: str) -> bool:
+    """Whether the owner that a label names is certainly there."""
+    return _found(label) is True
+
+
+def _found(label: str) -> bool | None:
+    """Whether the owner is there; None where that cannot be told from here."""
     try:
         owner = json.loads(label)
         pid, start = int(owner["pid"]), float(owner["start"])
         if {name: owner[name] for name in ("boot", "namespace")} != _here():
-            return False
+            return None
     except (ValueError, OverflowError, KeyError, TypeError):
-        return False
+        return None
     try:
         process = psutil.Process(pid)
         # A zombie has ended; that nobody has collected it yet changes nothing.
         ended = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-        return ended or abs(process.create_time() - start) > 1.0
+        return not (ended or abs(process.create_time() - start) > 1.0)
     except psutil.NoSuchProcess:
-        return True
-    except (psutil.AccessDenied, ValueError):
         return False
+    except (psutil.AccessDenied, ValueError):
+        return None
 
 
 def remove_strays(client: docker.DockerClient) -> list[str]:

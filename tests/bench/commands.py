@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import statistics
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 
 from libs.backends.docker import DockerExecutionBackend
+from libs.sandbox import CommandRecords
 from tests.bench.measure import Figure, interleaved, memory_grown, timed
 from tests.bench.peers import Peers
+from tests.bench.sandboxes import image
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
 FLOOD = "head -c 50000000 /dev/zero | tr '\\0' x"
@@ -30,6 +35,7 @@ def figures(backend: DockerExecutionBackend, peers: Peers) -> Iterator[Figure]:
     backend.execute("true")
     loop = asyncio.new_event_loop()
     yield _warm(backend, peers, loop)
+    yield _keyed(loop)
     yield _callers(backend, peers)
     yield _sleepers(backend, peers, loop)
 
@@ -65,6 +71,36 @@ def _warm(backend: DockerExecutionBackend, peers: Peers, loop: asyncio.AbstractE
         "at most 1.0 x host, its 95th percentile 2.5 x",
         ours <= host and late <= 2.5 * host,
         note=f"{ours / host:.2f} x host, 95th percentile {late / host:.2f} x",
+    )
+
+
+def _keyed(loop: asyncio.AbstractEventLoop) -> Figure:
+    """What it costs a command to be written down before it begins and when it has ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        records = CommandRecords(Path(folder, "commands.sqlite"))
+        root = Path(folder, "workspace")
+        with DockerExecutionBackend(root, name="bench", image=image(), records=records) as backend:
+            sandbox = backend.sandbox
+            keys = map(str, itertools.count())
+            sandbox.run("true")
+            times = interleaved(
+                {
+                    "sandbox": lambda: sandbox.run("echo hi"),
+                    "with a key": lambda: sandbox.run("echo hi", key=next(keys)),
+                    "async": lambda: loop.run_until_complete(sandbox.arun("echo hi")),
+                    "async with a key": lambda: loop.run_until_complete(
+                        sandbox.arun("echo hi", key=next(keys))
+                    ),
+                },
+                rounds=200,
+            )
+    more = (times.median("with a key") - times.median("sandbox")) * 1000
+    later = (times.median("async with a key") - times.median("async")) * 1000
+    return times.figure(
+        "warm `echo hi` that is recorded",
+        "at most 1 ms over one that is not",
+        max(more, later) <= 1,
+        note=f"{more:.2f} ms more, async {later:.2f} ms",
     )
 
 

@@ -34,15 +34,20 @@ from libs.sandbox.container import DockerSandbox
 from libs.sandbox.egress import Egress
 from libs.sandbox.errors import program
 from libs.sandbox.pool import SandboxPool
+from libs.sandbox.records import CommandRecords
 from libs.sandbox.strays import THREAD_LABEL, WORKSPACE_LABEL
 
 if TYPE_CHECKING:
     import docker
 
-__all__ = ["TOOL_CALL_ID", "DockerExecutionBackend"]
+__all__ = ["CALL_KEY", "TOOL_CALL_ID", "DockerExecutionBackend"]
 
 TOOL_CALL_ID: ContextVar[str | None] = ContextVar("tool_call_id", default=None)
 """The tool call that what runs now belongs to; set by the application around each one."""
+
+CALL_KEY: ContextVar[str | None] = ContextVar("call_key", default=None)
+"""Tells the call that runs now from every other one of its thread; set around tools that change something.
+One such call asks for one command or one change of a file, and so for nothing twice."""
 
 WORKSPACE = "/workspace"
 
@@ -83,6 +88,7 @@ class DockerExecutionBackend(BaseSandbox):
         redact: Redact | None = None,
         egress: Egress | None = None,
         suspect: Callable[[str, str | None], None] | None = None,
+        records: CommandRecords | None = None,
         sandbox: ChannelSandbox | None = None,
     ) -> None:
         """Describe the computer.
@@ -106,6 +112,8 @@ class DockerExecutionBackend(BaseSandbox):
                 of files, errors. A file that holds one and is no text is refused, not broken.
             egress: serves the connections that programs make to their proxy; without it there is none.
             suspect: is told what each command has printed, without secrets, and the id of its tool call.
+            records: where it is written down what has begun and how it ended, so that a call (see CALL_KEY)
+                of a run that is executed again after a kill does nothing twice; closed with the containers.
             sandbox: a computer that is there already, in the place of the one described by the rest.
 
         Raises:
@@ -123,6 +131,7 @@ class DockerExecutionBackend(BaseSandbox):
                 raise ValueError(f"the skill folder {folder} is not there: make it, or leave it out")
         self.name = name
         self._suspect = suspect
+        self._records = records
         self._image = image
         # The one reading of the environment outside Settings: which names pass is decided there.
         environment = {
@@ -146,6 +155,8 @@ class DockerExecutionBackend(BaseSandbox):
                 idle_seconds=idle_seconds if thread is not None or scope == "shared" else 0,
                 redact=redact,
                 egress=egress,
+                records=records,
+                thread=_thread,
                 **more,
             )
 
@@ -177,14 +188,17 @@ class DockerExecutionBackend(BaseSandbox):
         """Run a command in `/workspace`; see `libs.sandbox.protocol.Sandbox.run`.
 
         Returns:
-            Exit code 124 after a time-out; 125 where the sandbox failed, with what mends it as output.
+            Exit code 124 after a time-out; 125 where the sandbox failed, with what mends it as output, or
+            where this call was under way before and its effect is unknown: then nothing was run.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600 seconds.
         """
         with live_output(TOOL_CALL_ID.get()) as show:
             try:
-                return self._told(self.sandbox.run(command, timeout=timeout, on_output=show))
+                return self._told(
+                    self.sandbox.run(command, timeout=timeout, on_output=show, key=CALL_KEY.get())
+                )
             except SandboxError as error:
                 return answers.execute_failed(error)
 
@@ -197,7 +211,9 @@ class DockerExecutionBackend(BaseSandbox):
         """`execute`, without a thread that waits. Cancelling ends the command."""
         with live_output(TOOL_CALL_ID.get()) as show:
             try:
-                return self._told(await self.sandbox.arun(command, timeout=timeout, on_output=show))
+                return self._told(
+                    await self.sandbox.arun(command, timeout=timeout, on_output=show, key=CALL_KEY.get())
+                )
             except SandboxError as error:
                 return answers.execute_failed(error)
 
@@ -220,6 +236,13 @@ class DockerExecutionBackend(BaseSandbox):
         except (FileFailed, SandboxError) as error:
             return error
 
+    def _changed(self, do: str, **request: Any) -> Answer:
+        """`_file` of what is not to be done twice: an edit would add its text again, for one."""
+        return self._file(do, key=CALL_KEY.get(), **request)
+
+    async def _achanged(self, do: str, **request: Any) -> Answer:
+        return await self._afile(do, key=CALL_KEY.get(), **request)
+
     def ls(self, path: str) -> LsResult:
         return answers.ls(path, self._file("ls", path=path or WORKSPACE))
 
@@ -236,29 +259,29 @@ class DockerExecutionBackend(BaseSandbox):
     def write(self, file_path: str, content: str) -> WriteResult:
         """Make a new file. One that is there is refused: changing it is what `edit` is for."""
         data = content.encode("utf-8", "replace")
-        return answers.write(file_path, self._file("write", path=file_path, replace=False, content=data))
+        return answers.write(file_path, self._changed("write", path=file_path, replace=False, content=data))
 
     async def awrite(self, file_path: str, content: str) -> WriteResult:
         data = content.encode("utf-8", "replace")
-        answer = await self._afile("write", path=file_path, replace=False, content=data)
+        answer = await self._achanged("write", path=file_path, replace=False, content=data)
         return answers.write(file_path, answer)
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         request = answers.edit_request(file_path, old_string, new_string, replace_all)
-        return answers.edit(file_path, old_string, self._file("edit", **request))
+        return answers.edit(file_path, old_string, self._changed("edit", **request))
 
     async def aedit(
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
     ) -> EditResult:
         request = answers.edit_request(file_path, old_string, new_string, replace_all)
-        return answers.edit(file_path, old_string, await self._afile("edit", **request))
+        return answers.edit(file_path, old_string, await self._achanged("edit", **request))
 
     def delete(self, file_path: str) -> DeleteResult:
         """Delete a file or a folder with all it holds, but never the workspace or its folders themselves."""
-        return answers.delete(file_path, self._file("delete", path=file_path))
+        return answers.delete(file_path, self._changed("delete", path=file_path))
 
     async def adelete(self, file_path: str) -> DeleteResult:
-        return answers.delete(file_path, await self._afile("delete", path=file_path))
+        return answers.delete(file_path, await self._achanged("delete", path=file_path))
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         return answers.glob(path, self._file("glob", path=path or WORKSPACE, pattern=pattern))
@@ -314,6 +337,8 @@ class DockerExecutionBackend(BaseSandbox):
     def close(self) -> None:
         """End every container. A later call starts a new one."""
         (self._pool or self.sandbox).close()
+        if self._records:
+            self._records.close()
 
     def __enter__(self) -> Self:
         return self

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from libs.middleware.approvals import DecisionType
 
 __all__ = [
+    "COMMANDS",
     "INTERRUPT_ON",
     "LITE_ROOT",
     "ROOT",
@@ -45,6 +46,9 @@ ROOT = Path(__file__).absolute().parent.parent
 
 LITE_ROOT = ROOT / "sandbox-lite"
 """The folder that `/run-lite` works in."""
+
+COMMANDS = Path(".code-agent/commands.sqlite")
+"""Which commands have begun and how they ended, in the working directory, beside the threads."""
 
 INTERRUPT_ON: Mapping[str, Sequence[DecisionType]] = {
     "execute": ("approve", "reject"),
@@ -346,6 +350,7 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
     from agent.suspected import suspected
     from libs.backends.docker import DockerExecutionBackend
     from libs.backends.workspace import WorkspaceBackend
+    from libs.sandbox import CommandRecords
 
     sandbox = DockerExecutionBackend(
         settings.workspace_dir.absolute(),
@@ -361,5 +366,6 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         redact=secret_filter(settings),
         egress=doors(settings),
         suspect=suspected,
+        records=CommandRecords(COMMANDS),
     )
     return WorkspaceBackend(sandbox, read_only=list(settings.skill_folders))

@@ -9,19 +9,23 @@ from typing import Any
 from deepagents.middleware.filesystem import FilesystemMiddleware as DeepagentsFilesystemMiddleware
 from langchain.agents.middleware.types import ModelRequest
 from langchain.tools.tool_node import ToolCallRequest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command
 
-from libs.backends.docker.backend import TOOL_CALL_ID
+from libs.backends.docker.backend import CALL_KEY, TOOL_CALL_ID
 
 __all__ = ["FilesystemMiddleware"]
+
+_CHANGING = {"execute", "write_file", "edit_file", "delete"}
+"""Tools that do what is not to be done twice."""
 
 
 class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
     """Takes the place of deepagents' own by its name.
 
     It leaves out the prompt that calls routed folders unreachable from the shell (here the sandbox mounts
-    them at the same path), and tells the backend which tool call a command belongs to.
+    them at the same path), and tells the backend which tool call a command belongs to, so that a call of a
+    run that is executed again after a kill is not carried out twice.
     """
 
     def _filter_unsupported_tools_and_apply_prompt(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -31,16 +35,27 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
+
+        # Not around what the middleware does itself, such as putting a long result into a file.
+        def once(request: ToolCallRequest) -> ToolMessage | Command[Any]:
+            with _keyed(request):
+                return handler(request)
+
         with _tool_call(request):
-            return super().wrap_tool_call(request, handler)
+            return super().wrap_tool_call(request, once)
 
     async def awrap_tool_call(
         self,
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
+
+        async def once(request: ToolCallRequest) -> ToolMessage | Command[Any]:
+            with _keyed(request):
+                return await handler(request)
+
         with _tool_call(request):
-            return await super().awrap_tool_call(request, handler)
+            return await super().awrap_tool_call(request, once)
 
 
 @contextmanager
@@ -50,3 +65,23 @@ def _tool_call(request: ToolCallRequest) -> Iterator[None]:
         yield
     finally:
         TOOL_CALL_ID.reset(token)
+
+
+@contextmanager
+def _keyed(request: ToolCallRequest) -> Iterator[None]:
+    token = CALL_KEY.set(_key(request))
+    try:
+        yield
+    finally:
+        CALL_KEY.reset(token)
+
+
+def _key(request: ToolCallRequest) -> str | None:
+    """The call's id, behind that of its reply: some models count their calls anew in each."""
+    call_id = request.tool_call["id"]
+    if not call_id or request.tool_call["name"] not in _CHANGING:
+        return None
+    for message in reversed(request.state.get("messages") or []):
+        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
+            return f"{message.id}/{call_id}" if message.id else call_id
+    return call_id

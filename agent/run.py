@@ -81,8 +81,11 @@ class Run:
             yield event
 
     async def go_on(self) -> AsyncIterator[Event]:
-        """Go on where the thread was broken off; not for one that waits for approval."""
-        await self.settle()
+        """Go on where the thread was broken off; not for one that waits for approval.
+
+        The step that was cut off is executed again, in which nothing runs twice: what had ended gives its
+        recorded result, and what had not is reported (see `libs.sandbox.once`).
+        """
         async for event in self._stream(None):
             yield event
 

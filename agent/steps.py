@@ -38,7 +38,7 @@ def messages_of(update: Any) -> list[AnyMessage]:
 
 
 async def settle(graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig, steps: Steps) -> None:
-    """Answer the step that was cut off in a thread, so that nothing is run a second time unasked.
+    """Answer the step that somebody has stopped in a thread, so that another task can follow it.
 
     The model reads that its effect is unknown. Does nothing where none was cut off, or where calls wait for
     approval.

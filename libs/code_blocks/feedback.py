@@ -60,6 +60,11 @@ _GO_ON = (
     "that was asked for is missing, reply with the code for it."
 )
 
+_CUT_OFF = (
+    "The program was stopped while this code ran. Nothing was run a second time: what had ended is shown as it was "
+    "recorded. Variables and the working directory may be lost. Look at what is there, then send the code for the rest."
+)
+
 _EMPTY = (
     "The result is empty. Check the condition before you answer: print a few values of each column that it uses, to see "
     "how they are written, and send the corrected code. If there is really nothing of the kind, say so in words."
@@ -152,6 +157,7 @@ def outputs(
     repeats: int,
     limit: int,
     guided: bool = False,
+    cut_off: bool = False,
 ) -> str:
     """What a reply's blocks printed, each labelled, as the next user message.
 
@@ -162,6 +168,7 @@ def outputs(
         repeats: how many times in this run the code that ended last had run before, just as it is.
         limit: characters of output that are shown, shared evenly by the blocks.
         guided: whether to say, where all went well, how to go on.
+        cut_off: whether the program was stopped while they ran, and this is what is known of them.
     """
     ran = [outcome for outcome in outcomes if outcome and not isinstance(outcome, Refused)]
     share = limit // max(1, len(ran))
@@ -180,7 +187,9 @@ def outputs(
             parts.append(
                 f"{name} failed with exit code {outcome['exit_code']}{_shown(outcome['output'], share)}"
             )
-    if failed:
+    if cut_off:
+        parts.append(_CUT_OFF)
+    elif failed:
         parts.append("Read the error, mend its cause and send the whole corrected block.")
     elif guided and ran and not repeats:
         parts.append(_EMPTY if shows_nothing(ran[-1]["output"]) else _GO_ON)

@@ -80,6 +80,8 @@ class CodeState(Output):
     nudges: NotRequired[int]
     """Requests for code since the last block."""
     approved: NotRequired[list[Approved]]
+    cut_off: NotRequired[bool]
+    """Whether the program was stopped while the latest blocks ran: what failed then need not be mended."""
     ran_on: NotRequired[bool]
     """Whether the latest reply was ended because it ran on: see `libs.code_blocks.repetition`."""
     forgotten: NotRequired[list[str]]
@@ -177,6 +179,7 @@ class CodeLoop:
             "steps": 0,
             "nudges": 0,
             "approved": [],
+            "cut_off": False,
             "ran_on": False,
             "run_budget": self._meter(None).spent(),
         }
@@ -232,7 +235,10 @@ class CodeLoop:
                 text,
                 cut_off=not _CUT_OFF.isdisjoint(map(str, reply.response_metadata.values())),
                 ran=last is not None,
-                failed=last is not None and last["exit_code"] != 0 and not refused,
+                failed=last is not None
+                and last["exit_code"] != 0
+                and not refused
+                and not state.get("cut_off"),
                 asked=state["nudges"] > 0,
                 needed=last is None and not refused and needs_code(state["task"], text),
             )
@@ -269,7 +275,11 @@ class CodeLoop:
         return {"approved": [_approved(*each) for each in zip(calls, decisions, strict=True)]}
 
     async def _run(self, state: CodeState) -> Command[Literal["model", "__end__"]]:
-        """Run the approved blocks in order, up to the first that fails; tell the model what they printed."""
+        """Run the approved blocks in order, up to the first that fails; tell the model what they printed.
+
+        Executed again after a kill, it gives the recorded results of blocks that had begun and begins no
+        other: those were written, and approved, for the variables and the directory of the ones before.
+        """
         meter = self._meter(state["run_budget"])
         approved = state.get("approved") or []
         # A run without a thread is one of its own: its first message tells it from every other.
@@ -278,11 +288,12 @@ class CodeLoop:
         outcomes: list[feedback.Outcome] = []
         over: str | None = None
         repeats, going_on = 0, True
+        begun = await self._runner.begun([each["key"] for each in approved])
         for each in approved:
             if each["refused"] is not None:
                 outcomes.append(Refused(each["refused"]))
                 continue
-            if not going_on:
+            if not going_on or (begun and each["key"] not in begun):
                 outcomes.append(None)
                 continue
             done, over = await self._execute(each, thread, meter)
@@ -297,8 +308,9 @@ class CodeLoop:
             repeats=repeats,
             limit=self._shown_chars,
             guided=self._guided,
+            cut_off=bool(begun),
         )
-        update: dict[str, Any] = {"executions": executions, "nudges": 0}
+        update: dict[str, Any] = {"executions": executions, "nudges": 0, "cut_off": bool(begun)}
         last = executions[-1] if executions else None
         ran = len(executions) > len(state.get("executions") or [])
         if self._guided and ran and last and _repeated(executions):

@@ -60,9 +60,14 @@ class BlockRunner(Protocol):
             language: `python` or `bash`.
             code: as the model wrote it, or a person changed it.
             thread_id: whose variables and working directory it sees.
-            key: tells this block from every other one, also when a broken-off run is taken up again.
+            key: tells this block from every other one, also when a broken-off run is taken up again: what
+                had ended is not run twice, its result comes back.
             on_output: is given the output as it comes, in a thread of the sandbox.
         """
+        ...
+
+    async def begun(self, keys: Sequence[str]) -> set[str]:
+        """Which of these blocks have begun already, before the run was broken off."""
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from libs.code_blocks.protocol import BlockResult
 from libs.sandbox.errors import SandboxError
@@ -54,10 +54,12 @@ class SandboxRunner:
         try:
             if language == "python":
                 session = _short(thread_id)
-                result = await self._sandbox().arun_python(code, session=session, on_output=on_output)
+                result = await self._sandbox().arun_python(
+                    code, session=session, on_output=on_output, key=key
+                )
             else:
                 command = _keeping_directory(code, f"{self._scratch}/{_short(thread_id)}/directory")
-                result = await self._sandbox().arun(command, on_output=on_output)
+                result = await self._sandbox().arun(command, on_output=on_output, key=key)
         except SandboxError as error:
             return BlockResult(f"{error} {error.hint}", SANDBOX_FAILED, 0.0)
         except ValueError as error:  # NUL, or half a character
@@ -65,6 +67,13 @@ class SandboxRunner:
         if self._suspect:
             self._suspect(result.output, key)
         return BlockResult(result.output, result.exit_code, result.seconds)
+
+    async def begun(self, keys: Sequence[str]) -> set[str]:
+        """See `BlockRunner.begun`."""
+        try:
+            return await self._sandbox().abegun(keys)
+        except SandboxError:  # the first block will say the same, and not be run
+            return set()
 
 
 def _short(thread_id: str) -> str:

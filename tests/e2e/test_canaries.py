@@ -39,6 +39,7 @@ from canaries import (
     leaks,
     left_in,
     listening,
+    rows,
     written,
 )
 from cli_program import ROOT, Program, call, check_lines, execute
@@ -128,7 +129,8 @@ class TestTheProgram:
         assert done.returncode == 0, done.stdout + done.stderr
         assert_clean(canaries.folder, done.stdout, done.stderr)
         assert done.stdout.count(MARK) > 20
-        assert (canaries.folder / ".code-agent" / "threads.sqlite").read_bytes().count(MARK.encode()) > 20
+        for kept, times in (("threads", 20), ("commands", 5)):
+            assert rows(canaries.folder / ".code-agent" / f"{kept}.sqlite").count(MARK.encode()) > times
         assert "what was sent holds a secret" in done.stderr
         if form:
             result = check_lines(done.stdout)[-1]

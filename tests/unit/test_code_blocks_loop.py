@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ from libs.code_blocks.protocol import Execution
 from libs.code_blocks.reader import MAX_REPLY, Reading
 from libs.middleware.budget import Budget
 from libs.models.scripted import ScriptedChatModel
+from libs.sandbox import CommandRecords
+from libs.sandbox.local import LocalSandbox
 
 VENDOR_WORDS = re.compile(r"tool.?use|function.?call|tool.?call", re.IGNORECASE)
 BIG = bash("echo big") + "\n" + "x " * 500_000
@@ -517,3 +519,41 @@ def test_an_answer_that_names_a_file_that_is_not_there_is_asked_about_once(tmp_p
     assert asked[0] == f"{TASK}\nSee /results/a.png."
     again = run(tmp_path / "2", bash("echo 7"), "I removed /results/a.png.", "It is gone.", absent=absent)
     assert (again["status"], again["messages"][-1].text) == ("completed", "It is gone.")
+
+
+async def test_a_reply_that_was_cut_off_goes_on_with_what_is_known_of_it(tmp_path: Path) -> None:
+    """What had ended gives its result; what had not begun was written for a directory that is gone."""
+    blocks = [bash("echo a >> log; cd /; echo a"), bash("echo b >> log"), bash("echo c >> log")]
+    records = CommandRecords(tmp_path / "commands.sqlite")
+    with LocalSandbox(tmp_path / "w", records=records, thread=lambda: "t") as sandbox:
+        runner = SandboxRunner(lambda: sandbox, scratch=str(tmp_path / "scratch"))
+
+        class CutOff(SandboxRunner):
+            """Is cut off in the midst of the reply, once."""
+
+            async def run(self, language: str, code: str, **options: Any) -> BlockResult:
+                result = await runner.run(language, code, **options)
+                if "echo a" in code and not cut:
+                    cut.append(code)
+                    raise ConnectionError
+                return result
+
+            async def begun(self, keys: Sequence[str]) -> set[str]:
+                return await runner.begun(keys)
+
+        cut: list[str] = []
+        model = playing("\n".join(blocks), "Done.")
+        with looping(tmp_path / "o", model, checkpointer=InMemorySaver(), runner=CutOff) as graph:
+            config: Any = {"configurable": {"thread_id": "t"}}
+            with pytest.raises(ConnectionError):
+                await graph.ainvoke({"messages": [HumanMessage(TASK)]}, config)
+            result = await graph.ainvoke(None, config)
+    records.close()
+    assert [(each["output"], each["exit_code"]) for each in result["executions"]] == [("a\n", 0)]
+    assert (tmp_path / "w" / "log").read_text() == "a\n"
+    [said] = said_to_the_model(result)
+    assert "Block 1 (bash) succeeded" in said
+    assert "Block 2 (bash) was not run.\n" in said
+    assert "Nothing was run a second time" in said
+    assert "mend its cause" not in said
+    assert result["status"] == "completed"

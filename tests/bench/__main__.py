@@ -1,6 +1,6 @@
 """Take every figure in one run: `make bench`, or `python -m tests.bench PART …` for parts of it.
 
-The parts: commands, blocks, files, life, crowd, redaction, gateway, imports, request, tokens.
+The parts: commands, blocks, files, life, crowd, redaction, gateway, imports, request, tokens, server.
 """
 
 from __future__ import annotations
@@ -18,14 +18,26 @@ from rich.console import Console
 from rich.table import Table
 
 from libs.backends.docker import DockerExecutionBackend
-from tests.bench import blocks, commands, crowd, files, gateway, imports, life, redaction, request, tokens
+from tests.bench import (
+    blocks,
+    commands,
+    crowd,
+    files,
+    gateway,
+    imports,
+    life,
+    redaction,
+    request,
+    server,
+    tokens,
+)
 from tests.bench.measure import REPORT, Figure
 from tests.bench.peers import Peers
 from tests.bench.sandboxes import image
 
 PARTS = (
     *("commands", "blocks", "files", "life", "crowd"),
-    *("redaction", "gateway", "imports", "request", "tokens"),
+    *("redaction", "gateway", "imports", "request", "tokens", "server"),
 )
 WITH_PEERS = {"commands", "blocks", "files", "life"}
 
@@ -54,6 +66,8 @@ def _figures(part: str, root: Path, peers: Peers) -> Iterator[Figure]:
         yield from request.figures(root)
     elif part == "tokens":
         yield from tokens.figures()
+    elif part == "server":
+        yield from server.figures(root / "server")
 
 
 def main() -> None:

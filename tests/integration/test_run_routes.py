@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 from langgraph_server import Server, langgraph_dev
+
+from agent.tokens import new_token
 
 pytestmark = pytest.mark.docker
 
@@ -303,3 +306,33 @@ def test_an_error_of_the_model_is_told_without_a_trace(client: httpx.Client) -> 
     assert answer.status_code == 500
     assert "no conversation fits the task" in answer.json()["error"]
     assert "Traceback" not in answer.text
+
+
+def test_with_tokens_a_thread_is_its_owners_whichever_route_made_it(tmp_path: Path) -> None:
+    (alice, alices), (bob, bobs) = new_token("alice"), new_token("bob")
+    with (
+        langgraph_dev(tmp_path, SCRIPT, AUTH_TOKENS=f"{alices},{bobs}") as server,
+        server.client(alice) as own,
+        server.client(bob) as other,
+        server.client() as nobody,
+    ):
+        assert nobody.get("/health").status_code == 200
+        for path in ("/run", "/run-lite", "/run/x/resume"):
+            assert nobody.post(path, json={"input": "one command"}).status_code == 401
+        thread, _ = asked(own, "one command")
+        assert resume(other, thread).status_code == 404
+        assert run(other, "one command", thread_id=thread).status_code == 404
+        told = resume(own, thread).json()
+        assert (told["output"], told["status"]) == ("That is done.", "completed")
+        assert (tmp_path / "workspace" / "threads" / thread / "one.txt").read_text() == "ran\n"
+        assert run(other, "go on", thread_id=thread).status_code == 404, "still, after it went on"
+
+
+@pytest.mark.parametrize("path", ["/run", "/run-lite", "/run/x/resume"])
+def test_no_page_from_elsewhere_is_let_in(client: httpx.Client, path: str) -> None:
+    body = {"input": "one command", "decisions": [{"type": "approve"}]}
+    for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+        assert client.post(path, json=body, headers=headers).status_code == 403
+    for kind in ("text/plain", "application/x-www-form-urlencoded"):
+        answer = client.post(path, content=json.dumps(body), headers={"Content-Type": kind})
+        assert answer.status_code == 415

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from langgraph_server import Server, langgraph_dev
+from served import served
 
 from agent.tokens import new_token
 
@@ -336,3 +337,17 @@ def test_no_page_from_elsewhere_is_let_in(client: httpx.Client, path: str) -> No
     for kind in ("text/plain", "application/x-www-form-urlencoded"):
         answer = client.post(path, content=json.dumps(body), headers={"Content-Type": kind})
         assert answer.status_code == 415
+
+
+def test_a_question_outlives_a_kill_and_is_found_by_langgraphs_routes_too(tmp_path: Path) -> None:
+    with served(tmp_path, SCRIPT) as server:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            thread, questions = asked(client, "one command")
+        server.kill()
+        server.start()
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            found = client.get(f"/threads/{thread}").json()
+            assert (found["status"], found["metadata"]["graph_id"]) == ("interrupted", "deep_agent")
+            assert resume(client, thread, {"decisions": []}).json()["interrupts"] == questions
+            assert resume(client, thread).json()["output"] == "That is done."
+        assert (server.workspace / "one.txt").read_text() == "ran\n"

@@ -28,11 +28,10 @@ from langgraph.config import get_config
 from libs.backends.docker import answers
 from libs.backends.docker.answers import Answer
 from libs.backends.docker.live import live_output
-from libs.sandbox import FileFailed, ImageMissing, Redact, RunResult, SandboxError, SandboxLimits
+from libs.sandbox import FileFailed, Redact, RunResult, SandboxError, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.egress import Egress
-from libs.sandbox.errors import program
 from libs.sandbox.pool import SandboxPool
 from libs.sandbox.records import CommandRecords
 from libs.sandbox.strays import THREAD_LABEL, WORKSPACE_LABEL
@@ -173,14 +172,9 @@ class DockerExecutionBackend(BaseSandbox):
         return f"docker-exec-{self.name}"
 
     def _check_image(self, client: docker.DockerClient) -> None:
-        from libs.backends.docker.image import image_state
+        from libs.backends.docker.image import require_image
 
-        state = image_state(client, self._image)
-        if state != "ready":
-            what = "is not there" if state == "missing" else "was built from other sources than these"
-            raise ImageMissing(
-                f"The sandbox image {self._image!r} {what}.", hint=f"Build it with `{program()} setup`."
-            )
+        require_image(client, self._image)
 
     # -- commands
 

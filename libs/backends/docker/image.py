@@ -20,11 +20,12 @@ from libs.backends.docker.context import (
     trust_hash,
 )
 from libs.sandbox.engine import explained
+from libs.sandbox.errors import ImageMissing, program
 
 if TYPE_CHECKING:
     import docker
 
-__all__ = ["ImageInfo", "ImageState", "ensure_image", "image_state"]
+__all__ = ["ImageInfo", "ImageState", "ensure_image", "image_state", "require_image"]
 
 ImageState = Literal["ready", "missing", "stale"]
 
@@ -64,6 +65,19 @@ def image_state(client: docker.DockerClient, name: str) -> ImageState:
         return "missing"
     files = project_files(browser=labels.get(VARIANT) == _BROWSER)
     return "ready" if labels.get(CONTENT) == content_hash(files, labels.get(BASE, "")) else "stale"
+
+
+def require_image(client: docker.DockerClient, name: str) -> None:
+    """As `image_state`, for who cannot go on without it.
+
+    Raises:
+        ImageMissing: it is not `ready`; the hint is the command that builds it.
+        DockerUnavailable: the Engine does not answer.
+    """
+    state = image_state(client, name)
+    if state != "ready":
+        what = "is not there" if state == "missing" else "was built from other sources than these"
+        raise ImageMissing(f"The sandbox image {name!r} {what}.", hint=f"Build it with `{program()} setup`.")
 
 
 def ensure_image(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
+from agent.acp_command import acp
 from agent.approvals_command import approvals_app
 from agent.model_command import model_app
 from agent.token_command import token_app
@@ -36,6 +37,7 @@ app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(model_app, name="model")
 app.add_typer(approvals_app, name="approvals")
 app.add_typer(token_app, name="token")
+app.command()(acp)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 

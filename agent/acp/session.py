@@ -1,0 +1,215 @@
+"""One session: its turns, one at a time, and the questions to the person in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from acp.exceptions import RequestError
+from acp.helpers import SessionUpdate
+from acp.interfaces import Client
+from acp.schema import PermissionOption, StopReason, ToolCallUpdate
+
+from agent.acp.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, as_request_errors
+from agent.acp.installation import Installation
+from agent.acp.replay import last_calls, replayed
+from agent.acp.tool_calls import host_path, kind_of, locations, proposed, title_of
+from agent.acp.updates import Updates
+from agent.events import Approval, Event
+from agent.run import Run
+
+__all__ = ["Session"]
+
+_FLUSH_SECONDS = 0.1
+_SCOPES: Mapping[str, str] = {"approve": "call", "approve_command": "command", "approve_tool": "tool"}
+_REJECT = "reject"
+_STOP: Mapping[str, StopReason] = {
+    "max_steps": "max_turn_requests",
+    "budget_calls": "max_turn_requests",
+    "budget_seconds": "max_turn_requests",
+    "budget_tokens": "max_tokens",
+}
+_STOPPED = "It was not run, or not to its end."
+
+
+class Session:
+    """A thread as an editor sees it; the session's id is the thread's.
+
+    Args:
+        session_id: of both.
+        installation: what carries out its runs.
+        client: the editor.
+    """
+
+    def __init__(self, session_id: str, installation: Installation, client: Client) -> None:
+        self._id = session_id
+        self._installation = installation
+        self._client = client
+        self._on_host = host_path(str(installation.settings.workspace_of(session_id).absolute()))
+        self._running: asyncio.Task[StopReason] | None = None
+        self._cancelled = False
+        self._answer_first = False
+        """Whether the calls that wait were asked about before this session was loaded."""
+
+    async def load(self) -> None:
+        """Tell the editor all that was said and done in the thread.
+
+        Raises:
+            RequestError: it cannot be read.
+        """
+        with as_request_errors():
+            run = await self._installation.run(self._id)
+            state = await run.state()
+        for update in replayed(state.values.get("messages", []), self._on_host):
+            await self._send(update)
+        self._answer_first = bool(state.interrupts)
+
+    async def turn(self, task: str) -> StopReason:
+        """Carry out `task` to its end, asking the person through the editor.
+
+        Calls that waited when the session was loaded are asked about first. After a cancelled turn they are
+        not: going on with something else drops them.
+
+        Raises:
+            RequestError: it could not be carried out; the message says why and what to do.
+        """
+        if self._running is not None:
+            raise RequestError(
+                INVALID_REQUEST, "A turn of this session is still running: wait for its end, or cancel it."
+            )
+        self._cancelled = False
+        self._running = asyncio.create_task(self._carry_out(task))
+        try:
+            return await self._running
+        except asyncio.CancelledError:
+            if self._cancelled:
+                return "cancelled"
+            raise  # the editor has gone
+        finally:
+            self._running = None
+
+    def cancel(self) -> None:
+        """Stop the turn, and the command that runs in it. Does nothing where there is none."""
+        if self._running is not None:
+            self._cancelled = True
+            self._running.cancel()
+
+    async def _carry_out(self, task: str) -> StopReason:
+        with as_request_errors(), self._installation.hold(self._id):
+            await self._installation.check()
+            run = await self._installation.run(self._id)
+            updates = Updates(self._on_host)
+            flushing = asyncio.create_task(self._flush(updates))
+            try:
+                return await self._until_end(run, updates, task)
+            except asyncio.CancelledError:
+                await run.settle()
+                raise
+            finally:
+                flushing.cancel()
+                with suppress(ConnectionError):  # the editor has gone
+                    for update in updates.close_all(_STOPPED):
+                        await self._send(update)
+
+    async def _until_end(self, run: Run, updates: Updates, task: str) -> StopReason:
+        if self._answer_first:
+            state = await run.state()
+            updates.recall(*last_calls(state.values.get("messages", [])))
+            await self._answer(run, updates)
+        self._answer_first = False
+        await run.settle()
+        await self._show(run.begin(task), updates)
+        await self._answer(run, updates)
+        result = await run.result()
+        if result.status == "error":
+            raise RequestError(INTERNAL_ERROR, result.text or "The run ended with an error.")
+        return _STOP.get(result.status, "end_turn")
+
+    async def _answer(self, run: Run, updates: Updates) -> None:
+        """Ask about what waits, and go on, until nothing waits."""
+        while waiting := await run.approvals():
+            decisions = {each.interrupt_id: await self._ask(each, updates) for each in waiting}
+            await self._show(run.answer(decisions), updates)
+
+    async def _ask(self, approval: Approval, updates: Updates) -> list[dict[str, Any]]:
+        """One decision for each call of a question, in order; each carries the digest of what was shown."""
+        decisions: list[dict[str, Any]] = []
+        for request in approval.question["action_requests"]:
+            call_id = updates.call_id(request)
+            for update in updates.asked(call_id, request["name"], request["args"]):
+                await self._send(update)
+            chosen = await self._permission(call_id, request)
+            if chosen == _REJECT:
+                decisions.append({"type": "reject", "digest": request["digest"]})
+                await self._send(updates.closed(call_id, "You rejected this call: it was not run."))
+            else:
+                decisions.append({"type": "approve", "scope": _SCOPES[chosen], "digest": request["digest"]})
+        return decisions
+
+    async def _permission(self, call_id: str, request: Mapping[str, Any]) -> str:
+        """The option that the person chose.
+
+        Raises:
+            CancelledError: they cancelled the turn instead.
+            RequestError: the editor cannot ask, or gave an option that there is not.
+        """
+        name, args = request["name"], request["args"]
+        call = ToolCallUpdate(
+            tool_call_id=call_id,
+            title=title_of(name, args),
+            kind=kind_of(name),
+            status="pending",
+            content=proposed(name, args, self._on_host, request["description"]),
+            locations=locations(args, self._on_host),
+            raw_input=args,
+        )
+        options = _options(name)
+        try:
+            outcome = (await self._client.request_permission(self._id, call, options)).outcome
+        except RequestError as error:
+            raise RequestError(
+                INTERNAL_ERROR,
+                f"The editor could not ask for the approval of {name}, so it was not run: {error}",
+            ) from error
+        if outcome.outcome == "cancelled":
+            self._cancelled = True
+            raise asyncio.CancelledError
+        if outcome.option_id not in {option.option_id for option in options}:
+            raise RequestError(
+                INVALID_PARAMS, f"{outcome.option_id!r} is none of the options: {name} was not run."
+            )
+        return outcome.option_id
+
+    async def _show(self, events: AsyncIterator[Event], updates: Updates) -> None:
+        async for event in events:
+            for update in updates.of(event):
+                await self._send(update)
+
+    async def _flush(self, updates: Updates) -> None:
+        """Show what a command has printed although it prints nothing more just now."""
+        while True:
+            await asyncio.sleep(_FLUSH_SECONDS)
+            while update := updates.due():
+                await self._send(update)
+
+    async def _send(self, update: SessionUpdate) -> None:
+        await self._client.session_update(self._id, update)
+
+
+def _options(tool: str) -> list[PermissionOption]:
+    return [
+        PermissionOption(option_id="approve", name="Approve once", kind="allow_once"),
+        PermissionOption(
+            option_id="approve_command",
+            name="Approve exactly this, for the rest of this session",
+            kind="allow_always",
+        ),
+        PermissionOption(
+            option_id="approve_tool",
+            name=f"Approve every call of {tool}, for the rest of this session",
+            kind="allow_always",
+        ),
+        PermissionOption(option_id=_REJECT, name="Reject", kind="reject_once"),
+    ]

@@ -18,6 +18,7 @@ from agent.server.closed import Closed
 from agent.server.described import Described
 from agent.server.limits import Bounds, Limits
 from agent.server.lite_routes import open_lite
+from agent.server.mcp_routes import McpEndpoint
 from agent.server.origins import Origins, cross_origin
 from agent.server.own_threads import OwnThreads
 from agent.server.redacted_requests import RedactedRequests
@@ -36,6 +37,7 @@ _bounds = Bounds(
     concurrency=_settings.http_concurrency,
     max_body_of={"/run-lite": 1 << 20},
 )
+_mcp = McpEndpoint()
 
 
 @asynccontextmanager
@@ -47,12 +49,13 @@ async def _open(app: Starlette) -> AsyncIterator[None]:
         keep_writing(),
         open_lite(_settings, _known) as app.state.run_lite,
         open_runs() as app.state.runs,
+        _mcp.lifespan(),
     ):
         yield
 
 
 app = Starlette(
-    routes=[*health.ROUTES, *lite_routes.ROUTES, *run_routes.ROUTES],
+    routes=[*health.ROUTES, *lite_routes.ROUTES, *run_routes.ROUTES, *_mcp.routes],
     middleware=[  # the outermost first; they are around LangGraph's own routes too
         Middleware(Origins, allowed=_settings.allowed_origins),
         Middleware(cross_origin, allowed=_settings.allowed_origins),

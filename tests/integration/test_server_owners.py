@@ -257,7 +257,8 @@ def test_lists_and_counts_know_nothing_of_others(
     assert bob.post("/runs/cancel", json={"status": "all"}).status_code == 404
     assert bob.post("/threads", json={"thread_id": thread, "if_exists": "do_nothing"}).status_code == 409
     listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    tools = bob.post("/mcp/", json=listed, headers={"accept": "application/json"}, follow_redirects=True)
+    accept = {"accept": "application/json, text/event-stream"}
+    tools = bob.post("/mcp", json=listed, headers=accept)
     assert CANARY not in tools.text
     assert "deep_agent" in tools.text
 

@@ -114,11 +114,11 @@ class Sandbox(Protocol):
     ) -> RunResult:
         """Run a block in the live interpreter of a session: variables stay, imports are paid once.
 
-        The value of a last expression is printed unless it is None; figures left open are saved to
-        `/results` and named. The exit code is 0, 1 after an exception, 130 where it was interrupted. A
-        time-out interrupts the block, then, if it does not heed that, ends the interpreter; the last line
-        says which, and whether variables are lost. At most 8 sessions live at once: a further one ends
-        the one that has rested longest. Blocks of one session run one after the other.
+        The value of a last expression is printed unless it is None or a semicolon follows; figures left open
+        are saved to `/results` and named. The exit code is 0, 1 after an exception, 130 where it was
+        interrupted. A time-out interrupts the block, then, if it does not heed that, ends the interpreter;
+        the last line says which, and whether variables are lost. At most 8 sessions live at once: a further
+        one ends the one that has rested longest. Blocks of one session run one after the other.
 
         Args:
             session: whose variables; at most 65,535 bytes.

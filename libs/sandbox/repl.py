@@ -39,26 +39,33 @@ def main() -> None:
         score.write("500")  # under memory pressure this is to end, not the supervisor
     # Whatever a block does to descriptors 1 and 2, the next one finds them as they were.
     saved = [os.dup(1), os.dup(2)]
-    session = _Session()
+    own = os.getpid()
+    session = _Session(saved[1])
     with open(reader, "rb", closefd=False) as blocks:
         while header := blocks.read(HEADER.size):
             source = blocks.read(HEADER.unpack(header)[0]).decode("utf-8", "replace")
             status = session.run(source)
             _restore(saved)
+            if os.getpid() != own:
+                os._exit(status)  # a fork that came to the end of its block: the next ones are not for it
             os.write(writer, bytes([status]))
 
 
 def _restore(saved: list[int]) -> None:
     """Flush everything that was printed, and put descriptors and streams back."""
+    _flush()
+    for number, name in enumerate(("stdout", "stderr"), start=1):
+        os.dup2(saved[number - 1], number)
+        if not _writes_to(getattr(sys, name, None), number):
+            setattr(sys, name, open(number, "w", buffering=1, errors="replace", closefd=False))
+
+
+def _flush() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name, None)
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()  # type: ignore[union-attr]
     _libc.fflush(None)
-    for number, name in enumerate(("stdout", "stderr"), start=1):
-        os.dup2(saved[number - 1], number)
-        if not _writes_to(getattr(sys, name, None), number):
-            setattr(sys, name, open(number, "w", buffering=1, errors="replace", closefd=False))
 
 
 def _writes_to(stream: Any, number: int) -> bool:
@@ -80,9 +87,10 @@ def _look_in_user_site() -> None:
 
 
 class _Session:
-    """The variables, and how a block is run with them."""
+    """The variables, and how a block is run with them. `errors` is the descriptor for what went wrong."""
 
-    def __init__(self) -> None:
+    def __init__(self, errors: int) -> None:
+        self._errors = errors
         # A real module, so that classes of a block can be pickled and multiprocessing finds them.
         self._module = types.ModuleType("__main__")
         self._module.__dict__["__builtins__"] = builtins
@@ -109,32 +117,60 @@ class _Session:
         except SystemExit as end:
             if end.code in (None, 0):
                 return DONE
-            print(end.code if isinstance(end.code, str) else f"SystemExit: {end.code}", file=sys.stderr)
+            self._show(f"{end.code}\n" if isinstance(end.code, str) else f"SystemExit: {end.code}\n")
             return FAILED
         except KeyboardInterrupt:
-            _show_error(self._module.__dict__)
+            self._show(_error(self._module.__dict__))
             return INTERRUPTED
         except BaseException:
-            _show_error(self._module.__dict__)
+            self._show(_error(self._module.__dict__))
             return FAILED
         return DONE
 
+    def _show(self, text: str) -> None:
+        """Print what went wrong after all that was printed before.
+
+        Neither a stream nor a descriptor that the block has closed or replaced is where that may get lost.
+        """
+        _flush()
+        with contextlib.suppress(OSError):
+            os.write(self._errors, text.encode("utf-8", "replace"))
+
     def _execute(self, source: str, name: str) -> None:
         tree = ast.parse(source, name)
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        last = tree.body[-1] if tree.body else None
+        shown: ast.expr | None = None
+        if isinstance(last, ast.Expr) and not _is_muted(source, last):
+            tree.body.pop()
+            shown = last.value
         self._evaluate(tree, name, "exec")
-        if last is not None:
-            value = self._evaluate(ast.Expression(last.value), name, "eval")  # type: ignore[attr-defined]
+        if shown is not None:
+            value = self._evaluate(ast.Expression(shown), name, "eval")
             if value is not None:
                 self._module.__dict__["_"] = value
                 print(repr(value))
 
     def _evaluate(self, tree: ast.AST, name: str, mode: str) -> Any:
-        code = compile(tree, name, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)  # type: ignore[call-overload]
+        # Not with the `from __future__` of this file: annotations of a block would become texts.
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        code = compile(tree, name, mode, flags, dont_inherit=True)  # type: ignore[call-overload]
         value = eval(code, self._module.__dict__)
-        if code.co_flags & inspect.CO_COROUTINE:
-            value = self._event_loop().run_until_complete(value)
-        return value
+        return self._awaited(value) if code.co_flags & inspect.CO_COROUTINE else value
+
+    def _awaited(self, coroutine: Any) -> Any:
+        """Run what a block awaits to its end. One that is interrupted goes on in no later block."""
+        import asyncio
+
+        loop = self._event_loop()
+        task = loop.create_task(coroutine)
+        try:
+            return loop.run_until_complete(task)
+        except BaseException:
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    loop.run_until_complete(task)
+            raise
 
     def _event_loop(self) -> Any:
         """The loop for blocks that await at top level; kept, so that their tasks are too."""
@@ -163,7 +199,13 @@ class _Session:
                 plt.close(number)  # or every later block would fail for it
 
 
-def _show_error(variables: dict[str, Any]) -> None:
+def _is_muted(source: str, last: ast.stmt) -> bool:
+    """Whether a semicolon stands behind the last statement: as in a notebook, `plot(x);` shows nothing."""
+    line = source.split("\n")[(last.end_lineno or 1) - 1]
+    return line.encode()[last.end_col_offset :].lstrip().startswith(b";")
+
+
+def _error(variables: dict[str, Any]) -> str:
     """The traceback, and where it may be about them, the tables there are."""
     error = sys.exc_info()
     lines = list(_own(traceback.TracebackException(*error, compact=True)).format())
@@ -171,9 +213,9 @@ def _show_error(variables: dict[str, Any]) -> None:
         with contextlib.suppress(Exception):  # whatever a block has made of pandas
             lines += _tables(variables, error[1].args[0] if isinstance(error[1], KeyError) else None)
     if isinstance(error[1], ImportError):
-        lines += _offered(error[1].name)
-    # A stream that the block has closed or replaced is not where an error may get lost.
-    os.write(2, "".join(lines).encode("utf-8", "replace"))
+        with contextlib.suppress(Exception):  # whatever a module calls its names
+            lines += _offered(error[1].name)
+    return "".join(lines)
 
 
 def _own(error: traceback.TracebackException) -> traceback.TracebackException:

@@ -73,12 +73,22 @@ class TestBlocks:
             ("", ""),
             ("# nothing", ""),
             ("if True:\n    7", ""),
+            ("'a';", ""),
+            ("('ä',\n 1); # no more", ""),
+            ("'a' # ;", "'a'\n"),
+            ("await __import__('asyncio').sleep(0, 1);", ""),
             ("'ä€😀'", "'ä€😀'\n"),
         ],
     )
     def test_the_last_expression_is_shown(self, block: Session, code: str, shown: str) -> None:
         result = block(code)
         assert (result.output, result.exit_code) == (shown, 0)
+
+    def test_annotations_are_what_they_are_in_any_program(self, block: Session) -> None:
+        block("import dataclasses\n@dataclasses.dataclass\nclass Point:\n    x: int")
+        assert block("dataclasses.fields(Point)[0].type").output == "<class 'int'>\n"
+        block("from __future__ import annotations\ndef later(x: Missing): pass")
+        assert block("later.__annotations__").output == "{'x': 'Missing'}\n"
 
     def test_a_traceback_shows_the_blocks_own_lines(self, block: Session) -> None:
         block("def divide(a):\n    return a / 0")
@@ -137,6 +147,31 @@ class TestBlocks:
         assert block("print('again')").output == "again\n"
         block("import io, sys; sys.stdout = io.StringIO()")
         assert block("print('and again')").output == "and again\n"
+
+    @pytest.mark.parametrize(
+        ("code", "said"),
+        [
+            ("import os; os.close(2); 1 / 0", "ZeroDivisionError: division by zero\n"),
+            ("import sys; sys.stderr.close(); sys.exit('no data')", "no data\n"),
+            ("import sys; print('a', end=' '); sys.exit('b')", "a b\n"),
+            ("print('a', end=' '); raise ValueError('b')", "ValueError: b\n"),
+        ],
+    )
+    def test_what_went_wrong_is_said_whatever_became_of_the_streams(
+        self, block: Session, code: str, said: str
+    ) -> None:
+        result = block(code)
+        assert result.exit_code == 1
+        assert result.output.endswith(said)
+        assert result.output.startswith("a ") == ("'a'" in code)
+        assert block.lives()
+
+    def test_a_fork_that_comes_to_the_end_of_its_block_runs_no_other(self, block: Session) -> None:
+        result = block("import os\nmine = os.fork()\nif mine:\n    _ = os.waitpid(mine, 0)\nprint(mine > 0)")
+        assert (result.output, result.exit_code) == ("False\nTrue\n", 0)
+        assert [block(f"mine > 0, {number}").output for number in range(4)] == [
+            f"(True, {number})\n" for number in range(4)
+        ]
 
     def test_threads_asyncio_and_multiprocessing(self, block: Session) -> None:
         threads = "import threading\nt = threading.Thread(target=lambda: print('t'))\nt.start()\nt.join()"
@@ -227,6 +262,11 @@ class TestEnds:
         assert result.output.endswith(f"[timed out after 0.5 s: the interpreter was ended, {LOST}]")
         assert not block.lives()
         assert block("2 + 2").output == "4\n"
+
+    def test_what_an_interrupted_block_awaited_goes_on_in_no_other(self, block: Session) -> None:
+        result = block("import asyncio\nawait asyncio.sleep(1.2)\nlate = True", 0.5)
+        assert result.output.endswith("its variables are kept]")
+        assert block("await asyncio.sleep(1.2)\n'late' in globals()").output == "False\n"
 
     def test_what_an_interrupted_block_started_is_gone(self, sandbox: ChannelSandbox, block: Session) -> None:
         number = str(random.randint(10**8, 10**9))

@@ -14,10 +14,10 @@ from libs.sandbox.output import Output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Final
 
-__all__ = ["GATHER", "Captured", "last_frames", "read_some", "spill_name"]
+__all__ = ["GATHER", "Captured", "last_frames", "read_some", "read_waiting", "spill_name"]
 
 GATHER: Final = 0.002
 """Seconds that output waits for the end of what prints it, so that both travel in one write."""
@@ -79,10 +79,7 @@ def last_frames(
     sent = b""
     reports = []
     for fd, captured in outputs.items():
-        reader = pipes[fd][0]
-        left = _readable(reader)
-        while left > 0 and (data := os.read(reader, min(left, _READ))):
-            left -= len(data)
+        for data in read_waiting(pipes[fd][0]):
             captured.add(data, live=False)
         sent += captured.frames(stream)
         if tail := captured.output.finish():
@@ -102,6 +99,14 @@ def read_some(descriptor: int) -> bytes:
         return os.read(descriptor, _READ)
     except BlockingIOError:
         return b""
+
+
+def read_waiting(descriptor: int) -> Iterator[bytes]:
+    """What a pipe holds now, in pieces; not what comes meanwhile, which may never end."""
+    left = _readable(descriptor)
+    while left > 0 and (data := os.read(descriptor, min(left, _READ))):
+        left -= len(data)
+        yield data
 
 
 def _readable(descriptor: int) -> int:

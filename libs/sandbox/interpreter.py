@@ -15,7 +15,7 @@ import struct
 import sys
 import time
 
-from libs.sandbox.capture import GATHER, Captured, last_frames, read_some, spill_name
+from libs.sandbox.capture import GATHER, Captured, last_frames, read_some, read_waiting, spill_name
 from libs.sandbox.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
 from libs.sandbox.link import Gone, Link
 from libs.sandbox.messages import BlockRequest, RunReport
@@ -98,7 +98,7 @@ class Interpreter:
     def _run(self, stream: int, request: BlockRequest) -> None:
         begun = time.monotonic()
         born = time.clock_gettime(time.CLOCK_BOOTTIME)
-        while read_some(self._pipe[0]):
+        for _ in read_waiting(self._pipe[0]):
             pass  # printed by threads and children of before
         try:
             self._start()
@@ -113,7 +113,7 @@ class Interpreter:
         captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
         exit_code, note = self._watch(stream, captured, born)
         outputs = {Fd.OUT: captured}
-        while data := read_some(self._pipe[0]):
+        for data in read_waiting(self._pipe[0]):
             captured.add(data, live=False)
         if note:
             captured.add(("\n" * bool(captured.output.total) + note).encode(), live=True)

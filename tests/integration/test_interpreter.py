@@ -173,6 +173,17 @@ class TestBlocks:
             f"(True, {number})\n" for number in range(4)
         ]
 
+    def test_what_goes_on_printing_delays_nothing(self, sandbox: ChannelSandbox, block: Session) -> None:
+        number = random.randint(10**8, 10**9)
+        begun = time.monotonic()
+        block(f"import subprocess; flood = subprocess.Popen(['yes', '{number}'])")
+        for _ in range(3):
+            time.sleep(0.2)  # the pipe fills
+            assert block("kept").exit_code == 0
+        assert time.monotonic() - begun < 5
+        block("flood.kill(); flood.wait()")
+        assert block.lives()
+
     def test_threads_asyncio_and_multiprocessing(self, block: Session) -> None:
         threads = "import threading\nt = threading.Thread(target=lambda: print('t'))\nt.start()\nt.join()"
         assert block(threads).output == "t\n"

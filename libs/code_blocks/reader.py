@@ -42,7 +42,8 @@ Problem = Literal["too_long", "unclosed", "nested"]
 - `too_long`: it has more than `MAX_REPLY` characters.
 - `unclosed`: a block that would run has no end.
 - `nested`: a block that would run holds the opening of another fence. Either its own end is missing, or what
-  looks like its end is that of the inner one: nobody can tell.
+  looks like its end is that of the inner one: nobody can tell. Or it ends within a here-document, whose own
+  end comes later in the reply.
 """
 
 _PYTHON = re.compile(r"python[\d.]*|i?py[\d.]*|ipython[\d.]*")
@@ -60,6 +61,8 @@ _OTHERS = frozenset(
 _TAG = re.compile(r"[\s{.]*([\w+#.-]*)")
 _FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})")
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL)
+_THOUGHTS_END = re.compile(r"^[ \t]*</(think|thinking)>[ \t]*$", re.MULTILINE)
+_HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w*\b)\1(?![ \t]*\))")
 _MAX_INDENTS = 8
 
 _markdown = MarkdownIt("commonmark")
@@ -95,8 +98,14 @@ class Reading:
 
 
 def without_thoughts(reply: str) -> str:
-    """The reply without the `<think>…</think>` it may begin with: code in there is a draft."""
-    return _THOUGHTS.sub("", reply, count=1) if _THOUGHTS.match(reply) else reply
+    """The reply without the `<think>…</think>` it may begin with: code in there is a draft.
+
+    Where a server's prompt has the first tag already, a reply has the second alone, on a line of its own.
+    """
+    if _THOUGHTS.match(reply):
+        return _THOUGHTS.sub("", reply, count=1)
+    end = _THOUGHTS_END.search(reply)
+    return reply if end is None or f"<{end[1]}>" in reply[: end.start()] else reply[end.end() :]
 
 
 def read_reply(reply: str) -> Reading:
@@ -118,6 +127,9 @@ def read_reply(reply: str) -> Reading:
             others += [tag] if tag in _OTHERS else []
             data.append(code)
         elif problem := _problem(fence):
+            break
+        elif language == "bash" and _is_cut_in_two(code, reply):
+            problem = "nested"
             break
         elif code.strip():
             blocks.append(Block(language, code))
@@ -164,6 +176,20 @@ def _problem(fence: Token) -> Problem | None:
     # The lines from the opening to the closing fence, both included, or to where the parser gave up.
     code_lines = fence.content.count("\n") + (not fence.content.endswith("\n") and bool(fence.content))
     return "unclosed" if code_lines != end - first - 2 else None
+
+
+def _is_cut_in_two(code: str, reply: str) -> bool:
+    """Whether a here-document of bash has its end below the code, as a fence in it has ended the block."""
+    words: list[str] = []
+    for line in code.split("\n"):
+        if not words:
+            words = [found[2] for found in _HERE_DOCUMENT.finditer(line)]
+        elif line.lstrip("\t") == words[0]:
+            del words[0]
+    if not words:
+        return False
+    below = reply.replace("\r\n", "\n").partition(code)[2]
+    return words[0] in (line.strip() for line in below.split("\n"))
 
 
 def _opens_another(fence: Token) -> bool:

@@ -145,3 +145,7 @@ def test_thoughts_are_no_part_of_a_reply() -> None:
     assert without_thoughts("\n<thinking>\na\n</thinking>\n\nb") == "\n\nb"
     assert without_thoughts("<think>never closed") == ""
     assert without_thoughts("a <think> in the middle </think>") == "a <think> in the middle </think>"
+    # The prompt of some servers ends with the first tag.
+    assert without_thoughts("I could\n```bash\nrm draft\n```\n</think>\n\nb") == "\n\nb"
+    code = "```python\nprint('<think>\\n')\n'''\n</think>\n'''\n```"
+    assert without_thoughts(code) == code

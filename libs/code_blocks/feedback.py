@@ -127,7 +127,8 @@ def imagined(reply: str) -> int | None:
     Small models write on in the form of what they were sent before.
     """
     for found in _IMAGINED.finditer(reply):
-        if read_reply(reply[: found.start()]).blocks:
+        before = read_reply(reply[: found.start()])
+        if before.blocks and before.problem is None:  # else it stands in code that has not ended there
             return found.start()
     return None
 

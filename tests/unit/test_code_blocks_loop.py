@@ -302,6 +302,12 @@ def test_what_a_model_imagines_that_its_code_prints_is_not_kept(tmp_path: Path, 
     assert outputs(result) == ["7"]
 
 
+def test_what_only_stands_in_code_is_not_taken_for_imagined(tmp_path: Path) -> None:
+    quoting = f"````python\nprint(len('''\n{IMAGINED[0]}\n'''))\n````"
+    result = run(tmp_path, f"{bash('echo 7')}\n{quoting}", "Done.")
+    assert outputs(result) == ["7", str(len(f"\n{IMAGINED[0]}\n"))]
+
+
 def test_an_output_that_is_quoted_in_an_answer_is_kept(tmp_path: Path) -> None:
     result = run(tmp_path, bash("echo 7"), f"It printed\n{IMAGINED[0]}")
     assert result["messages"][-1].text == f"It printed\n{IMAGINED[0]}"

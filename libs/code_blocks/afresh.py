@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from libs.code_blocks.protocol import Execution
 from libs.code_blocks.reader import read_reply
 
-__all__ = ["error_of", "failed_turns", "sent"]
+__all__ = ["error_line", "error_of", "failed_turns", "sent"]
 
 _ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b.*", re.MULTILINE)
 
@@ -37,6 +37,12 @@ def failed_turns(messages: Sequence[AnyMessage], executions: Sequence[Execution]
             if not failed:
                 return list(messages[index:])
     return []
+
+
+def error_line(output: str) -> str:
+    """The line of an output that says what went wrong: the error's, where none is found the last one."""
+    found = _ERROR.findall(output)
+    return found[-1] if found else output.rstrip().rpartition("\n")[2]
 
 
 def error_of(output: str) -> str:

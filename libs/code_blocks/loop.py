@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
@@ -30,7 +31,7 @@ from langgraph.types import Checkpointer, Command
 from typing_extensions import TypedDict
 
 from libs.code_blocks import feedback
-from libs.code_blocks.afresh import error_of, failed_turns, sent
+from libs.code_blocks.afresh import error_line, error_of, failed_turns, sent
 from libs.code_blocks.blocking import blocking
 from libs.code_blocks.model import TextModel, ask_model
 from libs.code_blocks.need import needs_code
@@ -44,6 +45,8 @@ MAX_NUDGES = 3
 """Replies in a row without code that are answered with a request for it."""
 MAX_FAILURES = 3
 """Times the same code may fail in a run."""
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+"""Where an object lies differs each time it is made."""
 _CUT_OFF = {"length", "max_tokens", "MAX_TOKENS"}
 """What providers call it, under one name or another, when a reply was longer than the model may write."""
 
@@ -392,12 +395,16 @@ def _repeated(executions: Sequence[Execution]) -> bool:
 
 
 def _same(one: Execution, other: Execution) -> bool:
-    """Whether the same code ended alike: both failed, or both did not."""
-    return (one["language"], one["code"].strip(), one["exit_code"] == 0) == (
-        other["language"],
-        other["code"].strip(),
-        other["exit_code"] == 0,
-    )
+    """Whether the same code ended alike: without an error, or with the same one.
+
+    With another one something has changed: a program that is mended step by step is run again and again.
+    """
+    return _ended(one) == _ended(other)
+
+
+def _ended(done: Execution) -> tuple[str, str, str | None]:
+    error = _ADDRESS.sub("", error_line(done["output"])) if done["exit_code"] else None
+    return done["language"], done["code"].strip(), error
 
 
 def _kept(text: str) -> str:

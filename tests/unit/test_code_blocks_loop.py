@@ -195,6 +195,21 @@ def test_the_same_failing_code_is_told_so_and_then_ended(tmp_path: Path) -> None
     assert "same code failed three times" in result["messages"][-1].text
 
 
+def test_a_program_that_is_mended_step_by_step_may_fail_as_often_as_it_takes(tmp_path: Path) -> None:
+    run_it = bash("python3 program.py")
+    steps = [bash(f"echo 'raise ValueError({number})' > program.py") for number in range(4)]
+    mended = bash("echo 'print(7)' > program.py")
+    replies = [reply for step in steps for reply in (step, run_it)]
+    result = run(tmp_path, *replies, mended, run_it, "It prints 7.", max_steps=20)
+    assert (result["status"], outputs(result)[-1]) == ("completed", "7")
+    assert not any("exactly this code before" in said for said in said_to_the_model(result)[:-1])
+
+
+def test_the_same_error_is_the_same_wherever_objects_lie(tmp_path: Path) -> None:
+    result = run(tmp_path, *[python("thing = object()\nraise ValueError(thing)")] * 4)
+    assert (result["status"], len(result["executions"])) == ("error", 3)
+
+
 def test_the_same_good_code_is_told_so(tmp_path: Path) -> None:
     result = run(tmp_path, bash("echo 5"), bash("echo 5"), "It is 5.")
     assert result["status"] == "completed"

@@ -13,88 +13,38 @@ with the fields of `Execution` when it has ended.
 from __future__ import annotations
 
 import asyncio
-import operator
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Any, Literal
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
-from langgraph.config import get_config, get_stream_writer
+from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer, Command
-from typing_extensions import TypedDict
 
 from libs.code_blocks import feedback
-from libs.code_blocks.afresh import error_line, error_of, failed_turns, sent
+from libs.code_blocks.afresh import error_of, failed_turns, sent
 from libs.code_blocks.blocking import blocking
+from libs.code_blocks.execution import repeated, run_blocks
 from libs.code_blocks.model import TextModel, ask_model
 from libs.code_blocks.need import needs_code
-from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Execution, Gate, Live, Meter, Refused
+from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Gate, Live, Meter, Refused
 from libs.code_blocks.reader import MAX_REPLY, Block, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
+from libs.code_blocks.state import Approved, CodeState, Input, Output
 
-__all__ = ["CodeLoop", "CodeState"]
+__all__ = ["CodeLoop"]
 
 MAX_NUDGES = 3
 """Replies in a row without code that are answered with a request for it."""
 MAX_FAILURES = 3
 """Times the same code may fail in a run."""
-_ADDRESS = re.compile(r"0x[0-9a-f]+")
-"""Where an object lies differs each time it is made."""
 _CUT_OFF = {"length", "max_tokens", "MAX_TOKENS"}
 """What providers call it, under one name or another, when a reply was longer than the model may write."""
-
-
-class Input(TypedDict):
-    messages: Annotated[list[AnyMessage], add_messages]
-
-
-class Output(Input):
-    status: NotRequired[str | None]
-    """How the latest run ended; None while it goes on or waits for approval."""
-    executions: NotRequired[list[Execution]]
-    """What the latest run has run, in order."""
-
-
-class Approved(TypedDict):
-    """A block of the latest reply as it will run; `refused` is why it will not."""
-
-    language: str
-    code: str
-    key: str
-    refused: str | None
-    granted: NotRequired[str | None]
-    """Where nobody was asked: the scope of the earlier approval (see `Earlier`)."""
-
-
-class CodeState(Output):
-    opening: NotRequired[list[AnyMessage]]
-    """What the run's requests begin with."""
-    task: NotRequired[str]
-    """What the person said."""
-    steps: NotRequired[int]
-    """Replies of the run."""
-    nudges: NotRequired[int]
-    """Requests for code since the last block."""
-    approved: NotRequired[list[Approved]]
-    cut_off: NotRequired[bool]
-    """Whether the program was stopped while the latest blocks ran: what failed then need not be mended."""
-    ran_on: NotRequired[bool]
-    """Whether the latest reply was ended because it ran on: see `libs.code_blocks.repetition`."""
-    forgotten: NotRequired[list[str]]
-    """Ids of messages that a guided model is not sent any more: see `libs.code_blocks.afresh`."""
-    run_budget: NotRequired[dict[str, Any]]
-    """What the run has used."""
-    grants: NotRequired[Annotated[dict[str, Any], operator.or_]]
-    """What a person has approved for the rest of the thread. The gate reads it; nodes never write it."""
-    grants_at_reply: NotRequired[Mapping[str, Any]]
-    """`grants` when the latest reply was made."""
 
 
 async def _none(text: str) -> Sequence[str]:  # noqa: ARG001
@@ -194,7 +144,7 @@ class CodeLoop:
             return _end(over, meter, AIMessage(meter.budget.explain(over)))
         request = sent(state["opening"], state["messages"], state.get("forgotten") or [])
         executions = state.get("executions") or []
-        options = self._after_repeat if state.get("ran_on") or _repeated(executions) else {}
+        options = self._after_repeat if state.get("ran_on") or repeated(executions) else {}
         ran_on = False
 
         def end(reply: str) -> int | None:
@@ -287,77 +237,41 @@ class CodeLoop:
         approved = state.get("approved") or []
         # A run without a thread is one of its own: its first message tells it from every other.
         thread = str(get_config()["configurable"].get("thread_id") or state["messages"][0].id)
-        executions = list(state.get("executions") or [])
-        outcomes: list[feedback.Outcome] = []
-        over: str | None = None
-        repeats, going_on = 0, True
+        before = state.get("executions") or []
         begun = await self._runner.begun([each["key"] for each in approved])
-        for each in approved:
-            if each["refused"] is not None:
-                outcomes.append(Refused(each["refused"]))
-                continue
-            if not going_on or (begun and each["key"] not in begun):
-                outcomes.append(None)
-                continue
-            done, over = await self._execute(each, thread, meter)
-            outcomes.append(done)
-            repeats = sum(_same(done, before) for before in executions)
-            executions.append(done)
-            going_on = done["exit_code"] == 0 and not over
+        ran = await run_blocks(
+            approved, before, runner=self._runner, live=self._live, thread=thread, meter=meter, begun=begun
+        )
         said = feedback.outputs(
             [each["language"] for each in approved],
-            outcomes,
+            ran.outcomes,
             read_reply(state["messages"][-1].text),
-            repeats=repeats,
+            repeats=ran.repeats,
             limit=self._shown_chars,
             guided=self._guided,
             cut_off=bool(begun),
         )
+        executions = ran.executions
         update: dict[str, Any] = {"executions": executions, "nudges": 0, "cut_off": bool(begun)}
         last = executions[-1] if executions else None
-        ran = len(executions) > len(state.get("executions") or [])
-        if self._guided and ran and last and _repeated(executions):
+        if self._guided and last and len(executions) > len(before) and repeated(executions):
             said = feedback.another_way(error_of(last["output"]))
             turns = failed_turns(state["messages"], executions)
             forgotten = [turn.id for turn in turns if turn.id]
             update["forgotten"] = [*(state.get("forgotten") or []), *forgotten]
-        status = over
-        if not status and last and last["exit_code"] and repeats + 1 >= MAX_FAILURES:
+        status = ran.over
+        if not status and last and last["exit_code"] and ran.repeats + 1 >= MAX_FAILURES:
             status = "error"
         if not status and state["steps"] >= self._max_steps:
             status = "max_steps"
         if not status:
             return _go("model", meter, HumanMessage(said), **update)
         words = (
-            meter.budget.explain(over)
-            if over
+            meter.budget.explain(ran.over)
+            if ran.over
             else feedback.closing(status, steps=state["steps"], nudges=0, last=last)
         )
         return _end(status, meter, HumanMessage(said), AIMessage(words), **update)
-
-    async def _execute(self, block: Approved, thread: str, meter: Meter) -> tuple[Execution, str | None]:
-        """Run one block; the second value is the budget that it used up, if it did."""
-        write = get_stream_writer()
-        language, code, key = block["language"], block["code"], block["key"]
-        granted = {"granted": block["granted"]} if block.get("granted") else {}
-        write({"type": "code", "id": key, "language": language, "code": code, **granted})
-        over = None
-        before = meter.remaining()
-        with meter.working(), self._live(key) as show:
-            try:
-                async with asyncio.timeout(before) as deadline:
-                    result = await self._runner.run(language, code, thread_id=thread, key=key, on_output=show)
-                output, exit_code, seconds = result.output, result.exit_code, result.seconds
-            except TimeoutError:
-                if not deadline.expired():
-                    raise
-                output, exit_code, seconds = "[cancelled: the run's time is used up]", 124, max(before, 0.0)
-                over = "budget_seconds"
-        done = Execution(
-            language=language, code=code, output=output, exit_code=exit_code, seconds=round(seconds, 3)
-        )
-        write({"type": "execution", "id": key, **done})
-        return done, over
 
 
 def _node(
@@ -383,28 +297,6 @@ def _approved(call: BlockCall, decision: Block | Earlier | Refused) -> Approved:
         refused=decision.reason if isinstance(decision, Refused) else None,
         granted=decision.scope if isinstance(decision, Earlier) else None,
     )
-
-
-def _repeated(executions: Sequence[Execution]) -> bool:
-    """Whether the latest code failed, as it had done before in this run."""
-    return bool(
-        executions
-        and executions[-1]["exit_code"]
-        and any(_same(executions[-1], before) for before in executions[:-1])
-    )
-
-
-def _same(one: Execution, other: Execution) -> bool:
-    """Whether the same code ended alike: without an error, or with the same one.
-
-    With another one something has changed: a program that is mended step by step is run again and again.
-    """
-    return _ended(one) == _ended(other)
-
-
-def _ended(done: Execution) -> tuple[str, str, str | None]:
-    error = _ADDRESS.sub("", error_line(done["output"])) if done["exit_code"] else None
-    return done["language"], done["code"].strip(), error
 
 
 def _kept(text: str) -> str:

@@ -15,7 +15,7 @@ from langgraph.types import Command
 
 from agent import code_graph
 from agent.code_graph import BlockApprovals
-from libs.code_blocks.loop import CodeState
+from libs.code_blocks.state import CodeState
 from libs.middleware.approvals import CheckpointerRequired
 
 TWO = f"First.\n{bash('echo one')}\nThen.\n{python('print(2)')}"

@@ -96,8 +96,8 @@ def edit(path: str, old: str, new: str) -> str:
 def glob(pattern: str, path: str = "/workspace") -> list[str]:
     """Return the absolute paths of the files below `path` that match, sorted; `**` is any depth of folders.
 
-    Names that begin with a dot are found only by a pattern with such a part. Linked folders below `path` are
-    not entered.
+    A pattern that ends with `**` finds all files there. Names that begin with a dot are found only by a
+    pattern with such a part. Linked folders below `path` are not entered.
 
     Example:
         tables = glob("**/*.csv", "/data")
@@ -112,8 +112,8 @@ def glob(pattern: str, path: str = "/workspace") -> list[str]:
 def grep(pattern: str, path: str = "/workspace", glob: str = "**/*", limit: int = 200) -> list[Match]:
     """Return the lines that match a regular expression, at most `limit`, in a file or below a folder.
 
-    In a folder: files whose path matches `glob`, but for binary ones and those over 10 MB. Patterns are
-    Python's (`re`); `(?i)` at the start ignores case.
+    In a folder: files whose path matches `glob`, but for binary ones and those over 10 MB; a file that is
+    named is searched whatever it is. Patterns are Python's (`re`); `(?i)` at the start ignores case.
 
     Example:
         for match in grep(r"(?i)error", "/data", glob="**/*.log"):
@@ -126,12 +126,17 @@ def grep(pattern: str, path: str = "/workspace", glob: str = "**/*", limit: int 
     expression = re.compile(pattern)
     start = Path(path).absolute()
     found: list[Match] = []
-    for file in [start] if start.is_file() else _matching(glob, _folder(path)):
-        for number, line in enumerate(_lines(file), 1):
-            if len(found) >= limit:
-                return found
-            if expression.search(line):
-                found.append(Match(str(file), number, line[:MAX_LINE_CHARS]))
+    files = (
+        [start] if start.is_file() else (file for file in _matching(glob, _folder(path)) if _is_text(file))
+    )
+    for file in files:
+        # Lines end where they do for other programs, so that the numbers are theirs too.
+        with file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                if len(found) >= limit:
+                    return found
+                if expression.search(text := line.rstrip("\r\n")):
+                    found.append(Match(str(file), number, text[:MAX_LINE_CHARS]))
     return found
 
 
@@ -152,20 +157,22 @@ def _matching(pattern: str, folder: Path) -> Iterator[Path]:
     if not parts or pattern.startswith("/") or ".." in parts:
         raise ValueError(f"the pattern is relative to the folder, without `..`: {pattern!r}")
     hidden = any(part.startswith(".") for part in parts)
-    for file in sorted(folder.glob(pattern)):
+    # Python takes `**` at the end for the folders alone.
+    for file in sorted(folder.glob(f"{pattern.rstrip('/')}/*" if parts[-1] == "**" else pattern)):
         inside = file.relative_to(folder).parts
         if file.is_file() and (hidden or not any(part.startswith(".") for part in inside)):
             yield file
 
 
-def _lines(file: Path) -> list[str]:
+def _is_text(file: Path) -> bool:
+    """Whether `grep` searches a file that it finds in a folder."""
     if file.stat().st_size > MAX_GREP_BYTES:
-        return []
+        return False
     try:
-        data = file.read_bytes()
+        with file.open("rb") as content:
+            return b"\0" not in content.read(8192)
     except PermissionError:
-        return []
-    return [] if b"\0" in data[:8192] else data.decode("utf-8", "replace").splitlines()
+        return False
 
 
 def _text(file: Path) -> str:

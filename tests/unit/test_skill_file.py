@@ -115,6 +115,8 @@ def test_edit_keeps_the_line_ends_and_the_byte_order_mark_of_the_file(file: Any,
         ("*.py", ["a.py"]),
         ("**/*.py", ["a.py", "deep/b.py", "deep/er/c.py"]),
         ("deep/**/*", ["deep/b.py", "deep/er/c.py", "deep/er/d.txt"]),
+        ("deep/**", ["deep/b.py", "deep/er/c.py", "deep/er/d.txt"]),
+        ("**/", ["a.py", "deep/b.py", "deep/er/c.py", "deep/er/d.txt"]),
         ("**/[cd].*", ["deep/er/c.py", "deep/er/d.txt"]),
         (".git/*", [".git/e.py"]),
         ("**/.env", [".env"]),
@@ -150,6 +152,21 @@ def test_grep_passes_over_binary_files_and_bounds_a_line(file: Any, tmp_path: Pa
     (tmp_path / "long").write_text("needle" + "x" * 10_000)
     found = file.grep("needle", str(tmp_path))
     assert [(Path(match.path).name, len(match.text)) for match in found] == [("latin", 11), ("long", 500)]
+
+
+def test_a_file_that_is_named_is_searched_whatever_its_size(file: Any, tmp_path: Path) -> None:
+    path = tmp_path / "large.log"
+    path.write_bytes(b"nothing here\n" * 1_000_000 + b"needle \0\r\nno\n")
+    assert path.stat().st_size > file.MAX_GREP_BYTES
+    assert file.grep("needle .$", str(path)) == [(str(path), 1_000_001, "needle \0")]
+    assert file.grep("needle", str(tmp_path)) == []
+
+
+def test_grep_counts_lines_as_read_does(file: Any, tmp_path: Path) -> None:
+    path = file.write(str(tmp_path / "a"), "1\n2\x0c2\u2028\x85\r\n\nneedle\rneedle\n")
+    [match] = file.grep("needle", path)
+    assert (match.line, match.text) == (4, "needle\rneedle")
+    assert file.read(path, match.line - 1, 1) == "needle\rneedle\n"
 
 
 def test_what_a_shell_would_run_is_text(file: Any, tmp_path: Path) -> None:

@@ -53,3 +53,5 @@ def read(url: str, start: int, total: int) -> Generator[bytes, None, None]:
     except httpx.HTTPError as error:
         reason = str(error) or type(error).__name__
         raise SourceFailed(f"{host} cannot be reached, or broke off: {reason}.") from error
+    except (ValueError, ImportError, httpx.InvalidURL) as error:  # a proxy of another kind than httpx knows
+        raise SourceFailed(f"{host} cannot be asked through the proxy that is set: {error}.") from error

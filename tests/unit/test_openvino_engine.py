@@ -139,6 +139,19 @@ def test_closing_ends_the_generation_and_the_next_one_is_served(engine: OpenVino
     assert pipeline.said == 1 + 5, "the first was ended with its next token"
 
 
+def test_a_call_that_fails_says_so_and_the_next_one_is_served(
+    engine: OpenVinoEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*arguments: Any) -> Any:
+        raise RuntimeError("Exception from src/x.cpp:\nnot enough memory for the cache")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Pipeline, "generate", fails)
+        with pytest.raises(ModelUnavailable, match=r"tiny\.gguf answered: not enough memory for the cache"):
+            list(engine.generate([1], max_new_tokens=9, temperature=0))
+    assert list(engine.generate([1], max_new_tokens=9, temperature=0))[-1].end == "stop"
+
+
 def test_a_file_that_cannot_be_loaded_is_named(
     engine: OpenVinoEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

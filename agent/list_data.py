@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -157,7 +158,7 @@ def read_table(text: str) -> tuple[list[str], list[list[str]], str]:
     """The columns' names, the rows, and how they are separated, where that is worth a word."""
     first = text.split("\n", 1)[0]
     separator = max(",;\t|", key=first.count)
-    rows = [row for row in csv.reader(text.splitlines(keepends=True), delimiter=separator) if row]
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row]
     written = {
         ",": "",
         ";": "separated by semicolons, ",
@@ -179,9 +180,10 @@ def keys(tables: dict[str, tuple[list[str], list[list[str]]]]) -> list[str]:
     unique = [place for place in values if 1 < len(values[place]) == len(different[place])]
     for place, each in values.items():
         for key in unique:
-            mine, theirs = place[1].lower(), key[1].lower()
-            # Most of them: rows that belong to none are what people ask for, too.
-            if place[0] != key[0] and (mine in theirs or theirs in mine):
+            mine, theirs = place[1].strip().lower(), key[1].strip().lower()
+            # A column without a name is in every name. Most of them: rows that belong to none are what people
+            # ask for, too.
+            if place[0] != key[0] and mine and theirs and (mine in theirs or theirs in mine):
                 known = sum(value in different[key] for value in each)
                 if known * 2 > len(each) and (place not in unique or place > key):
                     found.setdefault(key, []).append(f"{plain(place[1])} of {plain(Path(place[0]).name)}")
@@ -238,6 +240,11 @@ def is_records(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
 
 
+def lines_of(text: str) -> list[str]:
+    """Lines as other programs have them: a form feed, or a separator of Unicode, ends none."""
+    return [line.rstrip("\r\n") for line in io.StringIO(text, newline="")]
+
+
 def read_text(text: str, *, more: bool) -> list[str]:
     lines = text.splitlines()
     if not lines:
@@ -267,8 +274,10 @@ def content(path: Path, size: int, tables: dict[str, tuple[list[str], list[list[
     more = size > len(head)
     kind = path.suffix.lower()
     if kind == ".gz":
-        head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, HEAD_BYTES)
-        more = len(head) >= HEAD_BYTES
+        packed = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        head = packed.decompress(head, HEAD_BYTES)
+        # Files that were packed apart may stand in one, one behind the other.
+        more = len(head) >= HEAD_BYTES or bool(packed.unused_data.strip(b"\0"))
         kind = Path(path.stem).suffix.lower()
     if head.startswith(b"%PDF"):
         return read_pdf(path) if size <= MAX_PDF_BYTES else []
@@ -292,8 +301,8 @@ def content(path: Path, size: int, tables: dict[str, tuple[list[str], list[list[
         elif kind == ".json" and not more:
             lines = read_json(json.loads(text))
         elif kind in (".jsonl", ".ndjson"):
-            lines = read_json([json.loads(line) for line in text.splitlines() if line.strip()])
-            lines[0] = "one JSON object a line: " + lines[0]
+            lines = read_json([json.loads(line) for line in lines_of(text) if line.strip()])
+            lines[0] = f"one JSON object a line{', of the first 2 MB' * more}: " + lines[0]
     except (ValueError, RecursionError, csv.Error, LookupError):
         lines = ["cannot be read as what its name says", *read_text(text, more=more)]
     lines = lines or read_text(text, more=more)

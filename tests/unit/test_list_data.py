@@ -111,6 +111,33 @@ def test_columns_that_belong_together(tmp_path: Path) -> None:
     ]
 
 
+def test_numbers_of_rows_belong_to_nothing(tmp_path: Path) -> None:
+    for name in ("a", "b"):  # as pandas writes them
+        (tmp_path / f"{name}.csv").write_text(f",{name}_id\n" + "".join(f"{n},{n}\n" for n in range(9)))
+    assert "belong together" not in listing(tmp_path)
+
+
+def test_a_line_ends_where_it_does_for_other_programs(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("id,text\n1,a\x0cb\u2028\n2,c\n".encode())
+    (tmp_path / "b.csv").write_bytes(b"id,text\n1,a\x85\n2,c\n")  # cp1252
+    (tmp_path / "c.jsonl").write_text('{"id": "a\u2028b"}\r\n{"id": "c\x85"}\n')
+    (tmp_path / "d.csv").write_bytes(b'id,text\r1,"a\rb"\r2,c\r')
+    heads = [line.partition(": ")[2] for line in listing(tmp_path).split("\n") if " bytes): " in line]
+    assert heads == [
+        "2 rows",
+        "not UTF-8 (latin-1?), 2 rows",
+        "one JSON object a line: list of 2 objects",
+        "2 rows",
+    ]
+
+
+def test_what_is_packed_apart_is_not_taken_for_all(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id\n1\n") + gzip.compress(b"2\n"))
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"id\n1\n") + bytes(10))
+    a, _, b, _ = listing(tmp_path).split("\n")
+    assert (a.partition(": ")[2], b.partition(": ")[2]) == ("the first 1 row", "1 row")
+
+
 def test_json(tmp_path: Path) -> None:
     orders = [
         {"id": n, "status": "paid", "who": {"country": "NO"}, "items": [{"sku": "A", "price": 1.5}]}
@@ -203,6 +230,9 @@ def test_of_a_large_file_the_beginning_is_read(tmp_path: Path) -> None:
     assert ": the first " in said
     assert "- n: whole numbers 0 to " in said
     assert "to 399999" not in said
+    (tmp_path / "a.csv").unlink()
+    (tmp_path / "b.jsonl").write_text('{"n": 1}\n' * 400_000)
+    assert ": one JSON object a line, of the first 2 MB: list of 222,222 objects\n" in listing(tmp_path)
 
 
 def test_it_withstands_what_is_in_the_folder(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel, BaseLLM
@@ -15,9 +14,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 from pydantic import BaseModel, ConfigDict
 
-from agent import code_prompt, list_data, small_prompt
+from agent import code_prompt, small_prompt
 from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
 from agent.known_secrets import secret_filter
+from agent.listing import LISTING_SECONDS, data_listing
 from agent.models import is_local
 from agent.served import served
 from agent.sinks import clean_input, withheld
@@ -36,10 +36,8 @@ from libs.models.redacted import redacted_model
 from libs.sandbox import SandboxError
 from libs.sandbox.protocol import Sandbox
 
-__all__ = ["EDITS", "BlockApprovals", "build_graph", "data_listing", "graph"]
+__all__ = ["EDITS", "BlockApprovals", "build_graph", "graph"]
 
-_LIST_DATA = f"python3 -c {shlex.quote(Path(list_data.__file__).read_text(encoding='utf-8'))} /data"
-_LISTING_SECONDS = 10.0
 _RESULT = re.compile(r"/results/[\w./-]*\w\.[A-Za-z]\w{0,4}\b")
 _MAX_NAMED = 20
 _FOR_SMALL: dict[str, Any] = {
@@ -124,15 +122,6 @@ def _computer(backend: WorkspaceBackend) -> DockerExecutionBackend:
     return computer
 
 
-async def data_listing(sandbox: Sandbox, *, how: bool) -> str:
-    """The listing of /data, "" where it cannot be had: the first block then says what is wrong."""
-    try:
-        result = await sandbox.arun(_LIST_DATA + " how" * how, timeout=_LISTING_SECONDS, merge_stderr=False)
-    except SandboxError:
-        return ""
-    return result.output if result.exit_code == 0 else ""
-
-
 async def _absent(sandbox: Sandbox, text: str) -> list[str]:
     """The files in /results that a text names and that are not there."""
     named = list(dict.fromkeys(_RESULT.findall(text)))[:_MAX_NAMED]
@@ -140,7 +129,7 @@ async def _absent(sandbox: Sandbox, text: str) -> list[str]:
         return []
     tests = "; ".join(f"[ -e {shlex.quote(name)} ] || echo {shlex.quote(name)}" for name in named)
     try:
-        result = await sandbox.arun(tests, timeout=_LISTING_SECONDS, merge_stderr=False)
+        result = await sandbox.arun(tests, timeout=LISTING_SECONDS, merge_stderr=False)
     except SandboxError:
         return []
     return result.output.splitlines() if result.exit_code == 0 else []

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.code_graph import data_listing
+from agent.listing import data_listing
 from agent.worked_examples import EXAMPLES, WorkedExample
 from libs.backends.docker import DockerExecutionBackend
 from tests.eval.data import pdf

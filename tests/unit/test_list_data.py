@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from agent import list_data
+from agent.list_columns import column
+from agent.listing import PROGRAM
 
 
 def listing(folder: Path, *how: str) -> str:
-    command = [sys.executable, "-I", list_data.__file__, str(folder), *how]
+    command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(folder), *how]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.replace(
         f"{folder}/", ""
     )
@@ -75,7 +77,7 @@ def test_a_table_with_the_kinds_of_its_values(tmp_path: Path) -> None:
     ],
 )
 def test_a_column(values: list[str], said: str) -> None:
-    assert list_data.column(values) == said
+    assert column(values) == said
 
 
 def test_separators_and_encodings(tmp_path: Path) -> None:
@@ -264,7 +266,7 @@ def test_a_file_that_is_larger_than_memory_costs_no_other_its_line(tmp_path: Pat
     (tmp_path / "a.csv").write_text("id\n1\n")
     with (tmp_path / "huge.json").open("wb") as file:
         file.truncate(4 * 2**30)  # holes: it takes no room on the disk
-    program = f"ulimit -v 500000; exec {sys.executable} -I {list_data.__file__} {tmp_path} how"
+    program = f"ulimit -v 500000; exec {sys.executable} -I -c {shlex.quote(PROGRAM)} {tmp_path} how"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert f"{tmp_path}/a.csv (5 bytes): 1 row" in done.stdout

@@ -1,0 +1,33 @@
+"""The listing of /data that models are sent: made in the sandbox, by a program that is sent there."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from agent import list_columns, list_data
+from libs.sandbox import SandboxError
+from libs.sandbox.protocol import Sandbox
+
+__all__ = ["LISTING_SECONDS", "PROGRAM", "data_listing"]
+
+LISTING_SECONDS = 10.0
+"""Seconds that a look at the sandbox's files may take before a model is asked."""
+
+PROGRAM = f"""
+import sys, types
+part = sys.modules[{list_columns.__name__!r}] = types.ModuleType({list_columns.__name__!r})
+exec({Path(list_columns.__file__).read_text(encoding="utf-8")!r}, part.__dict__)
+exec({Path(list_data.__file__).read_text(encoding="utf-8")!r})
+"""
+"""Both modules in one text: in the sandbox there is nothing that the second could import the first from."""
+
+
+async def data_listing(sandbox: Sandbox, *, how: bool) -> str:
+    """The listing of /data, "" where it cannot be had: the first block then says what is wrong."""
+    command = f"python3 -c {shlex.quote(PROGRAM)} /data" + " how" * how
+    try:
+        result = await sandbox.arun(command, timeout=LISTING_SECONDS, merge_stderr=False)
+    except SandboxError:
+        return ""
+    return result.output if result.exit_code == 0 else ""

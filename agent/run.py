@@ -76,7 +76,11 @@ class Run:
         return [Approval(each.id, each.value, grants) for each in state.interrupts]
 
     async def begin(self, task: str) -> AsyncIterator[Event]:
-        """Carry out `task`. Calls of the thread that still wait for approval are dropped, not run."""
+        """Carry out `task`. Calls of the thread that still wait for approval are dropped, not run.
+
+        Of a step that was cut off the model reads first that its effect is unknown.
+        """
+        await self.settle()
         async for event in self._stream({"messages": [HumanMessage(task)]}):
             yield event
 

@@ -212,6 +212,27 @@ def test_a_killed_program_repeats_nothing(program: Program) -> None:
     assert (program.workspace / "results" / "log").read_text() == "ran\n"
 
 
+@pytest.mark.docker
+@pytest.mark.parametrize("agent", ["code", "deep"])
+def test_another_task_for_a_killed_thread_repeats_nothing_and_the_model_is_told(
+    program: Program, agent: str
+) -> None:
+    command = "echo ran >> /results/log; echo up; sleep 61"
+    program.script(block("bash", command) if agent == "code" else execute(command), "What happened?")
+    process = program.start("run", "--agent", agent, "--approve", "auto", "--thread", "t", "--json", "go")
+    assert process.stdout is not None
+    assert any('"up\\n"' in line for line in process.stdout)
+    os.kill(process.pid, signal.SIGKILL)
+    process.stdout.close()
+    process.wait()
+
+    result = program.lines("--approve", "auto", "--thread", "t", "What came of it?")[-1]
+    assert (result["text"], result["executions"]) == ("What happened?", [])
+    assert (program.workspace / "results" / "log").read_text() == "ran\n"
+    stored = (program.folder / ".code-agent" / "threads.sqlite").read_bytes()
+    assert b"How far it came is unknown" in stored
+
+
 def test_without_an_engine_the_model_is_told(program: Program) -> None:
     program.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
     program.script(block("python", "print(1)"), "It cannot be run.", "It cannot.", "No.", "No, it cannot.")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from libs.code_blocks.emptiness import shows_nothing
+from libs.code_blocks.need import reads_like_code
 from libs.code_blocks.protocol import Execution, Refused
 from libs.code_blocks.reader import MAX_REPLY, Reading, read_reply
 
@@ -109,7 +110,8 @@ def nudge(
     # Once something has run, such blocks may be part of the answer.
     if reading.others and (failed or not ran or not asked):
         return f"Nothing was run: {_languages(reading)} Write it in Python or bash. {_CODE} If it was part of your answer, say so in words."
-    if reading.untagged and (failed or not ran):
+    code = not asked and any(map(reads_like_code, reading.untagged_texts))
+    if reading.untagged and (failed or not ran or code):
         return f"Nothing was run: the block does not say its language. {_CODE}"
     if failed:
         return (

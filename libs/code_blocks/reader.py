@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -95,6 +95,8 @@ class Reading:
     """Tags of programming languages that do not run here."""
     imitated_call: bool = False
     """Whether, instead of code, it holds the JSON or XML of a call in some vendor's format."""
+    untagged_texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """What stands in the blocks that say no language."""
 
 
 def without_thoughts(reply: str) -> str:
@@ -114,7 +116,8 @@ def read_reply(reply: str) -> Reading:
         return Reading(problem="too_long")
     blocks: list[Block] = []
     others: list[str] = []
-    untagged = empty = 0
+    untagged: list[str] = []
+    empty = 0
     problem: Problem | None = None
     data: list[str] = []
     for fence in _fences(reply):
@@ -123,7 +126,7 @@ def read_reply(reply: str) -> Reading:
         if tag in _RECORDS:
             code = _without_prompts(code)
         if language is None:
-            untagged += tag in _UNTAGGED and bool(code.strip())
+            untagged += [code] if tag in _UNTAGGED and code.strip() else []
             others += [tag] if tag in _OTHERS else []
             data.append(code)
         elif problem := _problem(fence):
@@ -136,7 +139,10 @@ def read_reply(reply: str) -> Reading:
         else:
             empty += 1
     imitated = not blocks and problem is None and is_imitated_call(reply, data)
-    return Reading(tuple(blocks), problem, untagged, empty, tuple(dict.fromkeys(others)), imitated)
+    different = tuple(dict.fromkeys(others))
+    return Reading(
+        tuple(blocks), problem, len(untagged), empty, different, imitated, untagged_texts=tuple(untagged)
+    )
 
 
 def _fences(text: str, indents: int = 0) -> Iterator[Token]:

@@ -155,6 +155,15 @@ def test_other_languages_in_an_answer_are_questioned_once(tmp_path: Path) -> Non
     assert (result["status"], len(said_to_the_model(result))) == ("completed", 2)
 
 
+def test_untagged_code_in_an_answer_is_questioned_once(tmp_path: Path) -> None:
+    untagged = "I count them:\n```\nprint(len(rows))\n```"
+    result = run(tmp_path / "1", bash("echo 5"), untagged, python("print(5)"), "It is 5.")
+    assert (result["status"], outputs(result)) == ("completed", ["5", "5"])
+    assert "the block does not say its language" in said_to_the_model(result)[1]
+    shown = run(tmp_path / "2", bash("echo 5"), untagged, untagged)
+    assert (shown["status"], len(said_to_the_model(shown))) == ("completed", 2)
+
+
 def test_words_after_a_failure_are_no_answer(tmp_path: Path) -> None:
     result = run(tmp_path, bash("exit 3"), "It worked.", "Really.", "Yes.", "I said so.")
     assert result["status"] == "no_execution"

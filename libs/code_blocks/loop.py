@@ -70,8 +70,9 @@ class CodeLoop:
         shown_chars: characters of output that the model is shown after one reply.
         guided: for small models: a reply ends with its first block, or where it begins to run on, and what a
             block printed is followed by how to go on.
-        after_repeat: for the model, beside the request, once the code that failed last had failed before or a
-            reply has run on, so that it does not say the same for ever: a higher temperature.
+        after_repeat: for the model, beside the request, once the code that failed last had failed before, a
+            reply has run on or is the one before, so that it does not say the same for ever: a higher
+            temperature.
     """
 
     def __init__(
@@ -144,7 +145,9 @@ class CodeLoop:
             return _end(over, meter, AIMessage(meter.budget.explain(over)))
         request = sent(state["opening"], state["messages"], state.get("forgotten") or [])
         executions = state.get("executions") or []
-        options = self._after_repeat if state.get("ran_on") or repeated(executions) else {}
+        said_before = [message.text for message in state["messages"] if isinstance(message, AIMessage)]
+        again = state["nudges"] > 0 and said_before[-2:-1] == said_before[-1:]
+        options = self._after_repeat if state.get("ran_on") or repeated(executions) or again else {}
         ran_on = False
 
         def end(reply: str) -> int | None:
@@ -196,8 +199,9 @@ class CodeLoop:
                 needed=last is None and not refused and needs_code(state["task"], text),
             )
         )
-        if said is None and last and not refused and not state["nudges"]:
-            # Once only: the task may be to remove one.
+        asked_in_vain = said_before[-1:] == [reply.text]
+        if said is None and last and not refused and (not state["nudges"] or asked_in_vain):
+            # Once only, unless it is not answered at all: the task may be to remove one.
             absent = await self._absent(f"{state['task']}\n{text}")
             said = feedback.missing(absent) if absent else None
         if said is None:

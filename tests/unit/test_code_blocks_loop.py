@@ -535,6 +535,22 @@ def test_a_loop_needs_a_step() -> None:
         pass
 
 
+async def _never_there(text: str) -> list[str]:
+    return re.findall(r"/results/a\.png", text)
+
+
+def test_an_answer_that_is_only_repeated_is_none(tmp_path: Path) -> None:
+    claim = "See /results/a.png."
+    model = playing(bash("echo 7"), claim, claim, "It cannot be made.", "Unused.")
+    with looping(tmp_path / "1", model, absent=_never_there, after_repeat={"temperature": 0.7}) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert (result["status"], result["messages"][-1].text) == ("completed", "It cannot be made.")
+    assert [beside.get("temperature") for _, beside in model._requests] == [None, None, None, 0.7]
+    never = run(tmp_path / "2", bash("echo 7"), *[claim] * 4, absent=_never_there)
+    assert never["status"] == "no_execution"
+    assert never["messages"][-1].text.startswith(f"{claim}\n\nI stopped here: I was asked 3 times")
+
+
 def test_an_answer_that_names_a_file_that_is_not_there_is_asked_about_once(tmp_path: Path) -> None:
     asked: list[str] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from math import ceil
 from typing import Any
 
 from markdown_it.tree import SyntaxTreeNode
@@ -14,6 +15,9 @@ from reportlab.platypus import HRFlowable, Indenter, Paragraph, Spacer, Table, X
 from skills.pdf._image import picture
 from skills.pdf._inline import escape, markup, plain
 from skills.pdf._style import ALIGN, BODY, CELL, CODE_BLOCK, HEADINGS, INDENT, LINE, QUOTE, SHADE, TEXT, WIDTH
+
+_PADDING = 12
+"""Points of a cell's width that are left free, both sides together."""
 
 
 def blocks(
@@ -88,9 +92,15 @@ def _code(text: str, width: float) -> XPreformatted:
 def _table(node: SyntaxTreeNode, width: float) -> Table:
     rows = [row for part in node.children for row in part.children]
     cells = [[_cell(cell, bold=number == 0) for cell in row.children] for number, row in enumerate(rows)]
+    widths = _column_widths([[plain(cell) for cell in row.children] for row in rows], width)
+    if min(widths) <= _PADDING:
+        fit = ceil(width / _PADDING) - 1
+        raise ValueError(
+            f"a table has {len(widths)} columns, and at most {fit} fit on the page: leave some out"
+        )
     return Table(
         cells,
-        colWidths=_column_widths([[plain(cell) for cell in row.children] for row in rows], width),
+        colWidths=widths,
         repeatRows=1,
         splitInRow=1,  # a cell may be longer than a page
         hAlign="LEFT",

@@ -19,7 +19,7 @@ def render(markdown: str, *, title: str | None, name: str) -> bytes:
     """The PDF of `markdown`. Its title is `title`, else the first heading, else `name`.
 
     Raises:
-        ValueError: an image is not in /workspace or cannot be read.
+        ValueError: an image is not in /workspace or cannot be read, or a table has too many columns.
     """
     register_fonts()
     # Without HTML: it could name files and addresses for reportlab to open.

@@ -237,6 +237,7 @@ def test_a_name_cannot_leave_the_results(backend: DockerExecutionBackend, name: 
         (b"![](../../etc/passwd)", "is no file in /workspace"),
         (b"![](https://example.org/a.png)", "is no file in /workspace"),
         (b"![](/workspace/in.md)", "cannot be read as one of PNG"),
+        (b"|a" * 50 + b"|\n" + b"|-" * 50 + b"|\n", "a table has 50 columns, and at most 39 fit on the page"),
     ],
 )
 def test_what_cannot_be_made_leaves_no_file(

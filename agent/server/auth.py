@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.config import load_settings
+from agent.server.own_threads import kept_for
 from agent.server.refusals import comes_from_within, refuse
 from agent.tokens import Token, TokenRefused, owner_by_token
 
@@ -104,6 +105,9 @@ async def of_the_owner(ctx: Auth.types.AuthContext, value: Any) -> Filter | None
         value["metadata"]["owner"] = owner
     elif ctx.action in _CHANGES:
         _mark(value, owner)
+    made = value.get("thread_id") if (ctx.resource, ctx.action) == ("threads", "create") else None
+    if made and await kept_for(made) not in ([], [owner]):
+        raise Auth.exceptions.HTTPException(409, f"Thread with ID {made} already exists")
     return {"owner": owner}
 
 

@@ -13,10 +13,12 @@ import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.server.refusals import comes_from_within, refuse
+from agent.server.saver import running
 
-__all__ = ["OwnThreads"]
+__all__ = ["OwnThreads", "kept_for"]
 
 _THREAD = re.compile(r"/threads/([^/]+)(/.*)?", re.DOTALL)
+_RUN = re.compile(r"/threads/[^/]+/runs/([^/]+)/?", re.DOTALL)
 _MAKES_IT = {"/runs", "/runs/stream", "/runs/wait", "/stream/events", "/commands"}
 """Routes below a thread that make it, or wait for it, where there is none of this id."""
 
@@ -36,17 +38,40 @@ class OwnThreads:
         owner = scope.get("owner")
         named = _THREAD.fullmatch(scope["path"]) if owner and not comes_from_within(scope) else None
         if named and (thread := _uuid(named[1])):
-            owners = await self._owners(thread)
+            owners = await self._owners(thread) or await kept_for(thread)
             if owners != [owner] and (owners or named[2] not in _MAKES_IT):
                 await refuse(scope, receive, send, 404, "There is no such thread.")
                 return
+            if (run := _run_to_delete(scope)) and not await self._has(thread, run):
+                # The server deletes its checkpoints, in whichever thread, then looks (langgraph-api 0.16).
+                await refuse(scope, receive, send, 404, "There is no such run in this thread.")
+                return
         await self._app(scope, receive, send)
+
+    async def _has(self, thread: UUID, run: UUID) -> bool:
+        return (await self._inner.get(f"/threads/{thread}/runs/{run}")).is_success
 
     async def _owners(self, thread: UUID) -> list[object]:
         """The owner of the thread, None if it has none; nothing where there is no thread."""
         asked = {"ids": [str(thread)], "select": ["metadata"], "limit": 1}
         found = await self._inner.post("/threads/search", json=asked)
         return [(each["metadata"] or {}).get("owner") for each in found.raise_for_status().json()]
+
+
+async def kept_for(thread: UUID) -> list[object]:
+    """Whose checkpoints of this thread the database has, None for nobody's; nothing where it has none.
+
+    Threads of /run are there alone. Whoever made one of the same id in the server would find what it holds.
+    """
+    if (at_work := running()) is None:
+        return []
+    latest = await at_work.saver.aget_tuple({"configurable": {"thread_id": str(thread)}})
+    return [latest.metadata.get("owner")] if latest else []
+
+
+def _run_to_delete(scope: Scope) -> UUID | None:
+    named = _RUN.fullmatch(scope["path"]) if scope.get("method") == "DELETE" else None
+    return _uuid(named[1]) if named else None
 
 
 def _uuid(text: str) -> UUID | None:

@@ -321,6 +321,7 @@ def test_threads_of_run_have_owners(server: Server, alice: httpx.Client, bob: ht
         assert CANARY not in http.get(f"/threads/{thread}/state").text
         assert http.post(f"/run/{thread}/resume", json=approve).status_code == 404
     assert not (server.folder / "workspace/threads" / thread / "one.txt").exists()
+    assert alice.post("/threads", json={"thread_id": thread}).status_code == 200, "it is hers to take"
     done = alice.post(f"/run/{thread}/resume", json=approve)
     assert (done.status_code, done.json()["status"]) == (200, "completed")
 
@@ -356,6 +357,7 @@ def test_the_owner_approves_and_the_files_are_the_threads(
     """Last: it answers the question that the tests before have left alone."""
     thread = things.ids["thread_id"]
     done = made(alice.post(f"/threads/{thread}/runs/wait", json=APPROVE))
-    assert done["status"] == "completed"
+    assert done.get("status") == "completed", done
+    assert done["messages"][-2]["artifact"]["exit_code"] == 0, done["messages"][-2]
     assert (server.folder / "workspace/threads" / thread / "one.txt").read_text() == f"{CANARY}\n"
     assert not (server.folder / "workspace/one.txt").exists()

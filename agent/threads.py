@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent.config import Settings
+from agent.config import COMMANDS, Settings
 from libs.persistence.served_saver import ServedSaver
 from libs.persistence.sqlite import open_checkpointer
+from libs.sandbox import CommandRecords, RecordUnavailable
 
 __all__ = ["LOCKS", "THREADS", "open_threads", "place"]
+
+logger = logging.getLogger(__name__)
 
 THREADS = Path(".code-agent/threads.sqlite")
 """The file, in the working directory."""
@@ -28,9 +33,29 @@ def place(settings: Settings) -> str:
 async def open_threads(settings: Settings) -> AsyncIterator[ServedSaver]:
     """Open the checkpointer of this installation.
 
+    A thread that is deleted takes the record of its commands along.
+
     Raises:
         CheckpointerUnavailable: the file or the database cannot be used; says what to do.
     """
+    records = CommandRecords(COMMANDS)
+
+    async def forget(thread_id: str) -> None:
+        try:
+            await records.aforget(thread_id)
+        except RecordUnavailable as error:  # the thread itself is deleted by now
+            logger.warning("the record of its commands stays: %s %s", error, error.hint)
+
+    try:
+        async with _open(settings) as saver:
+            saver.forget = forget
+            yield saver
+    finally:
+        await asyncio.to_thread(records.close)
+
+
+@asynccontextmanager
+async def _open(settings: Settings) -> AsyncIterator[ServedSaver]:
     if url := settings.postgres_url:
         from libs.persistence.postgres import open_postgres
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -37,6 +37,8 @@ class ServedSaver(BaseCheckpointSaver[str]):
 
     spelling: Spelling
     loop: asyncio.AbstractEventLoop
+    forget: Callable[[str], Awaitable[None]] | None = None
+    """Handed in: removes what is kept elsewhere of a thread that is deleted."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -249,6 +251,8 @@ class ServedSaver(BaseCheckpointSaver[str]):
             for table in ("run_marks", "writes_before"):
                 await do(f"DELETE FROM {table} WHERE thread_id = ?", str(thread_id))
         self._marked.clear()
+        if self.forget:
+            await self.forget(str(thread_id))
 
     # What a start needs to know
 

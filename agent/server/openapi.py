@@ -49,7 +49,6 @@ _REFUSALS = {
     415: "The body is not said to be JSON.",
     422: "The decisions do not fit what was asked; it is still asked.",
     500: "The run failed.",
-    501: "There is no such agent yet.",
 }
 
 

@@ -45,12 +45,12 @@ _DECISIONS: Schema = {"type": "array", "items": _DECISION}
     body=object_of(
         {"input": INPUT},
         closed=True,
-        agent={"enum": ["deep", "code", "exec"]},
-        thread_id={"type": "string", "minLength": 1, "maxLength": _MAX_ID},
+        agent={"enum": ["deep", "code", None]},
+        thread_id={"type": ["string", "null"], "minLength": 1, "maxLength": _MAX_ID},
         includeSteps=_STEPS_FIELD,
     ),
     answers=_ANSWERS,
-    refusals=(400, 404, 409, 413, 415, 500, 501),
+    refusals=(400, 404, 409, 413, 415, 500),
 )
 async def _run(request: Request) -> Response:
     body = await read_object(request)
@@ -123,9 +123,9 @@ def _agent(body: Mapping[str, Any]) -> AgentName | None:
         case "code":
             return "code"
         case "exec":
-            raise Refused(501, 'There is no agent "exec" yet: send "deep" or "code", or leave "agent" out.')
+            raise Refused(400, 'There is no agent "exec" yet: send "deep" or "code", or leave "agent" out.')
         case _:
-            raise Refused(400, '"agent" must be "deep", "code" or "exec".')
+            raise Refused(400, '"agent" must be "deep" or "code".')
 
 
 def _thread_id(body: Mapping[str, Any]) -> str | None:

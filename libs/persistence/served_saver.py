@@ -2,10 +2,10 @@
 
 It takes a run back (`multitask_strategy="rollback"`), copies and prunes threads, and lists them.
 
-A run that goes on in a thread writes to the checkpoint it begins on, which is another run's: its input, where
-a channel is rebuilt from writes, and the answers to questions. Deleting the run's own checkpoints would leave
-those: an approval that was taken back would still be found by whatever goes on in the thread. So what stood
-there before is kept when a run first writes to such a checkpoint, and put back when the run is taken back.
+A run that answers a question writes to the checkpoint it begins on, which is another run's: the answer, and
+what comes of it. Deleting the run's own checkpoints would leave that: an approval that was taken back would
+still be found by whatever goes on in the thread. So what stood there before is kept when a run first writes
+to such a checkpoint, and put back when the run is taken back.
 """
 
 from __future__ import annotations

@@ -189,7 +189,6 @@ async def test_a_run_that_is_rolled_back_leaves_nothing(saver: ServedSaver) -> N
 
 
 async def test_the_input_after_a_rolled_back_one_is_not_taken_for_it(saver: ServedSaver) -> None:
-    """LangGraph keeps both under the same key, and keeps the first."""
     thread = Thread(saver)
     await thread.say("quick one")
     await saver.adelete_for_runs([await thread.say("quick two")])
@@ -231,7 +230,7 @@ async def test_the_first_run_of_a_thread_is_rolled_back(saver: ServedSaver) -> N
 
 async def test_what_later_runs_stand_on_is_not_taken_from_them(saver: ServedSaver) -> None:
     thread = Thread(saver)
-    runs = [await thread.say(f"quick {text}") for text in ("one", "two", "three")]
+    runs = [await thread.say("a task"), await thread.answer("yes"), await thread.say("quick three")]
     said = await thread.messages()
     assert said[-3:] == ["quick three", "said at once", "end"]
     await saver.adelete_for_runs([runs[1]])

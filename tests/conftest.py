@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from agent.engine_setup import build_image, ensure_engine
 from libs.backends.docker import DockerExecutionBackend
 
 ROOT = Path(__file__).parents[1]
-IMAGE = "code-execution-agent"
+IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,7 +32,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def backend(workspace: Path) -> Iterator[DockerExecutionBackend]:
     """A container on an empty workspace, with the project's skills; shared by the tests of a module."""
-    with DockerExecutionBackend(workspace, skills_dir=ROOT / "skills", name="test") as backend:
+    with DockerExecutionBackend(workspace, skills_dir=ROOT / "skills", image=IMAGE, name="test") as backend:
         yield backend
 
 

@@ -37,10 +37,16 @@ def open_regular(path: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def new_file(path: str, *, replace: bool) -> Iterator[int]:
+def new_file(path: str, *, replace: bool, replaced: list[int] | None = None) -> Iterator[int]:
     """A descriptor for writing; at the end of the block the file appears under `path`, whole or not at all.
 
     Missing folders are made. A link is followed, its target replaced. The mode of a replaced file stays.
+
+    Args:
+        replace: whether a file that is there may be replaced.
+        replaced: gets a descriptor of the file that was replaced, for the caller to close. With its last
+            one the kernel frees what the file held, and waits for what the disk is still writing of it: a
+            millisecond, where it was replaced a moment ago, too.
 
     Raises:
         FileExistsError: there is one, and it may not be replaced.
@@ -82,6 +88,9 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
         finally:
             os.close(file)
         if replace:
+            if replaced is not None:
+                with contextlib.suppress(OSError):  # none there, or none that may be read
+                    replaced.append(os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
             os.replace(draft, target)
         elif named:
             _publish(draft, target)

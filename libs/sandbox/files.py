@@ -45,10 +45,11 @@ class FileWorker:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._replaced: list[int] = []  # descriptors that are closed when the answer is on its way
         self._frames: Iterator[Frame] = link.frames()
         self._do: dict[str, Callable[[int, dict[str, Any]], dict[str, Any]]] = {
             "page": lambda _, request: read_page(**request),
-            "edit": lambda _, request: edit(**request),
+            "edit": lambda _, request: edit(**request, replaced=self._replaced),
             "glob": lambda _, request: glob(**request),
             "grep": lambda _, request: grep(**request),
             "ls": lambda _, request: _ls(**request),
@@ -73,6 +74,8 @@ class FileWorker:
             if len(body) > MAX_PAYLOAD // 2:
                 body = b'{"error": "too_many", "detail": "there is more than can be told: narrow it down"}'
             self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.DONE, True) + body))
+            while self._replaced:
+                os.close(self._replaced.pop())
 
     def _next(self) -> Frame:
         for frame in self._frames:
@@ -104,7 +107,7 @@ class FileWorker:
             raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
         if not replace and os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, "File exists", path)
-        with new_file(path, replace=replace) as file:
+        with new_file(path, replace=replace, replaced=self._replaced) as file:
             granted, received = EARLY, 0
             while received < size:
                 if granted - received <= WINDOW // 2 and granted < size:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from libs.sandbox.disk import NotRegular, open_regular
@@ -25,6 +26,9 @@ _MOST_LINE: Final = 4_000
 _MOST_FOUND: Final = 8 * 1024 * 1024
 """Bytes of matching lines that are returned."""
 _BLOCK: Final = 1024 * 1024
+
+Find = Callable[[bytes, int], int]
+"""Where in the data the next match is, from a place on; -1: nowhere."""
 
 
 class _Walk:
@@ -99,7 +103,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
         OSError: `path` cannot be read.
         PatternError: the pattern cannot be used.
     """
-    needles = [needle for needle in text.encode("utf-8", "surrogateescape").split(b"\n") if needle]
+    find = _finder([needle for needle in text.encode("utf-8", "surrogateescape").split(b"\n") if needle])
     matches = compile_pattern(pattern).match if pattern else None
     walk = _Walk(path, skip=_NOT_SEARCHED)
     files: Iterator[str] = iter(walk)
@@ -113,7 +117,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
             continue
         shown = os.path.join(path, relative) if relative else path
         with contextlib.suppress(OSError, NotRegular):
-            for number, line in _lines_with(shown, needles, walk):
+            for number, line in _lines_with(shown, find, walk):
                 if len(found) == most or size > _MOST_FOUND:
                     return {"matches": found, "cut": True}
                 decoded = line.decode("utf-8", "replace")
@@ -122,23 +126,40 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
     return {"matches": found, "cut": walk.late}
 
 
-def _lines_with(path: str, needles: list[bytes], walk: _Walk) -> Iterator[tuple[int, bytes]]:
+def _finder(needles: list[bytes]) -> Find:
+    """What finds the first of the needles, none of which has a line end, in data from a place on."""
+    if len(needles) == 1:
+        [needle] = needles
+        return lambda data, place: data.find(needle, place)
+    # Without any, a pattern that is found nowhere.
+    search = re.compile(b"|".join(map(re.escape, needles)) or b"(?!)").search
+    return lambda data, place: found.start() if (found := search(data, place)) else -1
+
+
+def _lines_with(path: str, find: Find, walk: _Walk) -> Iterator[tuple[int, bytes]]:
     """Number and content of each matching line; nothing of a binary file."""
-    with open_regular(path) as descriptor, open(descriptor, "rb", closefd=False) as file:
+    with open_regular(path) as file:
         number = 1
         rest = b""
         while not walk.out_of_time():
-            block = file.read(_BLOCK)
+            block = os.read(file, _BLOCK)
             if b"\0" in block:
                 return
             data = rest + block
             # Whole lines only; the last one may go on in the next block, but not without end.
             cut = len(data) if not block or len(data) > 16 * _BLOCK else data.rfind(b"\n") + 1
             lines, rest = data[:cut], data[cut:]
-            if any(needle in lines for needle in needles):
-                for index, line in enumerate(lines.split(b"\n")):
-                    if any(needle in line for needle in needles):
-                        yield number + index, line.rstrip(b"\r")
-            number += lines.count(b"\n")
+            place = 0  # where the line begins whose number is counted
+            while (found := find(lines, place)) >= 0:
+                begin = lines.rfind(b"\n", place, found) + 1 or place
+                end = lines.find(b"\n", found)
+                number += lines.count(b"\n", place, begin)
+                place = begin
+                yield number, lines[begin : end if end >= 0 else None].rstrip(b"\r")
+                if end < 0:
+                    break
+                number += 1
+                place = end + 1
+            number += lines.count(b"\n", place)
             if not block:
                 return

@@ -108,11 +108,14 @@ def _count_lines(file: IO[str]) -> int:
     return count + (not last.endswith("\n"))
 
 
-def edit(path: str, old: str, new: str, replace_all: bool) -> dict[str, Any]:
+def edit(path: str, old: str, new: str, replace_all: bool, *, replaced: list[int]) -> dict[str, Any]:
     """Replace `old` by `new`, once or everywhere.
 
     The page a model has read shows plain line ends. So where `old` as it is does not occur, it is tried
     with the line ends of the other kind, and `new` gets the same.
+
+    Args:
+        replaced: gets a descriptor of the file as it was, for the caller to close. See `new_file`.
     """
     if not old:
         return {"error": "empty_old"}
@@ -134,7 +137,7 @@ def edit(path: str, old: str, new: str, replace_all: bool) -> dict[str, Any]:
         return {"error": "not_found"}
     if count > 1 and not replace_all:
         return {"error": "ambiguous", "detail": str(count)}
-    with new_file(path, replace=True) as file:
+    with new_file(path, replace=True, replaced=replaced) as file:
         write_all(file, content.replace(wanted, given))
     return {"count": count}
 

@@ -46,7 +46,7 @@ def _tools(backend: BackendProtocol, folder: str) -> dict[str, Callable[[], obje
 
     return {
         "read": lambda: right(backend.read(f"{folder}/1.txt")),
-        "write": lambda: right(backend.write(f"{folder}/new/{next(number)}.txt", "hello\n")),
+        "write": lambda: right(backend.write(f"{folder}-new/{next(number)}.txt", "hello\n")),
         "edit": lambda: right(backend.edit(f"{folder}/edit.txt", *next(turn))),
         "ls": lambda: right(backend.ls(folder)),
         "glob": lambda: right(backend.glob("*.txt", folder)),

@@ -23,7 +23,7 @@ from libs.sandbox.channel import Channel
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.local import LocalSandbox
 
-IMAGE = "code-execution-agent"
+IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
 LIMIT = 50_000
 GONE = 0.5
 """Seconds after a deadline within which nothing of a command may be left (S4)."""

@@ -124,7 +124,7 @@ class DeepagentsDockerSandbox(Peer):
         assert self.backend.upload_files([(path, content)])[0].error is None
 
     def read(self, path: str) -> bytes:
-        found = self.backend.download_files([path])[0].content
+        found: bytes | None = self.backend.download_files([path])[0].content
         assert found is not None
         return found
 

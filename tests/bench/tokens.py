@@ -8,7 +8,7 @@ running code: that would only make it longer. Tokens are estimated, about four c
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,9 @@ def figures() -> Iterator[Figure]:
     )
 
 
-def _tokens(text: str, schemas: list[dict[str, Any]] | None = None) -> int:
+def _tokens(text: str, schemas: Sequence[dict[str, Any]] = ()) -> int:
     messages: list[AnyMessage] = [SystemMessage(text)] if text else []
-    return count_tokens_approximately(messages, tools=schemas)
+    return count_tokens_approximately(messages, tools=list(schemas) or None)
 
 
 def _functions(folder: Path) -> Iterator[dict[str, Any]]:

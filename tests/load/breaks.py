@@ -28,7 +28,8 @@ LIMITS = SandboxLimits(memory=256 * 2**20, tmp=32 * 2**20)
 
 def of_thread(backend: DockerExecutionBackend, thread: str) -> ChannelSandbox:
     config: RunnableConfig = {"configurable": {"thread_id": thread}}
-    return RunnableLambda(lambda _: backend.sandbox).invoke(None, config)
+    node: RunnableLambda[None, ChannelSandbox] = RunnableLambda(lambda _: backend.sandbox)
+    return node.invoke(None, config)
 
 
 def under_load(

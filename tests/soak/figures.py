@@ -68,4 +68,5 @@ class Series:
     def growth(self, name: str) -> float:
         """By how much the straight line through the readings rises from the warm-up to the end."""
         times, values = zip(*self.settled(name), strict=True)
-        return statistics.linear_regression(times, values).slope * (times[-1] - times[0])
+        slope: float = statistics.linear_regression(times, values).slope
+        return slope * float(times[-1] - times[0])

@@ -16,7 +16,7 @@ FEW = 8
 
 GAPS = {"", "n/a", "na", "nan", "null", "none"}
 MONEY = re.compile(r"[-+]?[€$£]?\s?[-+]?\d{1,3}(?:[., ']?\d{3})*(?:[.,]\d+)?\s?(?:[€$£%]|[A-Z]{3})?")
-OFFSET = re.compile(r"(?:Z|[-+]\d\d:?\d\d)\s*$")
+OFFSET = re.compile(r"(Z|[-+]\d\d:?\d\d)\s*$")
 KINDS = (
     ("dates", re.compile(r"\d{4}-\d\d-\d\d")),
     ("times", re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[-+]\d\d:?\d\d)?")),
@@ -68,7 +68,8 @@ def described(kind: str, values: list[str]) -> str:
         numbers = [float(value) for value in values]
         return f"{kind} {min(numbers):.12g} to {max(numbers):.12g}{far(numbers)}"
     if kind in ("dates", "times", "months"):
-        zones = {value.strip()[-6:] for value in values if kind == "times" and OFFSET.search(value)}
+        found = [OFFSET.search(value) for value in values] if kind == "times" else []
+        zones = {each[1].replace(":", "").replace("Z", "+0000") for each in found if each}
         note = " (in different UTC offsets)" if len(zones) > 1 else ""
         return f"{kind} {min(values).strip()} to {max(values).strip()}{note}"
     if kind == "dates written":

@@ -70,6 +70,10 @@ def test_a_table_with_the_kinds_of_its_values(tmp_path: Path) -> None:
             "times 2024-05-01T10:00:00+02:00 to 2024-05-02T10:00:00Z (in different UTC offsets)",
         ),
         (
+            ["2024-05-01T10:00:00Z", "2024-05-02T10:00:07+00:00", "2024-05-02T10:00:08+0000 "],
+            "times 2024-05-01T10:00:00Z to 2024-05-02T10:00:08+0000",
+        ),
+        (
             ["Rome", " rome ", "OSLO"],
             "text (2 without regard to capitals and spaces): 'Rome' 1, ' rome ' 1, 'OSLO' 1",
         ),

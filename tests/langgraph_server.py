@@ -60,7 +60,7 @@ def langgraph_dev(folder: Path, script: str, **settings: str) -> Iterator[Server
         taken.bind(("127.0.0.1", 0))
         port = int(taken.getsockname()[1])
     command = [
-        Path(sys.executable).with_name("langgraph"), "dev", "--no-browser", "--no-reload",
+        str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser", "--no-reload",
         "--n-jobs-per-worker", "10", "--host", "127.0.0.1", "--port", str(port),
     ]  # fmt: skip
     server = Server(folder, port)

@@ -244,7 +244,7 @@ class CommandRecords:
             self._path.touch(mode=0o600)
             connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
+                _use_log(connection)
                 # Writes go to the system at once, to the disk later: it outlives this process.
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute(_SCHEMA)
@@ -271,6 +271,20 @@ class CommandRecords:
 
     def _explained(self) -> contextlib.AbstractContextManager[None]:
         return _explained(self._path)
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Have a log of writes beside the file. Where two make it at once, SQLite refuses instead of waiting."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 @contextlib.contextmanager

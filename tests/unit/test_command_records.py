@@ -213,6 +213,14 @@ class TestFile:
         assert str(path.parent) in str(caught.value)
         assert ("mv " in caught.value.hint) == (damage == "garbage")
 
+    def test_many_make_it_at_once(self, path: Path) -> None:
+        for number in range(20):
+            made = [CommandRecords(path.with_name(f"{number}.sqlite")) for _ in range(8)]
+            begun = [each.submit(each.begin, Entry.of("t", str(at), b"x")) for at, each in enumerate(made)]
+            assert [each.result(10) for each in begun] == [None] * 8
+            for each in made:
+                each.close()
+
     def test_another_program_that_holds_it_is_waited_for(self, path: Path, records: CommandRecords) -> None:
         records.wait(records.find, ONE)
         with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:

@@ -11,11 +11,13 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import stat
 import struct
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +29,8 @@ _FOLDERS_ONLY: Final = 0x01000000
 _READ: Final = 64 * 1024
 _DEEPEST: Final = 64
 """Folders below the root that are looked into, one in the other."""
+_MOST_WATCHED: Final = 16_384
+"""Folders that are watched, or half of what the kernel lets a user watch: other programs want some too."""
 _SECONDS: Final = 5.0
 """Seconds that one look may take."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -51,15 +55,19 @@ class Handover:
         self._events = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._events < 0:
             os.close(self._root)
-            raise OSError(ctypes.get_errno(), "inotify_init1")
+            raise OSError(number := ctypes.get_errno(), f"inotify_init1: {os.strerror(number)}")
+        self._most_watched = min(_MOST_WATCHED, _allowed() // 2)
         self._watched: dict[int, tuple[str, ...]] = {}
         """Path below the root, part by part, of each watched folder."""
+        self._names: set[tuple[str, ...]] = set()
+        """The same paths."""
         self._lock = threading.Lock()
         self._closed = False
         self._deadline = time.monotonic() + _SECONDS
         os.chown(self._root, 0, uid)
         os.fchmod(self._root, 0o775)
-        self._take(self._root, ())
+        self._watch(self._root, ())
+        self._look((), again=True)
 
     def news(self) -> bool:
         """Whether something was made or moved into the workspace since the last `catch_up`. Never blocks."""
@@ -76,21 +84,26 @@ class Handover:
 
     def _catch_up(self) -> None:
         self._deadline = time.monotonic() + _SECONDS
-        changed: set[tuple[str, ...]] = set()
+        changed: dict[tuple[str, ...], set[str]] = {}
+        missed = False
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._events, _READ):
                 offset = 0
                 while offset < len(data):
                     watch, mask, _, length = _EVENT.unpack_from(data, offset)
+                    name = data[offset + _EVENT.size : offset + _EVENT.size + length].rstrip(b"\0")
                     offset += _EVENT.size + length
                     if mask & _IGNORED:  # the folder is gone, and the kernel's watch with it
-                        self._watched.pop(watch, None)
-                        continue
-                    changed.add(() if mask & _OVERFLOW else self._watched.get(watch, ()))
-        for parts in changed:
-            with self._folder(parts) as folder:
-                if folder is not None:
-                    self._take(folder, parts)
+                        self._names.discard(self._watched.pop(watch, ()))
+                    elif mask & _OVERFLOW:
+                        missed = True
+                    elif watch in self._watched:
+                        changed.setdefault(self._watched[watch], set()).add(os.fsdecode(name))
+        if missed:
+            self._look((), again=True)
+        else:
+            for parts, names in changed.items():
+                self._look(parts, names)
 
     def close(self) -> None:
         """Stop watching."""
@@ -119,34 +132,70 @@ class Handover:
         finally:
             os.close(folder)
 
-    def _take(self, folder: int, parts: tuple[str, ...]) -> None:
-        """Watch a folder and those below it, and give everything in them to the user."""
-        self._watch(folder, parts)
+    def _look(
+        self, parts: tuple[str, ...], names: Iterable[str] | None = None, *, again: bool = False
+    ) -> None:
+        """Give what is in a folder to the user, and what is in new ones below it, or `again` in all of them.
+
+        The nearest come first: a person puts files there, and it may end early. A command can nest folders
+        without end, or make and remove them while this looks; they are its own already.
+
+        Args:
+            names: what is looked at in the folder itself; None is everything.
+        """
+        waiting = deque([(parts, names)])
+        while waiting and time.monotonic() < self._deadline:
+            parts, names = waiting.popleft()
+            with self._folder(parts) as folder, contextlib.suppress(OSError):  # it may be removed meanwhile
+                if folder is not None:
+                    taken = self._take(folder, parts, _names(folder) if names is None else names)
+                    waiting.extend(((*parts, name), None) for name, new in taken if new or again)
+
+    def _take(self, folder: int, parts: tuple[str, ...], names: Iterable[str]) -> Iterator[tuple[str, bool]]:
+        """Give entries of a folder to the user. Those that are folders come back: name, whether it is new."""
         device = os.fstat(folder).st_dev
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):  # gone, or replaced by a link, in this moment
-                    found = entry.stat(follow_symlinks=False)
-                    if found.st_dev != device:
-                        continue  # mounted there: it belongs to somebody else
-                    if found.st_uid == 0:
-                        os.chown(entry.name, self._uid, self._uid, dir_fd=folder, follow_symlinks=False)
-                    if entry.is_dir(follow_symlinks=False) and self._goes_on(parts):
-                        with _opened(entry.name, folder) as inner:
-                            self._take(inner, (*parts, entry.name))
+        for name in names:
+            with contextlib.suppress(OSError):  # gone, or replaced by a link, in this moment
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if found.st_dev != device:
+                    continue  # mounted there: it belongs to somebody else
+                if found.st_uid == 0:
+                    os.chown(name, self._uid, self._uid, dir_fd=folder, follow_symlinks=False)
+                if stat.S_ISDIR(found.st_mode) and len(parts) < _DEEPEST:
+                    with _opened(name, folder) as inner:
+                        yield name, self._watch(inner, (*parts, name))
 
-    def _goes_on(self, parts: tuple[str, ...]) -> bool:
-        """A command can nest folders without end, or make them while this looks; both are its own already."""
-        return len(parts) < _DEEPEST and time.monotonic() < self._deadline
-
-    def _watch(self, folder: int, parts: tuple[str, ...]) -> None:
+    def _watch(self, folder: int, parts: tuple[str, ...]) -> bool:
+        """Watch a folder; whether it was not watched before, under this name."""
+        if len(self._watched) < self._most_watched:
+            here = os.fsencode(f"/proc/self/fd/{folder}")
+            watch = _libc.inotify_add_watch(self._events, here, _CREATED | _MOVED_IN | _FOLDERS_ONLY)
+            before = self._watched.get(watch)
+            if before == parts:
+                return False
+            if watch >= 0:
+                self._names.discard(before or ())
+                self._watched[watch] = parts
+                self._names.add(parts)
+        elif parts in self._names:
+            return False
         # Covers the moment between a file's making and the next command. Not every file system has ACLs.
         with contextlib.suppress(OSError):
             os.setxattr(folder, "system.posix_acl_default", self._acl)
-        here = os.fsencode(f"/proc/self/fd/{folder}")
-        watch = _libc.inotify_add_watch(self._events, here, _CREATED | _MOVED_IN | _FOLDERS_ONLY)
-        if watch >= 0:
-            self._watched[watch] = parts
+        return True
+
+
+def _allowed() -> int:
+    """Folders and files that the kernel lets a user watch. See inotify(7), max_user_watches."""
+    try:
+        return int(Path("/proc/sys/fs/inotify/max_user_watches").read_text())
+    except (OSError, ValueError):
+        return 8_192
+
+
+def _names(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,55 @@ class TestAsRoot:
         handover.close()
         assert not handover.news()
         handover.catch_up()
+
+    def test_a_change_costs_no_look_at_all_the_rest(self, tmp_path: Path) -> None:
+        """What a command makes above many files is handed over without going through these."""
+        prepare_workspace(tmp_path)
+        for number in range(400):
+            (tmp_path / "data" / str(number)).mkdir()
+            for name in range(25):
+                (tmp_path / "data" / str(number) / str(name)).touch()
+        begun = time.monotonic()
+        handover = Handover(tmp_path, 1000)
+        all_of_it = time.monotonic() - begun
+        took = []
+        for number in range(5):
+            (tmp_path / f"top-{number}").touch()
+            (tmp_path / "data" / f"new-{number}").mkdir()
+            (tmp_path / "data" / f"new-{number}" / "file").touch()
+            begun = time.monotonic()
+            handover.catch_up()
+            took.append(time.monotonic() - begun)
+        assert min(took) < all_of_it / 20
+        assert {path.lstat().st_uid for path in tmp_path.rglob("*")} == {1000}
+        handover.close()
+
+    def test_what_is_moved_is_looked_into_under_its_new_name(self, tmp_path: Path) -> None:
+        prepare_workspace(tmp_path)
+        handover = Handover(tmp_path, 1000)
+        (tmp_path / "data/a/b").mkdir(parents=True)
+        handover.catch_up()
+        (tmp_path / "data/a").rename(tmp_path / "scripts/moved")
+        handover.catch_up()
+        (tmp_path / "scripts/moved/b/given").touch()
+        (tmp_path / "data/a/b").mkdir(parents=True)
+        (tmp_path / "data/a/b/given").touch()
+        handover.catch_up()
+        assert {path.lstat().st_uid for path in tmp_path.rglob("*")} == {1000}
+        handover.close()
+
+    def test_more_folders_than_are_watched(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The kernel's watches are for other programs, too. What is put into new ones is handed over."""
+        prepare_workspace(tmp_path)
+        monkeypatch.setattr("libs.sandbox.handover._MOST_WATCHED", 1_000)
+        for number in range(3_000):
+            (tmp_path / "data" / str(number)).mkdir()
+        handover = Handover(tmp_path, 1000)
+        watches = Path(f"/proc/self/fdinfo/{handover._events}").read_text().count("inotify wd:")
+        assert watches == 1_000
+        (tmp_path / "source/deep/deeper").mkdir(parents=True)
+        (tmp_path / "source/deep/deeper/file").touch()
+        shutil.copytree(tmp_path / "source", tmp_path / "results/copied")
+        handover.catch_up()
+        assert {path.lstat().st_uid for path in tmp_path.rglob("*")} == {1000}
+        handover.close()

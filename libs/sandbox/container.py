@@ -28,7 +28,7 @@ from libs.sandbox.strays import (
     owner_label,
     remove_strays,
 )
-from libs.sandbox.workspace import is_root, prepare_workspace
+from libs.sandbox.workspace import how_to_mend, is_root, prepare_workspace
 
 if TYPE_CHECKING:
     import docker
@@ -173,7 +173,7 @@ class DockerSandbox(ChannelSandbox):
         except (OSError, ValueError) as error:
             raise SandboxError(
                 f"The workspace {self.root} cannot be used: {error}.",
-                hint="Make it a folder that you may write to, or set WORKSPACE_DIR to another.",
+                hint=how_to_mend(self.root, error),
             ) from error
         client = shared_client()
         self._check_image(client)

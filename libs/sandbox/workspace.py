@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 from pathlib import Path
 
-__all__ = ["FOLDERS", "is_root", "prepare_workspace", "refuse_as_workspace", "thread_folder"]
+__all__ = [
+    "FOLDERS",
+    "how_to_mend",
+    "is_root",
+    "prepare_workspace",
+    "refuse_as_workspace",
+    "thread_folder",
+]
 
 FOLDERS = ("data", "scripts", "results")
 """Folders of a workspace. In the sandbox each is also reachable as `/data`, `/scripts`, `/results`."""
@@ -71,6 +79,19 @@ def prepare_workspace(root: Path) -> tuple[int, int]:
     if owner.st_uid == 0:
         return _SANDBOX_ID, _SANDBOX_ID
     return owner.st_uid, owner.st_gid or owner.st_uid
+
+
+def how_to_mend(root: Path, error: Exception) -> str:
+    """What to do where `prepare_workspace`, or handing the folder over, has failed."""
+    number = getattr(error, "errno", None)
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return f"Its disk is full: see with `df -h {root}`, and free some space there."
+    if number in (errno.EMFILE, errno.ENFILE):
+        return (
+            "Too much is open: raise a limit, `ulimit -n` for this program or "
+            "`sudo sysctl fs.inotify.max_user_instances=1024`."
+        )
+    return "Make it a folder that you may write to, or set WORKSPACE_DIR to another."
 
 
 def thread_folder(thread: str) -> str:

@@ -66,3 +66,15 @@ def test_it_goes_on_once_there_is_room(full: DockerExecutionBackend) -> None:
 def test_a_sandbox_starts_on_it(full: DockerExecutionBackend) -> None:
     full.reset()
     assert full.execute("echo on").output == "on\n"
+
+
+def test_one_that_is_full_from_the_beginning_says_what_mends_it(tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=2", "tmpfs", tmp_path], check=True)
+    try:
+        with DockerExecutionBackend(tmp_path, name="full") as backend:
+            done = backend.execute("true")
+        assert done.exit_code == 125
+        assert "No space left on device" in done.output
+        assert f"df -h {tmp_path}" in done.output
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)

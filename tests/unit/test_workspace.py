@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from libs.sandbox.handover import Handover
-from libs.sandbox.workspace import FOLDERS, prepare_workspace
+from libs.sandbox.workspace import FOLDERS, how_to_mend, prepare_workspace
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to give files away")
 
@@ -45,6 +46,14 @@ def test_a_file_in_the_place_of_the_workspace_is_an_error(tmp_path: Path) -> Non
     (tmp_path / "root").write_text("a file")
     with pytest.raises(OSError, match=r"."):
         prepare_workspace(tmp_path / "root")
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(errno.ENOSPC, "df -h"), (errno.EMFILE, "max_user_instances"), (errno.EACCES, "WORKSPACE_DIR")],
+)
+def test_each_cause_has_what_mends_it(tmp_path: Path, number: int, told: str) -> None:
+    assert told in how_to_mend(tmp_path, OSError(number, os.strerror(number)))
 
 
 def test_what_a_command_has_put_in_the_place_of_a_folder_is_left_alone(tmp_path: Path) -> None:

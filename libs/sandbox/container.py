@@ -51,6 +51,7 @@ _OWN_VARIABLES = frozenset(
         # Paths of the host that would mislead programs inside, and what changes how every shell behaves.
         *("PYTHONHOME", "PYTHONPATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR"),
         *("SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV", "IFS"),
+        *("SANDBOX_PROXY", "SANDBOX_TRUST"),  # what the first process is told by: see `way_out`
     )
 )
 """Variables that the sandbox sets itself, whatever is passed in."""

@@ -390,6 +390,14 @@ class TestEnvironment:
             assert inside(backend, "echo $OPENAI_API_KEY") == "canary-openai\n"
             assert inside(backend, "echo $HOME; cd ~; touch x; ls").startswith("/tmp")
 
+    def test_what_the_first_process_is_told_by_cannot_be_passed_in(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SANDBOX_PROXY", "http://127.0.0.1:1")
+        monkeypatch.setenv("SANDBOX_TRUST", "no certificate")
+        with DockerExecutionBackend(tmp_path, env_allow=["SANDBOX_*"], name="posture") as backend:
+            assert inside(backend, "echo ${SANDBOX_PROXY-unset} ${SSL_CERT_FILE-unset}") == "unset unset\n"
+
 
 class TestSupervisor:
     """PID 1 cannot be read, forged, signalled or traced from inside."""

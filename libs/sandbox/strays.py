@@ -30,6 +30,7 @@ OWNER_LABEL = "code-agent.owner"
 NAME_LABEL = "code-agent.name"
 WORKSPACE_LABEL = "code-agent.workspace"
 THREAD_LABEL = "code-agent.thread"
+"""Whose sandbox it is, where it was started for a thread: a spare that was taken later has no such label."""
 
 
 @cache

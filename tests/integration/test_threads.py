@@ -19,7 +19,7 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import SandboxError
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.engine import connect
-from libs.sandbox.strays import NAME_LABEL
+from libs.sandbox.strays import NAME_LABEL, THREAD_LABEL, WORKSPACE_LABEL
 from libs.sandbox.workspace import thread_folder
 
 pytestmark = pytest.mark.docker
@@ -217,6 +217,24 @@ class TestSpares:
         assert (folder / "results" / "f").read_text() == "1\n"
         assert (folder / "g").exists()
         eventually(lambda: len(containers()) == 3)  # and another is made ready
+
+    def test_the_label_names_a_thread_only_where_it_is_that_threads(self, warm: Threads) -> None:
+        """A spare cannot be given one once it is taken: then it has none, rather than a wrong one."""
+        warm.run("second", "true")
+        client = connect()
+        try:
+            labels = {
+                thread: client.api.inspect_container(warm.of(thread).container_name)["Config"]["Labels"]
+                for thread in ("first", "second")
+            }
+        finally:
+            client.close()
+        assert labels["first"][THREAD_LABEL] == "first"
+        assert THREAD_LABEL not in labels["second"]
+        assert labels["second"][WORKSPACE_LABEL] == str(warm.root)
+        # What docs/docker-setup.md says then.
+        folder = (warm.root / "threads" / "second").stat().st_ino
+        assert warm.run("second", "stat -c %i /workspace") == f"{folder}\n"
 
     def test_a_thread_that_has_files_already_keeps_them(self, warm: Threads) -> None:
         folder = warm.root / "threads" / "old"

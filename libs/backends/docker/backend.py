@@ -141,6 +141,8 @@ class DockerExecutionBackend(BaseSandbox):
 
         def make(root: Path, thread: str | None = None, **more: Any) -> DockerSandbox:
             data = {"/workspace/data": root_dir.resolve() / "data"} if scope == "thread" else {}
+            # A spare has none: the Engine cannot add the label once a thread has taken it.
+            whose = {} if thread is None else {THREAD_LABEL: thread}
             return DockerSandbox(
                 root,
                 image=image,
@@ -150,7 +152,7 @@ class DockerExecutionBackend(BaseSandbox):
                 environment=environment,
                 runtime=runtime,
                 check_image=self._check_image,
-                labels={WORKSPACE_LABEL: str(root_dir.resolve()), THREAD_LABEL: thread or ""},
+                labels={WORKSPACE_LABEL: str(root_dir.resolve()), **whose},
                 idle_seconds=idle_seconds if thread is not None or scope == "shared" else 0,
                 redact=redact,
                 egress=egress,

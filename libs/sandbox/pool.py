@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import secrets
@@ -111,6 +112,8 @@ class Spares:
         self._make = make
         self._count = count
         self._ready: list[DockerSandbox] = []
+        self._claims: dict[DockerSandbox, int] = {}
+        """A lock on the folder of each, which goes with this program: see `_sweep`."""
         self._lock = threading.Lock()
         self._filling: threading.Thread | None = None
         self._closed = threading.Event()
@@ -123,6 +126,7 @@ class Spares:
                     return None
                 spare = self._ready.pop(0)
             if spare.running and spare.move(root):
+                self._release(spare)
                 return spare
             self._discard(spare)
 
@@ -158,6 +162,8 @@ class Spares:
                 logger.debug("no spare sandbox: %s", error)
                 self._discard(spare)
                 break
+            with contextlib.suppress(OSError):  # not every file system has such locks
+                self._claims[spare] = _claim(spare.root)
             with self._lock:
                 self._ready.append(spare)
         with self._lock:
@@ -172,12 +178,37 @@ class Spares:
 
     def _discard(self, spare: DockerSandbox) -> None:
         spare.close()
+        self._release(spare)
         if spare.root.name.startswith(_SPARE):
             shutil.rmtree(spare.root, ignore_errors=True)
+
+    def _release(self, spare: DockerSandbox) -> None:
+        claim = self._claims.pop(spare, None)
+        if claim is not None:
+            os.close(claim)
 
     def _sweep(self) -> None:
         """Remove the folders that spares of killed programs have left."""
         with contextlib.suppress(OSError):
             for folder in self._folder.glob(f"{_SPARE}*"):
                 if time.time() - folder.stat().st_mtime > _LEFT_BEHIND and not any(folder.glob("*/*")):
-                    shutil.rmtree(folder, ignore_errors=True)
+                    with contextlib.suppress(BlockingIOError):  # a spare that waits
+                        claim = _claim(folder)
+                        shutil.rmtree(folder, ignore_errors=True)
+                        os.close(claim)
+
+
+def _claim(folder: Path) -> int:
+    """Lock a folder, as long as the descriptor that comes back is open.
+
+    Raises:
+        BlockingIOError: somebody has it.
+        OSError: it cannot be opened, or locked.
+    """
+    claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(claim)
+        raise
+    return claim

@@ -236,6 +236,34 @@ class TestSpares:
         folder = (warm.root / "threads" / "second").stat().st_ino
         assert warm.run("second", "stat -c %i /workspace") == f"{folder}\n"
 
+    def test_those_that_wait_for_long_are_not_taken_for_leftovers(self, tmp_path: Path) -> None:
+        """Neither by this program nor by another on the same workspace; what a killed one has left is."""
+        long_ago = time.time() - 3_600
+        root = tmp_path / "workspace"
+        made = Threads(root, warm=2)
+        other = Threads(root, warm=1)
+        try:
+            made.run("first", "true")
+            spares = made.backend._pool and made.backend._pool._spares
+            assert spares
+            eventually(lambda: len(spares._ready) == 2)
+            waiting = [spare.container_name for spare in spares._ready]
+            left = root / "threads" / ".spare-00000000"
+            left.mkdir()
+            for folder in (root / "threads").glob(".spare-*"):
+                os.utime(folder, (long_ago, long_ago))
+            other.run("of-the-other", "true")
+            eventually(lambda: not left.exists())
+            for thread in ("second", "third"):  # filling up looks for leftovers as well
+                made.run(thread, "echo 1 > f")
+                eventually(lambda: len(spares._ready) == 2)
+            assert {made.of(thread).container_name for thread in ("second", "third")} == set(waiting)
+        finally:
+            made.backend.close()
+            other.backend.close()
+        assert containers() == []
+        assert not list((root / "threads").glob(".spare-*"))
+
     def test_a_thread_that_has_files_already_keeps_them(self, warm: Threads) -> None:
         folder = warm.root / "threads" / "old"
         folder.mkdir()

@@ -271,6 +271,7 @@ class ChannelSandbox(ABC):
                 with redacted_errors(self._redact):
                     channel = self._connect()
                 channel.redact = self._redact
+                channel.owner = self
                 self._channel = channel
                 if self._idle_seconds:
                     rest_after(self, self._idle_seconds)

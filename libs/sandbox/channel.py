@@ -127,6 +127,8 @@ class Channel:
         self._unsent: deque[bytes] = deque()
         self._more = threading.Condition(self._lock)
         self._writer: threading.Thread | None = None
+        self.owner: object = None
+        """What is not to be forgotten as long as the other end lives: its sandbox, which ends it."""
         self.redact: Redact | None = None
         """Takes secrets out of all that comes over it; set before the first request."""
         self.closed = False

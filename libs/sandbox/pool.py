@@ -10,9 +10,11 @@ import secrets
 import shutil
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from libs.sandbox.errors import SandboxError
 from libs.sandbox.handover import Handover
@@ -30,6 +32,10 @@ logger = logging.getLogger(__name__)
 _SPARE = ".spare-"
 _LEFT_BEHIND = 600.0
 """Seconds after which a spare's folder that no program holds any more is taken for a leftover."""
+_MOST_KEPT = 1_000
+"""Sandboxes that are remembered though they are stopped, with what their interpreters are to be told."""
+_ENDED_AT_ONCE = 32
+"""Sandboxes that are ended at once."""
 _PAUSE = 0.1
 """Seconds until filling up begins: whoever has just taken a spare is about to run a first command in it."""
 
@@ -49,7 +55,9 @@ class SandboxPool:
         self._folder = self._root / "threads"
         self._make = make
         self._spares = Spares(self._folder, self._spare, warm)
-        self._sandboxes: dict[str, DockerSandbox] = {}
+        self._sandboxes: WeakValueDictionary[str, DockerSandbox] = WeakValueDictionary()
+        """Each that runs, is held by a caller, or was asked for lately: never two of a thread."""
+        self._lately: OrderedDict[str, DockerSandbox] = OrderedDict()
         self._handover: Handover | None = None
         self._lock = threading.Lock()
 
@@ -61,6 +69,10 @@ class SandboxPool:
             if found is None:
                 found = self._make(self._folder / name, thread, spares=self._spares, common=self._common)
                 self._sandboxes[name] = found
+            self._lately[name] = found
+            self._lately.move_to_end(name)
+            if len(self._lately) > _MOST_KEPT:
+                self._lately.popitem(last=False)
             return found
 
     def close(self) -> None:
@@ -68,6 +80,7 @@ class SandboxPool:
         with self._lock:
             sandboxes = list(self._sandboxes.values())
             self._sandboxes.clear()
+            self._lately.clear()
             handover, self._handover = self._handover, None
         for sandbox in sandboxes:
             sandbox.close()

@@ -16,7 +16,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 
 from libs.backends.docker import DockerExecutionBackend
-from libs.sandbox import SandboxError
+from libs.sandbox import SandboxError, idle
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.engine import connect
 from libs.sandbox.strays import NAME_LABEL, THREAD_LABEL, WORKSPACE_LABEL
@@ -335,6 +335,15 @@ class TestIdle:
             eventually(lambda: containers() == [])
             assert backend.execute("cat f").output == "kept\n"
 
+    def test_one_that_runs_is_not_forgotten_among_many(self, threads: Threads) -> None:
+        threads.run("a", "echo kept > /tmp/f")
+        [first] = containers()
+        for number in range(1_500):
+            threads.of(f"t{number}")
+        gc.collect()
+        assert threads.run("a", "cat /tmp/f") == "kept\n"
+        assert containers() == [first]
+
     def test_zero_is_for_ever(self, tmp_path: Path) -> None:
         with DockerExecutionBackend(tmp_path / "w", name=NAME, idle_seconds=0) as backend:
             backend.execute("true")
@@ -348,5 +357,5 @@ class TestIdle:
         with DockerExecutionBackend(tmp_path / "w", name=NAME, idle_seconds=900) as backend:
             backend.execute("true")
             assert watchers()
-        gc.collect()  # sandboxes that others forgot to close
-        eventually(lambda: not watchers())
+        assert backend.sandbox not in idle._watched
+        eventually(lambda: idle._watched or not watchers())  # others may have left some open

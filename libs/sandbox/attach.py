@@ -7,14 +7,13 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Any
 
-from libs.sandbox.engine import explained
+from libs.sandbox.engine import ask, explained
+from libs.sandbox.removal import wait_until_removed
 
 if TYPE_CHECKING:
     import docker
 
-__all__ = ["AttachedTransport", "remove_now"]
-
-_STOP_SECONDS = 5
+__all__ = ["AttachedTransport"]
 
 
 class AttachedTransport:
@@ -95,7 +94,7 @@ class AttachedTransport:
         with contextlib.suppress(OSError):
             if hasattr(self._link, "shutdown"):
                 self._link.shutdown(socket.SHUT_RDWR)
-        self._wait_for_removal()
+        wait_until_removed(self._client, self._container)
 
     def release(self) -> None:
         """Close the descriptors, once nobody reads from them any more."""
@@ -103,28 +102,17 @@ class AttachedTransport:
             self._file.close()
             self._link.close()
 
-    def _wait_for_removal(self) -> None:
-        import docker.errors
-        import requests
-        import urllib3
-
-        try:
-            self._client.api.wait(self._container, timeout=_STOP_SECONDS, condition="removed")
-        except docker.errors.NotFound:
-            return
-        except (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError):
-            remove_now(self._client, self._container)
-
     def epitaph(self) -> str:
         """What the Engine still knows, and the supervisor's last words."""
-        import docker.errors
         import requests
+        import urllib3
 
         if self._closed:
             return "it was closed"
         reasons: list[str] = []
-        with contextlib.suppress(docker.errors.DockerException, requests.RequestException):
-            state = self._client.api.inspect_container(self._container)["State"]
+        with contextlib.suppress(requests.RequestException, urllib3.exceptions.HTTPError):
+            answer = ask(self._client, "GET", f"/containers/{self._container}/json")
+            state = answer.json()["State"] if answer.ok else {"Running": True}  # nothing is known of it
             if state.get("OOMKilled"):
                 reasons.append("it used up its memory (raise SANDBOX_MEMORY or use less)")
             elif not state.get("Running"):
@@ -133,15 +121,3 @@ class AttachedTransport:
             # Of a traceback, what it says in the end.
             reasons.append(self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2])
         return "; ".join(reasons)
-
-
-def remove_now(client: docker.DockerClient, container: str) -> None:
-    """Kill and remove a container, if it is still there and the Engine answers."""
-    import docker.errors
-    import requests
-    import urllib3
-
-    with contextlib.suppress(
-        docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError
-    ):
-        client.api.remove_container(container, force=True)

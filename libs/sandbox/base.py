@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -68,6 +69,10 @@ class ChannelSandbox(ABC):
         self._sessions = Sessions()
         self._handover: Handover | None = None
         self._starting = threading.Lock()
+        self._asked_at = 0.0
+        """When the call came that it is being started for."""
+        self._failed: tuple[float, SandboxError] | None = None
+        """When it could not be started last, and why."""
 
     @abstractmethod
     def _connect(self) -> Channel:
@@ -258,18 +263,27 @@ class ChannelSandbox(ABC):
         Raises:
             SandboxError: it cannot be started.
         """
-        self._start()
+        self._start(time.monotonic())
 
     def _live(self) -> Channel | None:
         channel = self._channel
         return channel if channel and not channel.closed else None
 
-    def _start(self) -> Channel:
+    def _start(self, asked: float) -> Channel:
+        """`asked`: when the call came that wants it."""
         with self._starting:
+            self._asked_at = asked
             channel = self._live()
             if channel is None:
-                with redacted_errors(self._redact):
-                    channel = self._connect()
+                if self._failed and self._failed[0] >= asked:
+                    # While this one waited: to be told so in turn might take a minute for each.
+                    raise self._failed[1].again()
+                try:
+                    with redacted_errors(self._redact):
+                        channel = self._connect()
+                except SandboxError as error:
+                    self._failed = time.monotonic(), error.again()
+                    raise
                 channel.redact = self._redact
                 channel.owner = self
                 self._channel = channel
@@ -305,7 +319,7 @@ class ChannelSandbox(ABC):
 
     def _ready(self) -> Channel:
         """The channel of a sandbox that lives and may change all that is in its workspace."""
-        channel = self._live() or self._start()
+        channel = self._live() or self._start(time.monotonic())
         handover = self._handover  # once: closing takes it away
         if handover and handover.news():
             handover.catch_up()
@@ -314,7 +328,7 @@ class ChannelSandbox(ABC):
     async def _aready(self) -> Channel:
         channel = self._live()
         if channel is None:
-            channel = await asyncio.to_thread(self._start)
+            channel = await asyncio.to_thread(self._start, time.monotonic())
         handover = self._handover
         if handover and handover.news():
             await asyncio.to_thread(handover.catch_up)

@@ -9,17 +9,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from libs.sandbox.attach import AttachedTransport, remove_now
+from libs.sandbox.attach import AttachedTransport
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
 from libs.sandbox.egress import Door, Egress, way_out
-from libs.sandbox.engine import explained, shared_client
+from libs.sandbox.engine import answering_client, explained
 from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, program
 from libs.sandbox.handover import Handover
 from libs.sandbox.idle import rests_no_more
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.records import CommandRecords
 from libs.sandbox.redact import Redact
+from libs.sandbox.removal import remove_now, remove_owed
 from libs.sandbox.strays import (
     NAME_LABEL,
     OWNER_LABEL,
@@ -176,7 +177,7 @@ class DockerSandbox(ChannelSandbox):
                 f"The workspace {self.root} cannot be used: {error}.",
                 hint=how_to_mend(self.root, error),
             ) from error
-        client = shared_client()
+        client = answering_client(self._asked_at)
         self._check_image(client)
         name = f"{self.name}-{secrets.token_hex(4)}"
         door = self._egress() if self._egress else None
@@ -198,7 +199,13 @@ class DockerSandbox(ChannelSandbox):
             transport.close()
             transport.release()
             remove_now(client, container)
-            if isinstance(error, SandboxDied | TimeoutError):
+            if isinstance(error, TimeoutError):
+                raise DockerUnavailable(
+                    f"The container was started and said nothing for {_START_SECONDS:g} seconds.",
+                    hint="If `docker info` hangs too, restart the Docker Engine. Else wait until this "
+                    "machine is less busy.",
+                ) from error
+            if isinstance(error, SandboxDied):
                 raise DockerUnavailable(
                     f"The container started but its supervisor did not come up. {error}".rstrip(),
                     hint=f"Rebuild the image with `{program()} setup`; `{program()} doctor` tells more.",
@@ -207,10 +214,11 @@ class DockerSandbox(ChannelSandbox):
         self.container_name = name
         self._tell(door)
         _sweep_once(client)
+        remove_owed(client)
         return channel
 
     def close(self) -> None:
-        """End the container and wait until the Engine has removed it, 5 seconds at most."""
+        """End the container and wait until the Engine has removed it: see `wait_until_removed`."""
         with self._starting:
             channel, self._channel = self._channel, None
             if channel:

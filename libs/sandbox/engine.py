@@ -11,9 +11,11 @@ import atexit
 import os
 import socket
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,16 +23,35 @@ from libs.sandbox.errors import DockerUnavailable, ImageMissing, SandboxError, p
 
 if TYPE_CHECKING:
     import docker
+    import requests
     from docker.tls import TLSConfig
 
-__all__ = ["DEFAULT_SOCKET", "connect", "endpoint", "explain", "explained", "shared_client"]
+__all__ = [
+    "ANSWER_SECONDS",
+    "DEFAULT_SOCKET",
+    "WORK_SECONDS",
+    "answering_client",
+    "ask",
+    "connect",
+    "endpoint",
+    "explain",
+    "explained",
+    "shared_client",
+]
 
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 
+ANSWER_SECONDS = 20.0
+"""Seconds within which an Engine tells what it knows, even while it starts. One that does not, hangs."""
+WORK_SECONDS = 60.0
+"""Seconds that it may take for what it has to work for, such as making a container on a busy machine."""
 _NO_SPACE = "no space left on device"
+_asking = threading.Lock()
+_hung: dict[tuple[str | None, str | None], tuple[float, DockerUnavailable]] = {}
+"""Engine that did not answer when it was asked last -> when that was over, and what was said."""
 
 
-def connect(*, timeout: float = 60.0) -> docker.DockerClient:
+def connect(*, timeout: float | None = None) -> docker.DockerClient:
     """Connect to the Engine that the `docker` command would use, and see that it answers.
 
     In this order: `DOCKER_HOST`; `DOCKER_CONTEXT` or the context chosen with `docker context use`; the
@@ -38,18 +59,26 @@ def connect(*, timeout: float = 60.0) -> docker.DockerClient:
     here, not in the settings, because these variables belong to Docker and not to this project.
 
     Args:
-        timeout: Seconds that one answer of the Engine may take.
+        timeout: Seconds that one answer of the Engine may take, WORK_SECONDS where it is None; the first one
+            ANSWER_SECONDS at most.
 
     Raises:
         DockerUnavailable: nobody answers, or the socket may not be opened.
     """
     import docker
 
+    timeout = WORK_SECONDS if timeout is None else timeout
     with explained():
         address, tls = _endpoint()
+        first = min(timeout, ANSWER_SECONDS)
         if address.startswith("unix://"):
-            _knock(address.removeprefix("unix://"), timeout)
-        return docker.DockerClient(address, version="auto", timeout=timeout, tls=tls)  # type: ignore[arg-type]
+            _knock(address.removeprefix("unix://"), first)
+        client = docker.DockerClient(address, version="auto", timeout=first, tls=tls)  # type: ignore[arg-type]
+    api = client.api
+    api.timeout = timeout  # type: ignore[assignment]
+    # For the calls that name no limit: the SDK would wait for ever where it attaches to a container.
+    api.request = partial(api.request, timeout=timeout)  # type: ignore[method-assign]
+    return client
 
 
 def endpoint() -> str:
@@ -95,7 +124,11 @@ def shared_client() -> docker.DockerClient:
     Raises:
         DockerUnavailable: as `connect`. The next call tries again.
     """
-    return _kept_client(os.environ.get("DOCKER_HOST"), os.environ.get("DOCKER_CONTEXT"))
+    return _kept_client(*_chosen())
+
+
+def _chosen() -> tuple[str | None, str | None]:
+    return os.environ.get("DOCKER_HOST"), os.environ.get("DOCKER_CONTEXT")
 
 
 @cache
@@ -119,6 +152,49 @@ def _default_socket() -> str:
         f"unix://{path}" for path in places if not Path("/var/run/docker.sock").exists() and path.exists()
     )
     return next(found, DEFAULT_SOCKET)
+
+
+def answering_client(asked: float) -> docker.DockerClient:
+    """`shared_client`, of an Engine that answers now: ANSWER_SECONDS are enough to tell one that hangs.
+
+    Making a container may take much longer, on a busy machine, than finding out whether that has a chance.
+
+    Args:
+        asked: since when it is waited for (time.monotonic). Who waits is told what others found out since,
+            so that of a crowd nobody waits for all before.
+
+    Raises:
+        DockerUnavailable: as `connect`; the Engine hangs.
+    """
+    place = _chosen()
+    with _asking:
+        since, error = _hung.get(place, (0.0, None))
+        if error and since >= asked:
+            raise error.again()
+        try:
+            client = _kept_client(*place)
+            with explained():
+                ask(client, "GET", "/_ping")
+        except DockerUnavailable as failure:
+            _hung[place] = time.monotonic(), failure.again()
+            raise
+        return client
+
+
+def ask(
+    client: docker.DockerClient, method: str, path: str, *, seconds: float | None = None, **params: str
+) -> requests.Response:
+    """One call of the Engine's API that needs an answer and no work, with a time limit of its own.
+
+    Args:
+        seconds: that limit; None is ANSWER_SECONDS.
+
+    Raises:
+        requests.RequestException: no answer has come. One that refuses is returned.
+    """
+    api = client.api
+    address = f"{api.base_url}/v{api.api_version}{path}"
+    return api.request(method, address, params=params, timeout=ANSWER_SECONDS if seconds is None else seconds)
 
 
 @contextmanager

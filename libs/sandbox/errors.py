@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import Self
 
 __all__ = [
     "CommandInterrupted",
@@ -50,6 +51,10 @@ class SandboxError(Exception):
     def __init__(self, message: str, *, hint: str) -> None:
         super().__init__(message)
         self.hint = hint
+
+    def again(self) -> Self:
+        """The same, to be raised once more: without the traceback, and what that keeps alive."""
+        return type(self)(str(self), hint=self.hint)
 
 
 class DockerUnavailable(SandboxError):

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -82,8 +83,10 @@ class SandboxPool:
             self._sandboxes.clear()
             self._lately.clear()
             handover, self._handover = self._handover, None
-        for sandbox in sandboxes:
-            sandbox.close()
+        if sandboxes:
+            # Each waits until the Engine has removed it, which takes long where that is busy or hangs.
+            with ThreadPoolExecutor(min(_ENDED_AT_ONCE, len(sandboxes))) as threads:
+                list(threads.map(lambda sandbox: sandbox.close(), sandboxes))
         self._spares.close()
         if handover:
             handover.close()

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
-from libs.sandbox import RunResult, SandboxBusy, SandboxLimits
+from libs.sandbox import RunResult, SandboxBusy, SandboxError, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
 from libs.sandbox.container import DockerSandbox
@@ -772,6 +772,30 @@ class TestLife:
         with DiesAtFirst(tmp_path) as sandbox:
             assert sandbox.run("echo on").output == "on\n"
             assert sandbox.lives == 3
+
+    def test_whoever_waits_for_a_start_that_fails_is_told_with_it(self, tmp_path: Path) -> None:
+        """Not one after the other, each after a failure of its own; and the next call tries again."""
+
+        class FailsSlowly(LocalSandbox):
+            tried = 0
+
+            def _connect(self) -> Channel:
+                self.tried += 1
+                if self.tried == 1:
+                    time.sleep(1)
+                    raise SandboxError("it does not start", hint="wait")
+                return super()._connect()
+
+        with FailsSlowly(tmp_path) as sandbox, ThreadPoolExecutor(8) as pool:
+            begun = time.monotonic()
+            waiting = [pool.submit(sandbox.run, "true") for _ in range(8)]
+            errors = [future.exception() for future in waiting]
+            assert [(type(error), str(error)) for error in errors] == [
+                (SandboxError, "it does not start")
+            ] * 8
+            assert time.monotonic() - begun < 2
+            assert sandbox.run("echo on").output == "on\n"
+            assert sandbox.tried == 2
 
     def test_it_does_not_serve_a_graph_without_isolation(self, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="does not isolate"):

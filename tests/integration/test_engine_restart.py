@@ -1,14 +1,12 @@
-"""An Engine that is restarted under a running command (S9): one of the test's own, never the shared one."""
+"""An Engine that is restarted, killed or hangs under commands (S9): the test's own, never the shared one."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -16,10 +14,14 @@ import docker
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
-from libs.sandbox.engine import connect
+from libs.sandbox import DockerUnavailable, SandboxDied
+from libs.sandbox.base import _PATIENCE
+from libs.sandbox.engine import ANSWER_SECONDS
+from libs.sandbox.removal import STOP_SECONDS
 from tests.load.breaks import IMAGE, LIMITS, SEED, TIMES, of_thread, under_load
 from tests.load.crowd import Crowd, Place
 from tests.load.left import Held, eventually_gone
+from tests.load.own_engine import OwnEngine, own_engine
 
 pytestmark = [
     pytest.mark.docker,
@@ -30,72 +32,10 @@ pytestmark = [
 ]
 
 
-class OwnEngine:
-    """dockerd in a network namespace of its own: in the host's it would take away the other one's bridge."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.socket = f"unix://{folder}/docker.sock"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        options = {
-            "host": self.socket,
-            "data-root": self.folder / "data",
-            "exec-root": self.folder / "exec",
-            "pidfile": self.folder / "docker.pid",
-        }
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                ["unshare", "--net", "dockerd", "--bridge=none", "--iptables=false", "--shutdown-timeout=1"]
-                + [f"--{name}={value}" for name, value in options.items()],
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + 60
-        while not self._answers():
-            said = (self.folder / "log").read_text()[-2000:]
-            assert self._process.poll() is None, said
-            assert time.monotonic() < deadline, said
-            time.sleep(0.2)
-
-    def _answers(self) -> bool:
-        return not subprocess.run(
-            ["docker", "--host", self.socket, "version"], capture_output=True
-        ).returncode
-
-    def stop(self) -> None:
-        assert self._process
-        self._process.terminate()
-        self._process.wait(60)
-
-    def load(self, image: str) -> None:
-        """Give it an image of the shared Engine."""
-        shared = connect()
-        own = docker.DockerClient(self.socket, version="auto", timeout=300)
-        with tempfile.TemporaryFile(dir=self.folder) as file:
-            for chunk in shared.api.get_image(image):  # by this name, whatever other names it has
-                file.write(chunk)
-            file.seek(0)
-            own.images.load(file)
-        shared.close()
-        own.close()
-
-
 @pytest.fixture(scope="module")
 def engine() -> Iterator[OwnEngine]:
-    assert os.geteuid() == 0, "only root can start an Engine; the shared one must not be restarted"
-    # Not below pytest's own folder: the path of a socket is short.
-    folder = Path(tempfile.mkdtemp(prefix="engine-"))
-    engine = OwnEngine(folder)
-    engine.start()
-    try:
-        engine.load(IMAGE)
+    with own_engine(IMAGE) as engine:
         yield engine
-    finally:
-        engine.stop()
-        shutil.rmtree(folder)
 
 
 @pytest.fixture
@@ -105,6 +45,17 @@ def backend(
     monkeypatch.setenv("DOCKER_HOST", engine.socket)
     with DockerExecutionBackend(tmp_path, name="restarted", image=IMAGE) as backend:
         yield backend
+
+
+def only_one_is_left(engine: OwnEngine) -> None:
+    """Of the containers, in the Engine's books and in the kernel's."""
+    with closing(docker.DockerClient(engine.socket, version="auto")) as own:
+        deadline = time.monotonic() + 20
+        while len(left := own.containers.list(all=True, ignore_removed=True)) > 1 or (
+            len(running := engine.supervisors()) > 1
+        ):
+            assert time.monotonic() < deadline, ([container.name for container in left], running)
+            time.sleep(0.2)
 
 
 async def test_the_running_command_is_told_and_the_next_one_works(
@@ -127,17 +78,12 @@ async def test_the_running_command_is_told_and_the_next_one_works(
     after = await backend.aexecute("cat kept")
     assert after.output == "kept\n"
     assert backend.sandbox.container_name != before  # type: ignore[attr-defined]
-    own = docker.DockerClient(engine.socket, version="auto")
-    deadline = time.monotonic() + 20
-    while len(left := own.containers.list(all=True, ignore_removed=True)) > 1:
-        assert time.monotonic() < deadline, [container.name for container in left]
-        await asyncio.sleep(0.2)
-    own.close()
+    await asyncio.to_thread(only_one_is_left, engine)
 
 
 # Raised as errors, and kept, these would hold on to the sockets.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_five_restarts_under_load(engine: OwnEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_five_of_each_under_load(engine: OwnEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As tests/integration/test_break.py: calls end with a typed error, the next works, nothing is left."""
     monkeypatch.setenv("DOCKER_HOST", engine.socket)
     random = Random(f"{SEED}/engine")
@@ -154,12 +100,145 @@ def test_five_restarts_under_load(engine: OwnEngine, tmp_path: Path, monkeypatch
         time.sleep(random.uniform(0.0, 0.5))
         engine.start()
 
+    def hang() -> None:
+        engine.hang()
+        time.sleep(random.uniform(0.0, 1.5))
+        engine.go_on()
+
     with shared, threads:
         places = {
             "shared": Place(shared.sandbox, tmp_path / "shared"),
             "one": Place(of_thread(threads, "one"), tmp_path / "threads" / "threads" / "one"),
         }
         with Crowd(places, seed=SEED, threads=1, tasks=1) as crowd:
-            under_load(crowd, random, 5 * TIMES, restart, places)
+            for break_it in (restart, hang):
+                under_load(crowd, random, 5 * TIMES, break_it, places)
     eventually_gone("loaded")
     before.assert_released()
+
+
+def outcome(call: Callable[[], object]) -> tuple[object, float]:
+    """What comes of a call, or the error that it raises, and the seconds that it took."""
+    begun = time.monotonic()
+    try:
+        return call(), time.monotonic() - begun
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is judged
+        return error.with_traceback(None), time.monotonic() - begun
+
+
+async def test_killed_in_the_middle(engine: OwnEngine, backend: DockerExecutionBackend) -> None:
+    """SIGKILL: it has no time to end its containers; when it starts again, it does."""
+    sandbox = backend.sandbox
+    assert (await sandbox.arun("echo kept > kept; sleep 600 & echo on")).output == "on\n"
+    assert engine.supervisors()
+    with ThreadPoolExecutor() as pool:
+        begun = time.monotonic()
+        waiting = [
+            pool.submit(outcome, lambda: sandbox.run("sleep 60")),
+            pool.submit(outcome, lambda: sandbox.run_python("import time; time.sleep(60)", session="s")),
+            pool.submit(outcome, lambda: asyncio.run(sandbox.arun("sleep 60"))),
+        ]
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(engine.kill)
+        for future in waiting:
+            error, _ = await asyncio.wrap_future(future)
+            assert isinstance(error, SandboxDied), error
+        assert time.monotonic() - begun < 5
+    meanwhile, took = await asyncio.to_thread(outcome, lambda: sandbox.run("true"))
+    assert isinstance(meanwhile, DockerUnavailable)
+    assert "No Docker Engine answers" in str(meanwhile)
+    assert took < 2
+
+    await asyncio.to_thread(engine.start)
+    assert (await sandbox.arun("cat kept")).output == "kept\n"
+    await asyncio.to_thread(only_one_is_left, engine)
+
+
+async def test_held_up_for_a_while(engine: OwnEngine, backend: DockerExecutionBackend) -> None:
+    """Nothing is lost: what runs in the sandbox goes on, and is told of once the Engine passes it on."""
+    sandbox = backend.sandbox
+    await sandbox.arun("true")
+    engine.hang()
+    try:
+        begun = time.monotonic()
+        running = [asyncio.create_task(sandbox.arun(f"sleep 1; echo {n}", timeout=30)) for n in range(5)]
+        writing = asyncio.create_task(sandbox.awrite_file("big", bytes(3_000_000)))
+        given_up = asyncio.create_task(sandbox.arun("sleep 30"))
+        await asyncio.sleep(0.5)
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        assert time.monotonic() - begun < 1.5
+        await asyncio.sleep(2)
+        assert not any(task.done() for task in running)
+    finally:
+        engine.go_on()
+    assert [result.output for result in await asyncio.gather(*running)] == [f"{n}\n" for n in range(5)]
+    await writing
+    assert (await sandbox.arun("stat -c %s big; pgrep -c sleep")).output == "3000000\n0\n"
+
+
+# Raised as errors, and kept, these would hold on to the sockets.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_hanging(engine: OwnEngine, backend: DockerExecutionBackend) -> None:
+    """Each command is told at its own deadline, each later one soon; afterwards all is as it was."""
+    sandbox = backend.sandbox
+    sandbox.run("echo kept > kept")
+    sandbox.close()
+    before = Held()
+    sandbox.run("true")
+    engine.hang()
+    try:
+        with ThreadPoolExecutor(16) as pool:
+            calls: list[Callable[[], object]] = [
+                lambda: sandbox.run("sleep 60", timeout=1),
+                lambda: sandbox.run("echo on", timeout=1),
+                lambda: asyncio.run(sandbox.arun("echo on", timeout=1)),
+                lambda: sandbox.run_python("1", session="s", timeout=1),
+            ]
+            for error, took in pool.map(outcome, calls):
+                assert isinstance(error, SandboxDied), error
+                assert took < 1 + _PATIENCE + 2 * STOP_SECONDS + 3
+            # However many ask: none waits in line for the time of all before it.
+            for error, took in pool.map(outcome, [lambda: sandbox.run("true")] * 8):
+                assert isinstance(error, DockerUnavailable), error
+                assert "took too long" in str(error)
+                assert "docker info" in error.hint
+                assert took < ANSWER_SECONDS + 3
+
+        async def many() -> set[type]:
+            told = await asyncio.gather(*(sandbox.arun("true") for _ in range(40)), return_exceptions=True)
+            return {type(error) for error in told}
+
+        told, took = outcome(lambda: asyncio.run(many()))
+        assert told == {DockerUnavailable}
+        assert took < ANSWER_SECONDS + 3
+    finally:
+        engine.go_on()
+    time.sleep(1)
+    del error, told
+    assert sandbox.run("cat kept").output == "kept\n"
+    only_one_is_left(engine)
+    sandbox.close()
+    before.assert_released()
+
+
+async def test_closing_while_it_hangs(
+    engine: OwnEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that ends does not wait for it for long, and its containers go all the same."""
+    monkeypatch.setenv("DOCKER_HOST", engine.socket)
+    threads = DockerExecutionBackend(
+        tmp_path, name="hung", image=IMAGE, limits=LIMITS, scope="thread", warm=0
+    )
+    for number in range(3):
+        await of_thread(threads, f"t{number}").arun("true")
+    engine.hang()
+    try:
+        begun = time.monotonic()
+        await asyncio.to_thread(threads.close)
+        assert time.monotonic() - begun < 2 * STOP_SECONDS + 5
+    finally:
+        engine.go_on()
+    await asyncio.to_thread(eventually_gone, "hung")
+    await asyncio.to_thread(threads.close)

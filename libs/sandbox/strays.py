@@ -47,7 +47,23 @@ def _here() -> dict[str, str]:
 def owner_label() -> str:
     """Who owns a container made now: this process, told apart from a later one with the same id."""
     pid = os.getpid()
-    return json.dumps({"pid": pid, "start": psutil.Process(pid).create_time(), **_here()}, sort_keys=True)
+    owner: dict[str, object] = {"pid": pid, "start": psutil.Process(pid).create_time(), **_here()}
+    if (ticks := _ticks(pid)) is not None:
+        owner["ticks"] = ticks
+    return json.dumps(owner, sort_keys=True)
+
+
+def _ticks(pid: int) -> int | None:
+    """When a process began, in clock ticks since the machine did; None where that is not told.
+
+    The time of day at which it began is no sure sign: that is reckoned from a clock that may be put right.
+    See proc(5), stat.
+    """
+    try:
+        # The second field is the command in brackets and may hold anything, brackets and spaces too.
+        return int(Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def is_stray(label: str) -> bool:
@@ -68,7 +84,7 @@ def _found(label: str) -> bool | None:
     """Whether the owner is there; None where that cannot be told from here."""
     try:
         owner = json.loads(label)
-        pid, start = int(owner["pid"]), float(owner["start"])
+        pid, start, ticks = int(owner["pid"]), float(owner["start"]), owner.get("ticks")
         if {name: owner[name] for name in ("boot", "namespace")} != _here():
             return None
     except (ValueError, OverflowError, KeyError, TypeError):
@@ -77,7 +93,11 @@ def _found(label: str) -> bool | None:
         process = psutil.Process(pid)
         # A zombie has ended; that nobody has collected it yet changes nothing.
         ended = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-        return not (ended or abs(process.create_time() - start) > 1.0)
+        if ended:
+            return False
+        if isinstance(ticks, int) and (now := _ticks(pid)) is not None:
+            return ticks == now
+        return abs(process.create_time() - start) <= 1.0
     except psutil.NoSuchProcess:
         return False
     except (psutil.AccessDenied, ValueError):

@@ -58,7 +58,13 @@ def test_a_killed_owner_nobody_waited_for_is_gone_too() -> None:
 
 
 def test_the_same_id_in_another_life_is_another_process() -> None:
-    assert is_stray(changed(start=1.0))
+    assert is_stray(changed(ticks=1))
+    assert is_stray(changed(ticks=None, start=1.0))  # where ticks are not told
+
+
+def test_a_clock_that_is_put_right_makes_nobody_a_stray() -> None:
+    """The time of day at which a process began is another then, for whoever asks later."""
+    assert not is_stray(changed(start=json.loads(owner_label())["start"] - 3_600))
 
 
 @pytest.mark.parametrize("field", ["boot", "namespace"])
@@ -101,7 +107,7 @@ def test_an_id_that_no_process_can_have_is_decided() -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from(["pid", "start", "boot", "namespace"]),
+        st.sampled_from(["pid", "start", "ticks", "boot", "namespace"]),
         st.one_of(
             st.none(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.integers(), max_size=2)
         ),

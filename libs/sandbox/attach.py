@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import struct
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from libs.sandbox.engine import ask, explained
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     import docker
 
 __all__ = ["AttachedTransport"]
+
+_open: weakref.WeakSet[AttachedTransport] = weakref.WeakSet()
 
 
 class AttachedTransport:
@@ -42,6 +46,7 @@ class AttachedTransport:
         self._left = 0
         self._kind = 1
         self._closed = False
+        _open.add(self)
 
     def receive(self) -> bytes:
         while True:
@@ -121,3 +126,14 @@ class AttachedTransport:
             # Of a traceback, what it says in the end.
             reasons.append(self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2])
         return "; ".join(reasons)
+
+
+def _let_go() -> None:
+    """In a fork: the container is its parent's, and is to end with that, whoever else lives on."""
+    for transport in list(_open):
+        transport._closed = True
+        transport.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from libs.sandbox.channel import Answer, Call, Channel
+from libs.sandbox.call import Answer, Call
+from libs.sandbox.channel import Channel
 from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.handover import Handover
 from libs.sandbox.idle import rest_after, rests_no_more

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
+from libs.sandbox.call import Answer, Call
 from libs.sandbox.egress import Door, Streams
 from libs.sandbox.errors import SandboxDied
 from libs.sandbox.frames import (
@@ -28,22 +29,22 @@ from libs.sandbox.frames import (
     MOST_CONTENT,
     Decoder,
     Ending,
-    Fd,
     Frame,
     Kind,
     ProtocolError,
     encode,
 )
 from libs.sandbox.protocol import OnOutput
-from libs.sandbox.redact import LiveOutput, Redact
+from libs.sandbox.redact import Redact
 
-__all__ = ["Answer", "Call", "Channel", "Transport"]
+__all__ = ["Channel", "Transport"]
 
 logger = logging.getLogger(__name__)
 
 _WRITER_SECONDS = 5.0
 """Seconds in which the writing thread notices the end: at once, where the transport can be shut down."""
 _CREDIT_SIZE = 4
+_channels: weakref.WeakSet[Channel] = weakref.WeakSet()
 
 
 class Transport(Protocol):
@@ -74,42 +75,6 @@ class Transport(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a request's END says."""
-
-    ending: int
-    """One of `libs.sandbox.frames.Ending`."""
-    body: bytes
-    """What the worker adds; empty where no worker could answer."""
-
-
-class Call:
-    """One request under way, and what has come back so far."""
-
-    def __init__(
-        self, stream: int, content: bytes, on_output: OnOutput | None, redact: Redact | None = None
-    ) -> None:
-        self.stream = stream
-        self.redact = redact
-        """Takes secrets out of what has come back, for whoever reads it."""
-        self.future: Future[Answer] = Future()
-        """SandboxDied where the sandbox ended first."""
-        self.data = {Fd.OUT: bytearray(), Fd.ERR: bytearray()}
-        """Content, in the order it came."""
-        self.tail = {Fd.OUT: bytearray(), Fd.ERR: bytearray()}
-        """What follows `data`: directly, or after a part that was left out."""
-        self.room = MOST_CONTENT + CHUNK
-        """Bytes of both that may still come."""
-        self.unsent = memoryview(content)
-        self.on_output = on_output
-        self.live = LiveOutput(on_output, redact) if on_output and redact else None
-
-    def received(self, answer: Answer) -> int:
-        """Bytes of content that have come, and of the answer."""
-        return sum(map(len, self.data.values())) + len(answer.body)
-
-
 class Channel:
     """Requests and answers over one transport, and connections that programs inside make. Thread-safe."""
 
@@ -136,6 +101,7 @@ class Channel:
         self._reason = ""
         self._ready = Call(0, b"", None)
         self._calls[0] = self._ready
+        _channels.add(self)
         self._reader = threading.Thread(target=self._read, name="sandbox-reader", daemon=True)
         self._reader.start()
 
@@ -322,3 +288,13 @@ class Channel:
             hint="What was running is lost and may have taken effect. The next command starts a new sandbox "
             "on the same workspace: look at what is there before repeating anything.",
         )
+
+
+def _close_in_fork() -> None:
+    """A fork has none of the threads that serve a channel: it starts a sandbox of its own."""
+    for channel in list(_channels):
+        channel.closed = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_fork)

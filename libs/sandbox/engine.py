@@ -138,6 +138,10 @@ def _kept_client(host: str | None, context: str | None) -> docker.DockerClient: 
     return client
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_kept_client.cache_clear)  # two must not ask over one connection
+
+
 def _default_socket() -> str:
     """The first local socket there is, else the default one."""
     if sys.platform == "win32":

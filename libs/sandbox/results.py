@@ -7,7 +7,7 @@ import struct
 from dataclasses import replace
 from typing import Any
 
-from libs.sandbox.channel import Answer, Call
+from libs.sandbox.call import Answer, Call
 from libs.sandbox.errors import SandboxBusy
 from libs.sandbox.frames import Ending, Fd
 from libs.sandbox.limits import SandboxLimits

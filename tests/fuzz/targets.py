@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Callable
 
-from libs.sandbox.channel import Answer, Call, Channel
+from libs.sandbox.call import Answer, Call
+from libs.sandbox.channel import Channel
 from libs.sandbox.children import Job
 from libs.sandbox.errors import SandboxBusy, SandboxDied
 from libs.sandbox.frames import (

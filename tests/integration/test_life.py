@@ -474,6 +474,48 @@ class TestOwner:
         assert process.returncode == 0
         assert eventually(lambda: containers(client, name) == {})
 
+    def test_a_fork_of_it_keeps_nothing_of_it_alive(
+        self, tmp_path: Path, name: str, client: docker.DockerClient
+    ) -> None:
+        """It has a sandbox of its own where it wants one, and ending that leaves its parent's alone."""
+        script = f"""
+            import os, sys, time
+            from pathlib import Path
+            from libs.backends.docker import DockerExecutionBackend
+
+            backend = DockerExecutionBackend(Path({str(tmp_path)!r}), name={name!r})
+            backend.execute("echo kept > kept")
+            print(backend.sandbox.container_name, flush=True)
+            if os.fork() == 0:
+                said = backend.execute("cat kept").output.strip()
+                print(said, backend.sandbox.container_name, flush=True)
+                backend.close()
+                print(os.getpid(), flush=True)
+                time.sleep(600)
+            input()
+            print(backend.execute("echo goes on").output, flush=True)
+            time.sleep(600)
+        """
+        with python(script) as process:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            container = process.stdout.readline().strip()
+            said, other = process.stdout.readline().split()
+            assert said == "kept"
+            assert other != container
+            child = psutil.Process(int(process.stdout.readline()))
+            try:
+                assert containers(client, name) == {container: "running"}
+                process.stdin.write("\n")
+                process.stdin.flush()
+                assert process.stdout.readline() == "goes on\n"
+                process.kill()
+                assert eventually(lambda: containers(client, name) == {}, 5)
+                assert child.is_running()
+            finally:
+                child.kill()
+                process.kill()
+
     def test_another_program_leaves_a_live_one_alone(
         self, tmp_path: Path, name: str, client: docker.DockerClient
     ) -> None:

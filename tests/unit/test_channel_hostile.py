@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from libs.sandbox.channel import Answer, Call, Channel
+from libs.sandbox.call import Answer, Call
+from libs.sandbox.channel import Channel
 from libs.sandbox.errors import SandboxBusy, SandboxDied
 from libs.sandbox.frames import ANSWER, CHUNK, EARLY, HEADER, MOST_CONTENT, Ending, Fd, Frame, Kind, encode
 from libs.sandbox.limits import SandboxLimits

@@ -261,6 +261,9 @@ class DockerSandbox(ChannelSandbox):
             "AttachStdout": True,
             "AttachStderr": True,
             "NetworkDisabled": True,
+            # The first process heeds no other: an Engine that shuts down, or ends what it finds at its start,
+            # would wait ten seconds for each.
+            "StopSignal": "SIGKILL",
             "Labels": {**self._labels, OWNER_LABEL: owner_label()},
             "HostConfig": {
                 "AutoRemove": True,

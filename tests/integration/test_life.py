@@ -265,6 +265,16 @@ class TestDeath:
         client.api.remove_container(backend.sandbox.container_name, force=True)
         assert eventually(lambda: backend.execute("echo on").output == "on\n", 5)
 
+    def test_stopping_it_takes_no_patience(
+        self, backend: DockerExecutionBackend, client: docker.DockerClient
+    ) -> None:
+        """As the Engine does with each when it shuts down, ten seconds for those that heed no signal."""
+        backend.execute("true")
+        begun = time.monotonic()
+        client.api.stop(backend.sandbox.container_name)
+        assert time.monotonic() - begun < 5
+        assert eventually(lambda: backend.execute("echo on").output == "on\n", 5)
+
     def test_one_that_does_not_answer_is_given_up(
         self, backend: DockerExecutionBackend, name: str, client: docker.DockerClient
     ) -> None:

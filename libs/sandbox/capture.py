@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Final
 
-__all__ = ["GATHER", "Captured", "last_frames", "read_some", "read_waiting", "spill_name"]
+__all__ = ["GATHER", "Captured", "last_frames", "read_some", "read_waiting"]
 
 GATHER: Final = 0.002
 """Seconds that output waits for the end of what prints it, so that both travel in one write."""
@@ -86,11 +86,6 @@ def last_frames(
             sent += encode(stream, Kind.TAIL, tail, fd)
         reports.append(captured.report())
     return sent, reports
-
-
-def spill_name() -> str:
-    """A name for a spill file that tells when it was made."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
 def read_some(descriptor: int) -> bytes:

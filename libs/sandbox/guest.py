@@ -10,6 +10,7 @@ GUEST_MODULES: tuple[str, ...] = (
     "frames",
     "messages",
     "link",
+    "spill",
     "output",
     "processes",
     "patterns",

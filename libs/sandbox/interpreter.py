@@ -15,11 +15,12 @@ import struct
 import sys
 import time
 
-from libs.sandbox.capture import GATHER, Captured, last_frames, read_some, read_waiting, spill_name
+from libs.sandbox.capture import GATHER, Captured, last_frames, read_some, read_waiting
 from libs.sandbox.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
 from libs.sandbox.link import Gone, Link
 from libs.sandbox.messages import BlockRequest, RunReport
 from libs.sandbox.processes import SIGKILL, become_subreaper, descendants, kill, kill_tree
+from libs.sandbox.spill import spill_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

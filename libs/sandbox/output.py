@@ -5,14 +5,9 @@ from __future__ import annotations
 import codecs
 import os
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
+from libs.sandbox.spill import SPILL_LIMIT, make_room
 
-__all__ = ["SPILL_LIMIT", "Output"]
-
-SPILL_LIMIT: Final = 64 * 1024 * 1024
-"""Bytes of one output that are kept on disk."""
+__all__ = ["Output"]
 
 
 class Output:
@@ -85,6 +80,10 @@ class Output:
         self._tried = True
         try:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            make_room(os.path.dirname(self._path))
+        except OSError:
+            pass  # such as a folder that cannot be listed: it may take this file all the same
+        try:
             # The folder is the agent's own: whatever lies there under this name may be a trap.
             self._file = os.open(
                 self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644

@@ -13,11 +13,12 @@ import os
 import select
 import time
 
-from libs.sandbox.capture import GATHER, Captured, last_frames, read_some, spill_name
+from libs.sandbox.capture import GATHER, Captured, last_frames, read_some
 from libs.sandbox.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
 from libs.sandbox.link import Link
 from libs.sandbox.messages import RunReport, RunRequest
 from libs.sandbox.processes import SIGCONT, SIGKILL, become_subreaper, kill, kill_tree
+from libs.sandbox.spill import spill_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -503,6 +503,20 @@ class TestOutput:
         assert sandbox.run(f"stat -c %s {result.spill_path}").output == f"{64 * 2**20}\n"
         sandbox.run("rm -rf .output")
 
+    def test_the_oldest_files_go_where_all_take_over_1_gb(self, sandbox: ChannelSandbox) -> None:
+        plant = "for i in $(seq 10 26); do fallocate -l 64M .output/202001$i-000000-abcdef.txt || exit; done"
+        planted = sandbox.run(f"rm -rf .output; mkdir .output; echo kept > .output/notes.txt; {plant}")
+        assert planted.exit_code == 0, planted.output
+        try:
+            result = sandbox.run("head -c 300000 /dev/zero | tr '\\0' x")
+            assert result.spill_path
+            names = sandbox.run("ls .output; du -sm .output").output.split()
+            assert "20200111-000000-abcdef.txt" not in names
+            assert {"20200112-000000-abcdef.txt", "notes.txt", Path(result.spill_path).name} <= set(names)
+            assert int(names[-2]) <= 1024
+        finally:
+            sandbox.run("rm -rf .output")
+
     def test_a_time_out_keeps_the_cut_output_too(self, sandbox: ChannelSandbox) -> None:
         result = sandbox.run("head -c 100000 /dev/zero | tr '\\0' x; sleep 30", timeout=1)
         assert result.timed_out

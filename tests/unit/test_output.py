@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from libs.sandbox.output import SPILL_LIMIT, Output
+from libs.sandbox.output import Output
+from libs.sandbox.spill import SPILL_LIMIT, make_room, spill_name
 
 TEXT = st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
 CHUNKS = st.lists(st.one_of(TEXT, st.binary(max_size=200)), max_size=30)
@@ -152,3 +153,54 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
 def test_others_on_the_host_cannot_write_to_it(tmp_path: Path) -> None:
     collect([b"x" * 10_000], 1_000, tmp_path / "spill")
     assert (tmp_path / "spill").stat().st_mode & 0o022 == 0
+
+
+class TestRoom:
+    """The oldest go where all of them would take too much; nothing else that lies there does."""
+
+    def fill(self, folder: Path) -> list[Path]:
+        """Five outputs of a megabyte each, the oldest first."""
+        made = [folder / f"2025010{day}-120000-00000{9 - day}.txt" for day in range(1, 5)]
+        made.append(folder / f"{spill_name()}.stderr.txt")
+        for path in made:
+            path.write_bytes(bytes(2**20))
+        return made
+
+    def test_the_oldest_go(self, tmp_path: Path) -> None:
+        made = self.fill(tmp_path)
+        make_room(tmp_path.as_posix(), SPILL_LIMIT + 3 * 2**20)
+        assert sorted(tmp_path.iterdir()) == sorted(made[2:])
+
+    def test_with_room_all_stay(self, tmp_path: Path) -> None:
+        made = self.fill(tmp_path)
+        make_room(tmp_path.as_posix(), SPILL_LIMIT + 5 * 2**20)
+        make_room(tmp_path.as_posix())
+        assert sorted(tmp_path.iterdir()) == sorted(made)
+
+    def test_what_is_something_else_stays(self, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        outside.write_bytes(bytes(2**20))
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        for name in (
+            "notes.txt",
+            "20250101-120000-00000.txt",
+            "20250101-120000-000000.csv",
+            "conversation.md",
+        ):
+            (folder / name).write_bytes(bytes(2**20))
+        (folder / "20250101-120000-000000.txt").symlink_to(outside)
+        (folder / "20250101-120000-000001.txt").mkdir()
+        before = sorted(folder.iterdir())
+        make_room(folder.as_posix(), 0)
+        assert sorted(folder.iterdir()) == before
+        assert outside.exists()
+
+    def test_a_folder_that_is_a_link_is_left_alone(self, tmp_path: Path) -> None:
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        made = self.fill(folder)
+        (tmp_path / "link").symlink_to(folder)
+        with pytest.raises(OSError, match=r"."):
+            make_room((tmp_path / "link").as_posix(), 0)
+        assert sorted(folder.iterdir()) == sorted(made)

@@ -19,7 +19,7 @@ from libs.sandbox.capture import GATHER, Captured, last_frames, read_some, read_
 from libs.sandbox.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
 from libs.sandbox.link import Gone, Link
 from libs.sandbox.messages import BlockRequest, RunReport
-from libs.sandbox.processes import SIGKILL, become_subreaper, descendants, kill, kill_tree
+from libs.sandbox.processes import SIGKILL, become_subreaper, kill, kill_tree
 from libs.sandbox.spill import spill_name
 
 TYPE_CHECKING = False
@@ -33,6 +33,8 @@ __all__ = ["Interpreter"]
 
 _PROGRAM: Final = os.path.join(os.path.dirname(__file__), "repl.py")
 _SIGINT: Final = 2
+_PATIENCE: Final = 0.1
+"""Seconds in which what an interrupted block has started is ended."""
 _LENGTH: Final = struct.Struct("!I")
 
 
@@ -162,9 +164,8 @@ class Interpreter:
         if self._python is not None:
             kill(self._python, _SIGINT)
             # Below this worker, not below the interpreter: who has lost their parent are its children.
-            for pid in descendants(os.getpid(), since=born):
-                if pid != self._python:
-                    kill(pid, SIGKILL)
+            # Briefly: the supervisor gives the block a moment to report, and one that forks faster may go on.
+            kill_tree(os.getpid(), patience=_PATIENCE, since=born, spared=(self._python,))
 
     def _reap(self) -> int | None:
         """Collect every child that has ended; the interpreter's wait status if it is among them."""

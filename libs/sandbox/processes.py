@@ -13,7 +13,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from typing import Final
 
 __all__ = [
@@ -87,12 +87,15 @@ def children_of(pid: int) -> list[int]:
     return [child for child, (parent, _, _) in _processes().items() if parent == pid]
 
 
-def descendants(root: int, *, since: float = 0.0, besides: Collection[int] = ()) -> list[int]:
+def descendants(
+    root: int, *, since: float = 0.0, besides: Collection[int] = (), spared: Collection[int] = ()
+) -> list[int]:
     """Every process below `root`, zombies left out, `root` not included.
 
     Args:
         since: seconds of CLOCK_BOOTTIME; older processes are left out.
         besides: children of `root` that are left out, with all that is below them.
+        spared: processes that are left out, without what is below them.
     """
     table = _processes()
     ticks = int(since * os.sysconf("SC_CLK_TCK"))
@@ -106,7 +109,7 @@ def descendants(root: int, *, since: float = 0.0, besides: Collection[int] = ())
             if child in besides:
                 continue
             waiting.append(child)
-            if table[child][1] not in "ZX" and table[child][2] >= ticks:
+            if table[child][1] not in "ZX" and table[child][2] >= ticks and child not in spared:
                 found.append(child)
     return found
 
@@ -139,7 +142,14 @@ def _made() -> bytes:
         return b""
 
 
-def kill_tree(root: int, *, patience: float = 2.0, besides: Collection[int] = ()) -> bool:
+def kill_tree(
+    root: int,
+    *,
+    patience: float = 2.0,
+    since: float = 0.0,
+    besides: Collection[int] = (),
+    spared: Collection[int] = (),
+) -> bool:
     """End every process below `root`; `root` itself stays.
 
     Each is stopped first, until a look finds none that is new: a stopped process cannot fork, so a fork
@@ -149,15 +159,19 @@ def kill_tree(root: int, *, patience: float = 2.0, besides: Collection[int] = ()
 
     Args:
         patience: seconds after which to give up.
-        besides: see `descendants`.
+        since, besides, spared: see `descendants`.
 
     Returns:
         Whether all are gone.
     """
+
+    def look() -> list[int]:
+        return descendants(root, since=since, besides=besides, spared=spared)
+
     deadline = time.monotonic() + patience
     stopped: set[int] = set()
     while True:
-        fresh = [pid for pid in descendants(root, besides=besides) if pid not in stopped]
+        fresh = [pid for pid in look() if pid not in stopped]
         if not fresh or time.monotonic() > deadline:
             break
         for pid in fresh:
@@ -166,7 +180,7 @@ def kill_tree(root: int, *, patience: float = 2.0, besides: Collection[int] = ()
     looks = 0
     while True:
         before = _made()
-        left = descendants(root, besides=besides)
+        left = look()
         for pid in left:
             kill(pid, SIGKILL)
         if not left and _made() == before:
@@ -176,15 +190,15 @@ def kill_tree(root: int, *, patience: float = 2.0, besides: Collection[int] = ()
         if not left:
             looks += 1
             if looks == _LOOKS and os.getpid() == 1:
-                return _kill_frozen(root, deadline, besides)
+                return _kill_frozen(look, deadline)
         time.sleep(0.001)
 
 
-def _kill_frozen(root: int, deadline: float, besides: Collection[int]) -> bool:
+def _kill_frozen(look: Callable[[], list[int]], deadline: float) -> bool:
     """`kill_tree` while nothing but this process, PID 1, runs: the signal reaches even a fork under way."""
     resting = {pid for pid, (_, state, _) in _processes().items() if state == "T"}
     kill(-1, SIGSTOP)
-    while left := descendants(root, besides=besides):
+    while left := look():
         for pid in left:
             kill(pid, SIGKILL)
         if time.monotonic() > deadline:

@@ -279,6 +279,25 @@ class TestEnds:
         assert result.output.endswith("its variables are kept]")
         assert block("await asyncio.sleep(1.2)\n'late' in globals()").output == "False\n"
 
+    def test_what_forks_without_end_below_an_interrupted_block_is_gone(
+        self, sandbox: ChannelSandbox, block: Session
+    ) -> None:
+        """Each process leaves another behind and ends, so that one look finds what is gone by its end."""
+        sandbox.write_file("heart", b"")
+        code = (
+            "import os, time\nif os.fork() == 0:\n    os.setsid()\n    while True:\n"
+            "        if os.fork(): os._exit(0)\n"
+            "        with open('heart', 'a') as heart: heart.write('.')\n        time.sleep(0.002)\n"
+            "time.sleep(60)"
+        )
+        result = block(code, 1)
+        assert result.output.endswith("the block was interrupted, its variables are kept]")
+        size = len(sandbox.read_file("heart"))
+        assert size > 20
+        time.sleep(0.3)
+        assert len(sandbox.read_file("heart")) == size
+        assert block.lives()
+
     def test_what_an_interrupted_block_started_is_gone(self, sandbox: ChannelSandbox, block: Session) -> None:
         number = str(random.randint(10**8, 10**9))
         block("import os; os.system('sleep 100000 &')")

@@ -108,7 +108,7 @@ def test_a_huge_credit_sends_the_content_once() -> None:
 
 
 def test_more_content_than_is_ever_asked_for_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("libs.sandbox.channel.MOST_CONTENT", 4 * CHUNK)
+    monkeypatch.setattr("libs.sandbox.call.MOST_CONTENT", 4 * CHUNK)
     assert MOST_CONTENT > 4 * CHUNK
     with connected() as (wire, channel):
         call = channel.request(b"one")

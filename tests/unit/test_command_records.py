@@ -173,7 +173,7 @@ class TestKill:
     def test_owners(self) -> None:
         assert owner_lives(owner_label())
         assert not owner_lives("no label")
-        assert not owner_lives(owner_label().replace('"start": ', '"start": 1'))
+        assert not owner_lives(owner_label().replace('"ticks": ', '"ticks": 1'))
 
 
 class TestFile:
@@ -299,7 +299,7 @@ class Commands(RuleBasedStateMachine):
     def start(self) -> None:
         """A program that will have been another process for all later ones."""
         self.boots += 1
-        label = owner_label().replace('"start": ', f'"start": {self.boots}')
+        label = owner_label().replace('"ticks": ', f'"ticks": {self.boots}')
         with mock.patch.object(module, "owner_label", lambda: label):
             self.records = CommandRecords(Path(self.folder.name, "commands.sqlite"))
             self.records.wait(self.records.begun, "t", [])

@@ -40,6 +40,6 @@ def test_an_edit_refuses_what_is_too_large(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "large"
     path.write_bytes(b"x" * 101)
     monkeypatch.setattr(text, "_MOST_EDITED", 100)
-    assert text.edit(str(path), "x", "y", replace_all=True)["error"] == "too_large"
+    assert text.edit(str(path), "x", "y", replace_all=True, replaced=[])["error"] == "too_large"
     path.write_bytes(b"x" * 100)
-    assert text.edit(str(path), "x", "y", replace_all=True) == {"count": 100}
+    assert text.edit(str(path), "x", "y", replace_all=True, replaced=[]) == {"count": 100}

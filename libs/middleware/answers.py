@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateUpdate
 from pydantic import BaseModel
@@ -56,7 +58,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             input = None
         elif _is_answer(input):
             input = self._taken(input, self.get_state(config or {}).interrupts, config)
-        return super().stream(input, config, **self._saved_first(options))
+        return super().stream(input, config, **self._saved_first(config, options))
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
@@ -67,7 +69,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             input = None
         elif _is_answer(input):
             input = self._taken(input, (await self.aget_state(config or {})).interrupts, config)
-        async for part in super().astream(input, config, **self._saved_first(options)):
+        async for part in super().astream(input, config, **self._saved_first(config, options)):
             yield part
 
     def bulk_update_state(
@@ -82,10 +84,13 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """As `bulk_update_state`."""
         return await super().abulk_update_state(config, self.clean(supersteps))
 
-    def _saved_first(self, options: dict[str, Any]) -> dict[str, Any]:
-        # The server brings the saver, and always asks for a durability: "async" if the client does not.
-        kept = options.get("durability") or isinstance(self.checkpointer, BaseCheckpointSaver)
-        return {**options, "durability": "sync"} if kept else options
+    def _saved_first(self, config: RunnableConfig | None, options: dict[str, Any]) -> dict[str, Any]:
+        # LangGraph's server hands its saver over in the config, and none for a run without a thread; it asks
+        # for a durability all the same, and LangGraph stumbles over "sync" where nothing is saved.
+        saver = ensure_config(config)["configurable"].get(CONFIG_KEY_CHECKPOINTER, self.checkpointer)
+        if isinstance(saver, BaseCheckpointSaver):
+            return {**options, "durability": "sync"}
+        return {name: value for name, value in options.items() if name != "durability"}
 
     def _taken(
         self, command: Command[Any], pending: tuple[Interrupt, ...], config: RunnableConfig | None

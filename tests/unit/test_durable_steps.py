@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.graph import START, MessagesState, StateGraph
 
 from libs.middleware.answers import AddressedGraph, answer_by_id
@@ -67,7 +68,22 @@ async def test_a_command_never_runs_ahead_of_the_reply_that_asks_for_it(
     assert seen == [2]
 
 
-async def test_without_a_checkpointer_nothing_is_asked_of_it() -> None:
+@pytest.mark.parametrize("asked", [{}, {"durability": "async"}, {"durability": "sync"}])
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_without_a_checkpointer_nothing_is_asked_of_it(way: str, asked: dict[str, Any]) -> None:
+    """As LangGraph's server runs a graph without a thread: it asks for a durability all the same."""
     graph, seen = replying(None)
-    await graph.ainvoke({"messages": [HumanMessage("go")]})
+    given = {"messages": [HumanMessage("go")]}
+    if way == "invoke":
+        await asyncio.to_thread(graph.invoke, given, **asked)
+    else:
+        await graph.ainvoke(given, **asked)
     assert seen == [0]
+
+
+async def test_the_saver_that_a_server_brings_in_the_config_counts() -> None:
+    saver = Slow()
+    graph, seen = replying(saver)
+    config = {"configurable": {"thread_id": "t", CONFIG_KEY_CHECKPOINTER: saver}}
+    await graph.ainvoke({"messages": [HumanMessage("go")]}, config, durability="async")
+    assert seen == [2]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel, BaseLLM
-from langchain_core.messages import AnyMessage, SystemMessage
+from langchain_core.messages import SystemMessage
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 from pydantic import BaseModel, ConfigDict
@@ -25,7 +25,7 @@ from agent.suspected import suspected
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
 from libs.backends.workspace import WorkspaceBackend
-from libs.code_blocks import Block, BlockCall, CodeLoop, Earlier, Refused, SandboxRunner
+from libs.code_blocks import Block, BlockCall, CodeLoop, Earlier, Opening, Refused, SandboxRunner
 from libs.middleware.answers import answer_by_id
 from libs.middleware.approvals import Approve, Decision, Reject, Request, ask, require_checkpointer
 from libs.middleware.budget import Budget, Meter, Spent
@@ -84,16 +84,19 @@ def build_graph(
 
     small = is_local(model)
 
-    async def opening(task: str) -> list[AnyMessage]:
+    async def opening(task: str) -> Opening:
         found, data = await asyncio.gather(
             asyncio.to_thread(skills.scan), data_listing(computer.sandbox, how=small)
         )
         section = render_skills(found, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS)
         tables = any(skill.name == "tables" and skill.problem is None for skill in found)
         if small and tables:  # which reads the worked examples: not on the event loop
-            return await asyncio.to_thread(small_prompt.opening, task, settings, skills=section, data=data)
+            examples = await asyncio.to_thread(
+                small_prompt.opening, task, settings, skills=section, data=data
+            )
+            return Opening(examples, data)
         text = code_prompt.system_prompt(settings, skills=section, data=data, tables=tables)
-        return [SystemMessage(text)]
+        return Opening([SystemMessage(text)], data)
 
     def meter(spent: Mapping[str, Any] | None) -> Meter:
         return Meter(budget, spent=cast("Spent | None", spent))

@@ -11,6 +11,7 @@ from libs.code_blocks.protocol import (
     Execution,
     Gate,
     Meter,
+    Opening,
     Refused,
 )
 from libs.code_blocks.reader import LANGUAGES, Block, Reading, read_reply
@@ -27,6 +28,7 @@ __all__ = [
     "Execution",
     "Gate",
     "Meter",
+    "Opening",
     "Reading",
     "Refused",
     "SandboxRunner",

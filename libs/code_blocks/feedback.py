@@ -8,13 +8,15 @@ import re
 from collections.abc import Sequence
 
 from libs.code_blocks.emptiness import shows_nothing
-from libs.code_blocks.need import reads_like_code
+from libs.code_blocks.need import Need
 from libs.code_blocks.protocol import Execution, Refused
-from libs.code_blocks.reader import MAX_REPLY, Reading, read_reply
+from libs.code_blocks.reader import MAX_REPLY, Block, Reading, read_reply
+from libs.code_blocks.untagged import reads_like_code
 
 __all__ = [
     "CUT_OFF",
     "RUNS_ON",
+    "UNSURE",
     "WITHHELD",
     "Outcome",
     "another_way",
@@ -36,6 +38,12 @@ _CODE = (
 CUT_OFF = "Your reply reached its greatest length and was cut off. Say it again, much shorter."
 """To an answer whose end is missing."""
 
+UNSURE = (
+    "Nothing has been run yet. If any of your answer depends on files, on this computer, on the date or on a "
+    f"calculation, write the code that finds it out. {_CODE} If none of it does, give the whole answer again."
+)
+"""To an answer of which only the model can tell whether it was guessed. It is said once."""
+
 RUNS_ON = (
     "Your reply went on and on, and was stopped there; nothing of it was run. Write it again, short: no more than "
     "three examples in code."
@@ -52,6 +60,9 @@ _IMAGINED = re.compile(
     r"^(?:`{3,}output\b|(?:The (?:python|bash) block|Block \d+ \((?:python|bash)\)) (?:succeeded|failed)\b)",
     re.MULTILINE,
 )
+
+_MOST_CHANGED = 4_000
+"""Characters that are shown of a block that a person has changed."""
 
 _FENCE = re.compile(r"^[ >]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 """A line that can close a block."""
@@ -83,7 +94,7 @@ _PROBLEMS = {
 
 
 def nudge(
-    reading: Reading, reply: str, *, cut_off: bool, ran: bool, failed: bool, asked: bool, needed: bool
+    reading: Reading, reply: str, *, cut_off: bool, ran: bool, failed: bool, asked: bool, need: Need
 ) -> str | None:
     """What to say to a reply without code that can run; None where it is the answer.
 
@@ -93,7 +104,7 @@ def nudge(
         ran: whether anything has run.
         failed: whether the block that ran last failed.
         asked: whether the reply before had no code either.
-        needed: whether nothing has run yet although the task needs it.
+        need: how much the task needs that something runs, where nothing has yet.
     """
     if reading.problem:
         return _PROBLEMS[reading.problem]
@@ -101,7 +112,8 @@ def nudge(
         return CUT_OFF
     if not reply.strip():
         return f"Your reply was empty. Go on with the task, or say what the answer is. {_CODE}"
-    if reading.imitated_call:
+    # So may JSON that has the keys of a call, once it is said again.
+    if reading.imitated_call and (failed or not ran or not asked):
         return (
             f"Nothing was run: calls in JSON or XML mean nothing here. Write code that does the same. {_CODE}"
         )
@@ -118,9 +130,13 @@ def nudge(
             "The last code failed and nothing has run since, so the task is not done. Mend the cause and send the "
             f"whole corrected block. {_CODE}"
         )
-    if not needed:
+    if need is Need.NONE:
         return None
-    return f"Nothing has been run yet, so nothing is known yet. Write the code that does the task. {_CODE}"
+    return (
+        UNSURE
+        if need is Need.PERHAPS
+        else f"Nothing has been run yet, so nothing is known yet. Write the code that does the task. {_CODE}"
+    )
 
 
 def imagined(reply: str) -> int | None:
@@ -153,7 +169,7 @@ def first_block(reply: str) -> int | None:
 
 
 def outputs(
-    languages: Sequence[str],
+    blocks: Sequence[Block],
     outcomes: Sequence[Outcome],
     reading: Reading,
     *,
@@ -165,7 +181,7 @@ def outputs(
     """What a reply's blocks printed, each labelled, as the next user message.
 
     Args:
-        languages: of all blocks, in order.
+        blocks: all of them in order, as a person let them run.
         outcomes: of all blocks, in order.
         reading: the reply; what it holds besides is mentioned at the end.
         repeats: how many times in this run the code that ended last had run before, just as it is.
@@ -177,8 +193,12 @@ def outputs(
     share = limit // max(1, len(ran))
     parts: list[str] = []
     failed = 0
-    for number, (language, outcome) in enumerate(zip(languages, outcomes, strict=True), 1):
-        name = f"Block {number} ({language})" if len(outcomes) > 1 else f"The {language} block"
+    for number, (block, outcome) in enumerate(zip(blocks, outcomes, strict=True), 1):
+        name = f"Block {number} ({block.language})" if len(outcomes) > 1 else f"The {block.language} block"
+        changed = len(reading.blocks) == len(blocks) and reading.blocks[number - 1] != block
+        if changed and outcome and not isinstance(outcome, Refused):
+            code = _fenced(shortened(block.code, _MOST_CHANGED), block.language)
+            parts.append(f"{name} was changed by a person before it ran. What ran is this:\n{code}")
         if outcome is None:
             parts.append(f"{name} was not run{f', because block {failed} failed' if failed else ''}.")
         elif isinstance(outcome, Refused):
@@ -257,6 +277,10 @@ def _shown(output: str, limit: int) -> str:
     text = shortened(output.rstrip("\n"), limit)
     if not text:
         return " and printed nothing."
+    return f":\n{_fenced(text, 'output')}"
+
+
+def _fenced(text: str, tag: str) -> str:
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
-    return f":\n{fence}output\n{text}\n{fence}"
+    return f"{fence}{tag}\n{text}\n{fence}"

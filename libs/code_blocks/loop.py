@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -31,9 +31,9 @@ from libs.code_blocks.afresh import error_of, failed_turns, sent
 from libs.code_blocks.blocking import blocking
 from libs.code_blocks.execution import repeated, run_blocks
 from libs.code_blocks.model import TextModel, ask_model
-from libs.code_blocks.need import needs_code
-from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Gate, Live, Meter, Refused
-from libs.code_blocks.reader import MAX_REPLY, Block, read_reply, without_thoughts
+from libs.code_blocks.need import Need, need_for_code, speaks_of
+from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Gate, Live, Meter, Opening, Refused
+from libs.code_blocks.reader import MAX_REPLY, Block, Language, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
 from libs.code_blocks.state import Approved, CodeState, Input, Output
 
@@ -80,7 +80,7 @@ class CodeLoop:
         model: TextModel,
         runner: BlockRunner,
         *,
-        opening: Callable[[str], Awaitable[list[AnyMessage]]],
+        opening: Callable[[str], Awaitable[Opening]],
         meter: Callable[[Mapping[str, Any] | None], Meter],
         absent: Callable[[str], Awaitable[Sequence[str]]] = _none,
         gate: Gate | None = None,
@@ -124,12 +124,17 @@ class CodeLoop:
     async def _begin(self, state: CodeState) -> dict[str, Any]:
         if self._gate:
             self._gate.require()
-        task = state["messages"][-1].text if state.get("messages") else ""
+        messages = state.get("messages") or []
+        task = messages[-1].text if messages else ""
+        opening = await self._opening(task)
+        ran = bool(state.get("executions") or state.get("earlier"))
         return {
             "status": None,
             "executions": [],
-            "opening": await self._opening(task),
+            "opening": opening.messages,
             "task": task,
+            "about_data": speaks_of(task, opening.data),
+            "earlier": len(messages) - 1 if ran else 0,
             "steps": 0,
             "nudges": 0,
             "approved": [],
@@ -196,7 +201,7 @@ class CodeLoop:
                 and not refused
                 and not state.get("cut_off"),
                 asked=state["nudges"] > 0,
-                needed=last is None and not refused and needs_code(state["task"], text),
+                need=Need.NONE if last is not None or refused else _need(state, text),
             )
         )
         asked_in_vain = said_before[-1:] == [reply.text]
@@ -247,7 +252,7 @@ class CodeLoop:
             approved, before, runner=self._runner, live=self._live, thread=thread, meter=meter, begun=begun
         )
         said = feedback.outputs(
-            [each["language"] for each in approved],
+            [Block(cast("Language", each["language"]), each["code"]) for each in approved],
             ran.outcomes,
             read_reply(state["messages"][-1].text),
             repeats=ran.repeats,
@@ -276,6 +281,15 @@ class CodeLoop:
             else feedback.closing(status, steps=state["steps"], nudges=0, last=last)
         )
         return _end(status, meter, HumanMessage(said), AIMessage(words), **update)
+
+
+def _need(state: CodeState, text: str) -> Need:
+    """How much the task needs code, where nothing has run and the reply has none."""
+    messages, before = state["messages"], state.get("earlier") or 0
+    earlier = "\n".join(message.text for message in messages[:before]) if before else None
+    need = need_for_code(state["task"], text, about_data=state.get("about_data", False), earlier=earlier)
+    asked = any(message.text == feedback.UNSURE for message in messages[before:])
+    return Need.NONE if need is Need.PERHAPS and asked else need
 
 
 def _node(

@@ -42,6 +42,10 @@ class CodeState(Output):
     """What the run's requests begin with."""
     task: NotRequired[str]
     """What the person said."""
+    about_data: NotRequired[bool]
+    """Whether that speaks of the files there are."""
+    earlier: NotRequired[int]
+    """Messages before the task, where code ran for one of them."""
     steps: NotRequired[int]
     """Replies of the run."""
     nudges: NotRequired[int]

@@ -82,7 +82,11 @@ def test_where_the_setting_lists_it_a_persons_change_runs(
         assert "language" in again["error"]
         result = graph.invoke(decide({"type": "edit", "edited_action": changed}), thread())
     assert [(e["language"], e["output"]) for e in result["executions"]] == [("python", "two\n")]
-    assert said_to_the_model(result)[0].startswith("The python block succeeded")
+    said = said_to_the_model(result)[0]
+    assert said.startswith(
+        "The python block was changed by a person before it ran. What ran is this:\n```python\n"
+    )
+    assert "print('two')\n```\n\nThe python block succeeded" in said
 
 
 def test_a_failure_stops_approved_blocks_too(folder: Path) -> None:

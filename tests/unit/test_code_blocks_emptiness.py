@@ -7,7 +7,7 @@ import pytest
 from libs.code_blocks.emptiness import shows_nothing
 from libs.code_blocks.feedback import outputs
 from libs.code_blocks.protocol import Execution, Refused
-from libs.code_blocks.reader import Reading
+from libs.code_blocks.reader import Block, Reading
 
 LOADED = """\
 /data/reads.csv: 7 rows, 3 columns
@@ -84,8 +84,8 @@ def done(output: str, exit_code: int = 0) -> Execution:
 
 
 def told(*outcomes: Execution | Refused, guided: bool = True, repeats: int = 0) -> str:
-    languages = ["python"] * len(outcomes)
-    return outputs(languages, outcomes, Reading(), repeats=repeats, limit=2_000, guided=guided)
+    blocks = [Block("python", "x")] * len(outcomes)
+    return outputs(blocks, outcomes, Reading(), repeats=repeats, limit=2_000, guided=guided)
 
 
 def test_a_guided_model_is_told_to_check_the_condition() -> None:

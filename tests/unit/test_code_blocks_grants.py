@@ -107,7 +107,7 @@ async def test_grants_hold_after_a_restart_until_they_are_revoked(tmp_path: Path
 
     await step(say(TASK))
     assert not questions(await step(decide(COMMAND)))
-    await step(say("Say hello."))
+    await step(say("Hello!"))
     assert outputs(await step(say(TASK))) == ["one"]
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
         saved = await saver.aget_tuple(thread())

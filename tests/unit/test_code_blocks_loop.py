@@ -35,7 +35,7 @@ from libs.code_blocks.afresh import error_of
 from libs.code_blocks.feedback import CUT_OFF, first_block
 from libs.code_blocks.feedback import outputs as told
 from libs.code_blocks.protocol import Execution
-from libs.code_blocks.reader import MAX_REPLY, Reading
+from libs.code_blocks.reader import MAX_REPLY, Block, Reading
 from libs.middleware.budget import Budget
 from libs.models.scripted import ScriptedChatModel
 from libs.sandbox import CommandRecords
@@ -134,7 +134,7 @@ def test_after_being_asked_it_goes_on(tmp_path: Path, reply: str, reason: str) -
 
 @pytest.mark.parametrize(
     ("task", "reply"),
-    [("Hello!", "Hello! What can I do?"), ("What is the capital of France?", "Paris."), ("go", "understood")],
+    [("Hello!", "Hello! What can I do?"), ("What is a prime?", "A number such as 13."), ("go", "understood")],
 )
 def test_words_need_no_code(tmp_path: Path, task: str, reply: str) -> None:
     result = run(tmp_path, reply, task=task)
@@ -153,6 +153,13 @@ def test_other_languages_in_an_answer_are_questioned_once(tmp_path: Path) -> Non
     answer = "In JavaScript:\n```js\n1\n```"
     result = run(tmp_path, bash("echo 5"), answer, answer)
     assert (result["status"], len(said_to_the_model(result))) == ("completed", 2)
+
+
+def test_json_like_a_call_in_an_answer_is_questioned_once(tmp_path: Path) -> None:
+    answer = '{"name": "mean", "parameters": {"column": "units"}, "value": 5}'
+    result = run(tmp_path, bash("echo 5"), answer, answer)
+    assert (result["status"], len(said_to_the_model(result))) == ("completed", 2)
+    assert result["messages"][-1].text == answer
 
 
 def test_untagged_code_in_an_answer_is_questioned_once(tmp_path: Path) -> None:
@@ -240,7 +247,7 @@ def test_an_output_cannot_end_its_own_label(tmp_path: Path) -> None:
 
 def test_a_long_output_is_shown_by_its_ends() -> None:
     done = [Execution(language="bash", code="x", output=f"a{'-' * 500}b\n", exit_code=0, seconds=0.0)] * 2
-    said = told(["bash", "bash"], done, Reading(), repeats=0, limit=200)
+    said = told([Block("bash", "x")] * 2, done, Reading(), repeats=0, limit=200)
     assert said.count("402 characters left out") == 2
     assert said.count("a---") == said.count("---b") == 2
 

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.code_blocks.need import reads_like_code
 from libs.code_blocks.reader import MAX_REPLY, Block, Reading, read_reply, without_thoughts
+from libs.code_blocks.untagged import reads_like_code
 
 CORPUS = [
     entry

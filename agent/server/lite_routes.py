@@ -1,29 +1,35 @@
-"""`POST /run-lite`: the agent of `libs.lite`, in the folder `sandbox-lite/`."""
+"""`POST /run-lite`: the agent of `libs.lite`, in the folder `sandbox-lite/` or an owner's own one in it."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import httpx
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.config import LITE_ROOT, Settings
 from agent.server.exchange import Refused, answer, endpoint, read_object, until_left
 from agent.server.fields import include_steps, task_in
+from agent.server.methods import nothing_below, only
 from agent.server.openapi import INPUT, STEPS, described, object_of
 from libs.lite import LiteError, LiteModel, Model, Step, run_lite
 from libs.lite.model import OPENAI
 
 __all__ = ["ROUTES", "RunLite", "open_lite"]
 
-RunLite = Callable[[str], Coroutine[Any, Any, tuple[str, list[Step]]]]
-"""Carries out a task: see `libs.lite.run_lite`."""
+
+class RunLite(Protocol):
+    """Carries out a task in a folder: see `libs.lite.run_lite`."""
+
+    def __call__(self, task: str, *, root: Path) -> Coroutine[Any, Any, tuple[str, list[Step]]]: ...
+
 
 _NO_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=100)
 
@@ -41,7 +47,6 @@ async def open_lite(settings: Settings, known: Callable[[str], str] | None) -> A
         yield partial(
             run_lite,
             model=_model(settings, client),
-            root=LITE_ROOT,
             lenient_fences=settings.lite_lenient_fences,
             redact=known or str,
         )
@@ -78,11 +83,22 @@ async def _run_lite(request: Request) -> Response:
     body = await read_object(request)
     task, with_steps = task_in(body), include_steps(body)
     run: RunLite = request.app.state.run_lite
+    root = _folder_of(request.scope.get("owner"))
     try:
-        output, steps = await until_left(request, run(task))
+        output, steps = await until_left(request, run(task, root=root))
     except LiteError as error:
         raise Refused(500, str(error)) from None
     return answer({"output": output, "steps": steps} if with_steps else {"output": output})
 
 
-ROUTES = [Route("/run-lite", _run_lite, methods=["POST"])]
+def _folder_of(owner: str | None) -> Path:
+    """The files that this owner's agent reaches: nobody else's are below it, and it can go nowhere else.
+
+    A hash: names may differ in ways that file systems do not keep apart.
+    """
+    if owner is None:
+        return LITE_ROOT
+    return LITE_ROOT / f"owner-{hashlib.sha256(owner.encode()).hexdigest()[:32]}"
+
+
+ROUTES = [*only("POST", "/run-lite", _run_lite), *nothing_below("/run-lite", "POST /run-lite")]

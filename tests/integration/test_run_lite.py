@@ -17,6 +17,7 @@ from chat_server import HOLD, ChatServer, checks, played, serving
 from langgraph_server import Server, langgraph_dev
 
 from agent.config import LITE_ROOT, ROOT
+from agent.tokens import new_token
 
 KEY = "sk-lite-1vQ8Kq3Vn5Rt7Yw2"
 
@@ -92,6 +93,39 @@ def test_files_are_written_in_the_folder_of_the_repository(server: Server, folde
     assert (LITE_ROOT / path).read_bytes() == b""
     ignored = subprocess.run(["git", "check-ignore", "-q", LITE_ROOT / path], cwd=ROOT)
     assert ignored.returncode == 0
+
+
+def test_an_owner_reaches_no_file_of_another(tmp_path: Path, chat: ChatServer) -> None:
+    """Names that differ in case alone are two owners; whatever the path, neither finds the other's file."""
+    some = uuid4().hex
+    (alice, alices), (bob, bobs) = new_token(f"a{some}"), new_token(f"A{some}")
+    before = set(LITE_ROOT.glob("*"))
+    tokens = f"{alices},{bobs}"
+    with langgraph_dev(tmp_path, "- text: x\n", OPENAI_LITE_BASE_URL=chat.url, AUTH_TOKENS=tokens) as server:
+
+        def result(token: str, *used: dict[str, Any]) -> tuple[int, str]:
+            body = {"input": json.dumps([*used, final("x")]), "includeSteps": True}
+            with server.client(token) as http:
+                answer = http.post("/run-lite", json=body)
+            told = answer.json()
+            return answer.status_code, told["steps"][-2]["result"] if "steps" in told else told["error"]
+
+        try:
+            assert result(alice, tool("write_file", path="mine.txt", content="of alice"))[0] == 200
+            made = set(LITE_ROOT.glob("*")) - before
+            assert len(made) == 1
+            folder = made.pop()
+            assert (folder / "mine.txt").read_text() == "of alice"
+            assert result(alice, tool("read_file", path="mine.txt")) == (200, "of alice")
+            assert result(bob, tool("list_files")) == (200, "(empty)")
+            for path in ("mine.txt", f"{folder.name}/mine.txt", f"../{folder.name}/mine.txt", str(folder)):
+                status, said = result(bob, tool("read_file", path=path))
+                assert (status, "of alice" in said) == (500, False), path
+            assert result(bob, tool("write_file", path="mine.txt", content="of bob"))[0] == 200
+            assert result(alice, tool("read_file", path="mine.txt")) == (200, "of alice")
+        finally:
+            for folder in set(LITE_ROOT.glob("owner-*")) - before:
+                shutil.rmtree(folder)
 
 
 def test_what_the_model_is_asked(server: Server, chat: ChatServer) -> None:

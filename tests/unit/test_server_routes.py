@@ -68,7 +68,8 @@ async def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     made = Served(settings, ScriptedChatModel(conversations=CONVERSATIONS), build_backend(settings))
     app = Starlette(routes=[*health.ROUTES, *lite_routes.ROUTES, *run_routes.ROUTES])
     app.state.runs = await asyncio.to_thread(Runs, made, InMemorySaver())
-    app.state.run_lite = partial(run_lite, model=model, root=tmp_path / "sandbox-lite")
+    app.state.run_lite = partial(run_lite, model=model)
+    monkeypatch.setattr(lite_routes, "LITE_ROOT", tmp_path / "sandbox-lite")
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
         yield client
 
@@ -400,7 +401,7 @@ async def test_a_run_has_an_end(tmp_path: Path, grace: float, status: int) -> No
 async def test_what_no_error_foresees_is_no_trace_either(client: httpx.AsyncClient) -> None:
     app: Any = client._transport
 
-    async def broken(task: str) -> Any:
+    async def broken(task: str, *, root: Path) -> Any:
         raise ZeroDivisionError("sk-secret in a message")
 
     app.app.state.run_lite = broken

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent.server.refusals import refuse
 from agent.server.saver import Running, running
 from libs.persistence.errors import database_errors
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOKING_UP = ("/search", "/count", "/history")
 """How the paths of requests end that look something up, though they are POSTs."""
-_UNWRITTEN = {"detail": "What you sent could not be written down, and may be lost: try again later."}
+_UNWRITTEN = "What you sent could not be written down, and may be lost: try again later."
 
 
 class WrittenFirst:
@@ -43,7 +43,7 @@ class WrittenFirst:
             nonlocal refused
             if message["type"] == "http.response.start" and not await _written(at_work):
                 refused = True
-                await _refuse(send)
+                await refuse(scope, receive, send, 503, _UNWRITTEN, headers={"Retry-After": "1"})
             elif not refused:
                 await send(message)
 
@@ -80,10 +80,3 @@ async def _written(at_work: Running) -> bool:
         logger.warning("threads and runs cannot be written down: %s", error)
         return False
     return True
-
-
-async def _refuse(send: Send) -> None:
-    body = json.dumps(_UNWRITTEN).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 503, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.server.exchange import answer
+from agent.server.methods import only
 from agent.server.openapi import described, object_of
 
 __all__ = ["ROUTES"]
@@ -17,4 +17,4 @@ async def _health(request: Request) -> Response:  # noqa: ARG001
     return answer({"status": "ok"})
 
 
-ROUTES = [Route("/health", _health, methods=["GET"])]
+ROUTES = only("GET", "/health", _health)

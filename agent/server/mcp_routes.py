@@ -24,11 +24,12 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from agent.server.mcp_runs import NoSuchThread, ThreadBusy, how_it_stands, run_in
 from agent.server.mcp_tools import TOOLS, Arguments, answered, refused
+from agent.server.methods import only
 
 __all__ = ["McpEndpoint"]
 
@@ -59,7 +60,7 @@ class McpEndpoint:
     @property
     def routes(self) -> list[BaseRoute]:
         """Where it is served. Nothing but POST: there is no stream to resume, no session to end."""
-        return [Route("/mcp", self, methods=["POST"], include_in_schema=False)]
+        return only("POST", "/mcp", self, described=False)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.agents import AgentName
 from agent.explained import explained
 from agent.server.exchange import Refused, answer, endpoint, read_object, until_left
 from agent.server.fields import include_steps, no_other_keys, task_in
+from agent.server.methods import nothing_below, only
 from agent.server.openapi import INPUT, STEPS, Schema, described, object_of
 from agent.server.runs import Ended, Runs
+from libs.persistence.errors import database_errors
 
 __all__ = ["ROUTES"]
+
+logger = logging.getLogger(__name__)
 
 _MAX_ID = 200
 """Characters of a thread's name."""
@@ -97,6 +101,9 @@ async def _resume(request: Request) -> Response:
 async def _carried_out(request: Request, run: Coroutine[Any, Any, Ended]) -> Ended:
     try:
         return await until_left(request, run)
+    except database_errors() as error:
+        logger.warning("a thread cannot be read or written: %s", error)
+        raise Refused(503, "The thread could not be written to the database: try again later.") from error
     except Exception as error:
         if (text := explained(error)) is None:
             raise
@@ -138,6 +145,7 @@ def _thread_id(body: Mapping[str, Any]) -> str | None:
 
 
 ROUTES = [
-    Route("/run", _run, methods=["POST"]),
-    Route("/run/{thread_id}/resume", _resume, methods=["POST"]),
+    *only("POST", "/run", _run),
+    *only("POST", "/run/{thread_id}/resume", _resume),
+    *nothing_below("/run", "POST /run, and POST /run/{thread_id}/resume"),
 ]

@@ -111,7 +111,7 @@ async def test_what_cannot_be_written_is_not_acknowledged(
     journal.error = sqlite3.OperationalError("database or disk is full")
     answer = await client.post(path)
     assert answer.status_code == 503
-    assert "could not be written down" in answer.json()["detail"]
+    assert "could not be written down" in answer.json()["error"]
     assert "database or disk is full" in caplog.text
     journal.error = None
     assert (await client.post(path)).is_success

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from langgraph_sdk import Auth
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.config import load_settings
-from agent.server.own_threads import kept_for
+from agent.server.own_threads import kept_for, listed
 from agent.server.refusals import comes_from_within, refuse
 from agent.tokens import Token, TokenRefused, owner_by_token
 
@@ -105,9 +106,13 @@ async def of_the_owner(ctx: Auth.types.AuthContext, value: Any) -> Filter | None
         value["metadata"]["owner"] = owner
     elif ctx.action in _CHANGES:
         _mark(value, owner)
-    made = value.get("thread_id") if (ctx.resource, ctx.action) == ("threads", "create") else None
-    if made and await kept_for(made) not in ([], [owner]):
+    made = value.get("thread_id") if ctx.resource == "threads" else None
+    if made and ctx.action == "create" and await _is_anothers(made, owner):
         raise Auth.exceptions.HTTPException(409, f"Thread with ID {made} already exists")
+    # A run may make its thread. Routes that name it in the body alone (/a2a) would so go on in another's.
+    makes_it = ctx.action == "create_run" and value.get("if_not_exists") == "create"
+    if made and makes_it and not await listed(made) and await _is_anothers(made, owner):
+        raise Auth.exceptions.HTTPException(404, "There is no such thread.")
     return {"owner": owner}
 
 
@@ -131,6 +136,10 @@ async def store(ctx: Auth.types.AuthContext, value: Any) -> None:
     if owner:
         given = tuple(value.get("namespace") or ())
         value["namespace"] = given if given[:1] == (owner,) else (owner, *given)
+
+
+async def _is_anothers(thread: UUID, owner: str) -> bool:
+    return await kept_for(thread) not in ([], [owner])
 
 
 def _mark(value: Any, owner: str) -> None:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.server.refusals import comes_from_within, refuse
 from agent.server.saver import running
 
-__all__ = ["OwnThreads", "kept_for"]
+__all__ = ["OwnThreads", "kept_for", "listed"]
 
 _THREAD = re.compile(r"/threads/([^/]+)(/.*)?", re.DOTALL)
 _RUN = re.compile(r"/threads/[^/]+/runs/([^/]+)/?", re.DOTALL)
@@ -67,6 +67,14 @@ async def kept_for(thread: UUID) -> list[object]:
         return []
     latest = await at_work.saver.aget_tuple({"configurable": {"thread_id": str(thread)}})
     return [latest.metadata.get("owner")] if latest else []
+
+
+async def listed(thread: UUID) -> bool:
+    """Whether LangGraph's server has a thread of this id; whose it is, its own filters look at."""
+    from langgraph_runtime.database import connect
+
+    async with connect() as connection:
+        return any(str(each["thread_id"]) == str(thread) for each in connection.store["threads"])
 
 
 def _run_to_delete(scope: Scope) -> UUID | None:

@@ -310,6 +310,7 @@ def test_threads_of_run_have_owners(server: Server, alice: httpx.Client, bob: ht
     assert asked.status_code == 202, asked.text
     thread = asked.json()["thread_id"]
     approve = {"decisions": [{"type": "approve"}]}
+    deep_agent = made(bob.post("/assistants/search", json={"graph_id": "deep_agent"}))[0]["assistant_id"]
     for http, more in ((bob, {}), (bob, {"metadata": {"owner": "alice"}})):
         assert http.post(f"/run/{thread}/resume", json=approve).status_code == 404
         assert http.post("/run", json={"input": "of bob", "thread_id": thread}).status_code == 404
@@ -320,6 +321,17 @@ def test_threads_of_run_have_owners(server: Server, alice: httpx.Client, bob: ht
         assert CANARY not in http.post(f"/threads/{thread}/runs/wait", json=run).text
         assert CANARY not in http.get(f"/threads/{thread}/state").text
         assert http.post(f"/run/{thread}/resume", json=approve).status_code == 404
+        # Nor is it taken by a route that names it in the body alone, and makes what it does not find.
+        parts = [{"kind": "text", "text": "of bob"}]
+        message = {"role": "user", "parts": parts, "messageId": "1"}
+        params = {"message": message | {"contextId": thread}}
+        said = {"jsonrpc": "2.0", "id": "1", "params": params}
+        for method in ("message/send", "message/stream"):
+            taken = http.post(
+                f"/a2a/{deep_agent}", json={**said, "method": method}, headers={"accept": "*/*"}
+            )
+            assert '"error"' in taken.text, taken.text
+        assert http.get(f"/threads/{thread}").status_code == 404
     assert not (server.folder / "workspace/threads" / thread / "one.txt").exists()
     assert alice.post("/threads", json={"thread_id": thread}).status_code == 200, "it is hers to take"
     done = alice.post(f"/run/{thread}/resume", json=approve)

@@ -1,8 +1,14 @@
-"""/openapi.json says what the parts around the server answer, too, and how a token is sent."""
+"""/openapi.json says what the parts around the server answer, too, and how a token is sent.
+
+It also gets back what LangGraph says of its own routes: where an application has routes of its own, the
+server puts an empty description in the place of each that it has (langgraph-api 0.16).
+"""
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,11 +30,17 @@ _OF_BODIES = {
     "415": "The body is not JSON.",
 }
 _OF_THREADS = {"404": "There is no such thread, or it is another owner's."}
+_UNDESCRIBED = {"default": {"description": "LangGraph's server does not describe this route."}}
 _METHODS = ("get", "put", "post", "patch", "delete")
 
 
-def describe(document: dict[str, Any]) -> None:
-    """Add to an OpenAPI document what operations may be answered with besides; take out what is closed."""
+def describe(document: dict[str, Any], of_langgraph: Mapping[str, Any]) -> None:
+    """Add to an OpenAPI document what operations may be answered with besides; take out what is closed.
+
+    Args:
+        document: what the server makes of all routes, changed in place.
+        of_langgraph: path -> method -> what LangGraph says of its routes.
+    """
     document.setdefault("components", {}).setdefault("securitySchemes", {})["token"] = {
         "type": "http",
         "scheme": "bearer",
@@ -37,7 +49,11 @@ def describe(document: dict[str, Any]) -> None:
     document["security"] = [{}, {"token": []}]
     document["paths"] = {path: each for path, each in document["paths"].items() if not is_closed(path)}
     for path, operations in document["paths"].items():
+        theirs = of_langgraph.get(path, {})
+        operations.update({name: copy.deepcopy(theirs[name]) for name in theirs if name in operations})
         for operation in (operations[method] for method in _METHODS if method in operations):
+            if not operation.get("responses"):
+                operation["responses"] = copy.deepcopy(_UNDESCRIBED)
             answers = dict(_OF_ALL)
             if path not in OPEN:
                 answers |= _OF_MOST
@@ -46,7 +62,7 @@ def describe(document: dict[str, Any]) -> None:
             if path.startswith("/threads/{thread_id}"):
                 answers |= _OF_THREADS
             for status, why in answers.items():
-                operation.setdefault("responses", {}).setdefault(status, _answer(why))
+                operation["responses"].setdefault(status, _answer(why))
 
 
 def _answer(description: str) -> dict[str, Any]:
@@ -76,8 +92,10 @@ class Described:
 
         await self._app(scope, receive, kept)
         if start["status"] == 200:
+            from langgraph_api.validation import openapi
+
             document = json.loads(body)
-            describe(document)
+            describe(document, openapi["paths"])
             body = json.dumps(document).encode()
         headers = [each for each in start["headers"] if each[0].lower() != b"content-length"]
         await send({**start, "headers": [*headers, (b"content-length", str(len(body)).encode())]})

@@ -18,6 +18,7 @@ from chat_server import serving
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from hypothesis.internal.conjecture.utils import many
+from langgraph_api.validation import openapi as of_langgraph
 from langgraph_server import Server, langgraph_dev
 from schemathesis import Case, GenerationMode, checks
 from schemathesis.specs.openapi import checks as openapi
@@ -86,6 +87,16 @@ def test_every_answer_around_the_server_is_described(http: httpx.Client, documen
             assert path in {"/ok", "/health"} or {"401", "429", "503"} <= said, path
             assert "requestBody" not in operation or {"408", "413", "415"} <= said, (method, path)
     assert http.get("/docs").is_success
+
+
+def test_what_langgraph_says_of_its_routes_is_still_said(document: dict[str, Any]) -> None:
+    left_out = {"/mcp/"}
+    for path, operations in of_langgraph["paths"].items():
+        for method, operation in operations.items() if path not in left_out else ():
+            served = document["paths"][path][method]
+            assert served["responses"].keys() >= operation["responses"].keys(), (method, path)
+            for part in ("requestBody", "parameters", "summary"):
+                assert served.get(part) == operation.get(part), (method, path)
 
 
 def thread_that_asks(http: httpx.Client) -> str:

@@ -14,13 +14,15 @@ from playwright.async_api import Browser, CDPSession, Error, Playwright, async_p
 
 from skills.browser._downloads import PARTIAL
 from skills.browser._link import PROGRAMS
+from skills.browser._memory import heap_megabytes
 from skills.browser._network import proxy_arguments, refusal, trust
+from skills.browser._processes import family
 from skills.browser._session import Session
 from skills.browser._targets import Trouble
 
-__all__ = ["Chromium"]
+__all__ = ["START_SECONDS", "Chromium"]
 
-_START_SECONDS = 45
+START_SECONDS = 30
 _RESPONSE_SECONDS = 5
 _MOST_NOTES = 20
 _ARGUMENTS = (
@@ -31,6 +33,10 @@ _ARGUMENTS = (
     "--disable-gpu",
     "--disk-cache-size=33554432",  # /tmp is memory
     "--renderer-process-limit=4",  # so are processes, of which a sandbox may have 256 with their threads
+)
+_CRASHED = (
+    "the browser crashed, perhaps for the memory or the processes it used (SANDBOX_MEMORY, SANDBOX_PIDS): "
+    "open the page again, a new one starts"
 )
 _ADVICE = {
     "ERR_NAME_NOT_RESOLVED": "there is no such host, and no way out but the proxy (HTTPS_PROXY)",
@@ -44,7 +50,7 @@ _ADVICE = {
 
 
 class Chromium:
-    """One Chromium and its one session; started with the first request."""
+    """One Chromium and its one session."""
 
     def __init__(self, work: Path) -> None:
         self._work = work
@@ -53,9 +59,22 @@ class Chromium:
         self._session: Session | None = None
         self._steered: CDPSession | None = None
 
+    async def start(self) -> str:
+        """Start it, in `START_SECONDS` at most. Why that failed, "" where it did not."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                self._session = await self._start()
+        except Error as error:
+            return await self._reason(error, "")
+        except TimeoutError:
+            return f"Chromium does not start: it was not ready after {START_SECONDS} seconds"
+        except Exception as error:  # noqa: BLE001 - as where the driver cannot be started
+            return f"Chromium does not start: {error}"
+        return ""
+
     async def lives(self) -> bool:
-        """Whether it can be asked."""
-        if self._steered is None:
+        """Whether it can be asked: it answers, and none of its processes was stopped."""
+        if self._steered is None or self.stopped():
             return False
         try:
             async with asyncio.timeout(_RESPONSE_SECONDS):
@@ -64,20 +83,24 @@ class Chromium:
             return False
         return True
 
-    async def do(self, do: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """What came of a request: `notes`, and `value` or `error`."""
+    @staticmethod
+    def stopped() -> bool:
+        """Whether any of its processes was stopped: it can only be ended by force."""
+        return any(process.state in "Tt" for process in family())
+
+    async def do(self, do: str, arguments: dict[str, Any], seconds: float, until: float) -> dict[str, Any]:
+        """What came of a request: `notes`, and `value` or `error`. `until`: a time of the loop."""
+        assert self._session
         answer: dict[str, Any] = {}
         try:
-            if self._session is None:
-                self._session = await self._start()
-            answer["value"] = await self._session.do(do, arguments, seconds)
+            answer["value"] = await self._session.do(do, arguments, seconds, until)
         except Trouble as trouble:
-            answer["error"] = str(trouble)
+            answer["error"] = str(trouble) if self._connected else _CRASHED
         except Error as error:
             answer["error"] = await self._reason(error, arguments.get("url", ""))
         except Exception as error:  # noqa: BLE001 - as where the driver ends: nothing can be asked of it any more
             answer["error"] = f"the browser failed: open the page again ({error})"
-        notes = self._session.take_notes() if self._session else []
+        notes = self._session.take_notes()
         answer["notes"] = notes[:_MOST_NOTES]
         if len(notes) > _MOST_NOTES:
             answer["notes"].append(f"and {len(notes) - _MOST_NOTES} more such notes")
@@ -97,14 +120,14 @@ class Chromium:
         self._playwright = await async_playwright().start()
         self._browser = await self._playwright.chromium.launch(
             executable_path=next(path for name in PROGRAMS if (path := shutil.which(name))),
-            args=[*_ARGUMENTS, *proxy_arguments()],
+            args=[*_ARGUMENTS, *_heap_arguments(), *proxy_arguments()],
             env={**os.environ, "HOME": str(home), "TMPDIR": str(self._work)},
             downloads_path=PARTIAL,
             chromium_sandbox=False,
             handle_sigint=False,
             handle_sigterm=False,
             handle_sighup=False,
-            timeout=_START_SECONDS * 1000,
+            timeout=START_SECONDS * 1000,
         )
         context = await self._browser.new_context(viewport={"width": 1280, "height": 800})
         # By itself it says "no": the proxy is on loopback, and there is no other network.
@@ -121,11 +144,8 @@ class Chromium:
         if self._session is None:
             told = [line.strip() for line in error.message.splitlines() if "ERROR" in line or "FATAL" in line]
             return f"Chromium does not start: {(told or error.message.splitlines())[-1]}"
-        if self._browser is None or not self._browser.is_connected():
-            return (
-                "the browser crashed, perhaps for the memory or the processes it used (SANDBOX_MEMORY, "
-                "SANDBOX_PIDS): open the page again, a new one starts"
-            )
+        if not self._connected or "has been closed" in error.message:  # by itself no tab closes that badly
+            return _CRASHED
         if "crashed" in error.message:
             return "the page crashed, perhaps for the memory it used (SANDBOX_MEMORY): open it again"
         if code := re.search(r"net::(ERR_\w+)(?: at (\S+))?", error.message):
@@ -140,6 +160,10 @@ class Chromium:
         first = lines[0].partition(": ")[2] or lines[0]
         return f"{first.rstrip('.')}: {cause[-1]}" if cause else first
 
+    @property
+    def _connected(self) -> bool:
+        return self._browser is not None and self._browser.is_connected()
+
     async def _unreachable(self, code: str, url: str) -> str:
         if code == "ERR_TUNNEL_CONNECTION_FAILED":
             said = await refusal(url)
@@ -147,6 +171,11 @@ class Chromium:
         if code.startswith("ERR_CERT_"):
             return f"the certificate of {url} is not to be trusted: {code}"
         return f"{url} cannot be reached: {_ADVICE.get(code, code)}"
+
+
+def _heap_arguments() -> list[str]:
+    most = heap_megabytes()
+    return [] if most is None else [f"--js-flags=--max-old-space-size={most}"]
 
 
 def _prepare(home: Path) -> None:

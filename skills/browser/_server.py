@@ -12,20 +12,20 @@ import json
 import os
 import shutil
 import signal
-import sys
 import time
-from pathlib import Path
 from typing import IO, Any
 
-from skills.browser._chromium import Chromium
-from skills.browser._link import FOLDER, READY, SOCKET
+from skills.browser import _memory as memory
+from skills.browser._chromium import START_SECONDS, Chromium
+from skills.browser._link import DEAD, READY, SOCKET
+from skills.browser._processes import FOLDER, LOCK, WORK, end_all, record
 
 IDLE_SECONDS = float(os.environ.get("BROWSER_IDLE_SECONDS", "600"))
 _MAX_REQUEST = 1 << 26
 _PATIENCE = 5.0
-"""Seconds that one of before has, in which to end."""
-WORK = FOLDER / "work"
-"""Profile and scratch of Chromium, of no use once it has ended."""
+"""Seconds that one has in which to end by itself."""
+_GRACE = 15.0
+"""Seconds over the time-out of a call after which the browser is given up; fewer than whoever asks waits."""
 
 
 class Server:
@@ -44,16 +44,19 @@ class Server:
         SOCKET.unlink(missing_ok=True)
         listener = await asyncio.start_unix_server(self._one, SOCKET, limit=_MAX_REQUEST)
         self._begin_rest()
+        watch = asyncio.create_task(memory.watch())
         await self._ended.wait()
+        watch.cancel()
         SOCKET.unlink(missing_ok=True)
         listener.close()
         await self._shut()
 
     async def _shut(self) -> None:
         if self._chromium:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_PATIENCE):
-                    await self._chromium.close()
+            if not self._chromium.stopped():
+                closing = asyncio.create_task(self._chromium.close())
+                await asyncio.wait({closing}, timeout=_PATIENCE)  # and no longer, whatever it is doing
+            await asyncio.to_thread(end_all)
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._ended.is_set():
@@ -68,14 +71,7 @@ class Server:
             request = json.loads(await reader.readline() or b"null")
             if request is None:  # it has only looked whether somebody is here
                 return
-            work = asyncio.create_task(self._answer(**request))
-            gone = asyncio.create_task(reader.read(1))
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            gone.cancel()
-            if not work.done():  # whoever has asked was interrupted
-                work.cancel()
-                return
-            answer, last = work.result()
+            answer, last = await self._bounded(request, reader)
             writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
         except ConnectionError:
@@ -90,12 +86,29 @@ class Server:
             elif not self._under_way:
                 self._begin_rest()
 
+    async def _bounded(
+        self, request: dict[str, Any], reader: asyncio.StreamReader
+    ) -> tuple[dict[str, Any], bool]:
+        """What came of a request, and whether this was the last: one that hangs is."""
+        seconds = request["seconds"] + _GRACE + (0 if self._chromium else START_SECONDS)
+        work = asyncio.create_task(self._answer(**request))
+        gone = asyncio.create_task(reader.read(1))
+        await asyncio.wait({work, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        gone.cancel()
+        if not work.done():  # it hangs, or whoever has asked was interrupted
+            hangs = not gone.done()
+            work.cancel()
+            await asyncio.wait({work}, timeout=_GRACE)
+            return {"error": DEAD, "notes": []}, hangs or not work.done()
+        return work.result()
+
     def _begin_rest(self) -> None:
         self._rest = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._ended.set)
 
     async def _answer(self, **request: Any) -> tuple[dict[str, Any], bool]:
-        """What came of a request, and whether this was the last."""
         do, seconds, arguments = request["do"], request["seconds"], request["with"]
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
         try:
             await asyncio.wait_for(self._turn.acquire(), seconds)
         except TimeoutError:
@@ -105,66 +118,51 @@ class Server:
             if do == "close" and not arguments["tab"]:
                 await self._shut()
                 return {"value": None, "notes": []}, True
-            if self._chromium and do == "open" and not await self._chromium.lives():
-                await self._shut()
-                self._chromium = None
             if self._chromium is None:
                 self._chromium = Chromium(WORK)
-            return await self._chromium.do(do, arguments, seconds), False
+                if failure := await self._chromium.start():
+                    return {"error": failure, "notes": []}, True
+                record()
+                until = loop.time() + seconds
+            elif do == "open" and not await self._chromium.lives():
+                return {"again": True}, True
+            return await self._chromium.do(do, arguments, seconds, until), False
         finally:
             self._turn.release()
 
 
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / "lock").open("a+") as lock:
+    with LOCK.open("a") as lock:
         _take(lock)
-        _clear_away()
-        WORK.mkdir()
-        asyncio.run(Server().serve())
+        end_all()  # what one that was killed has left
         shutil.rmtree(WORK, ignore_errors=True)
+        WORK.mkdir()
+        record()
+        memory.spare_this()
+        # The driver makes the profile of Chromium there, which by that is known for the one of this server.
+        os.environ["TMPDIR"] = str(WORK)
+        asyncio.run(_until_the_end())
+
+
+async def _until_the_end() -> None:
+    await Server().serve()
+    shutil.rmtree(WORK, ignore_errors=True)
+    os._exit(0)  # at once: a task or a thread that hangs would be waited for
 
 
 def _take(lock: IO[str]) -> None:
     """Be the only one: wait for one that ends, and end one that does not."""
     deadline = time.monotonic() + _PATIENCE
     while True:
-        try:
+        with contextlib.suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                lock.seek(0)
-                with contextlib.suppress(ValueError, ProcessLookupError):
-                    os.kill(int(lock.read()), signal.SIGKILL)
-                deadline += 2 * _PATIENCE
-            time.sleep(0.05)
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-
-
-def _clear_away() -> None:
-    """What one that was killed has left: processes that were at work in its folder, and the folder."""
-    left = [
-        int(process.name)
-        for process in Path("/proc").iterdir()
-        if process.name.isdigit()
-        and int(process.name) != os.getpid()
-        and os.fsencode(WORK) in _command(process)
-    ]
-    for pid in left:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-    shutil.rmtree(WORK, ignore_errors=True)
-
-
-def _command(process: Path) -> bytes:
-    try:
-        return (process / "cmdline").read_bytes()
-    except OSError:
-        return b""
+            return
+        if time.monotonic() > deadline:
+            end_all()
+            deadline += _PATIENCE
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

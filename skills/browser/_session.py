@@ -20,14 +20,14 @@ from playwright.async_api import (
 from playwright.async_api import TimeoutError as TookTooLong
 
 from skills.browser._downloads import Downloads
-from skills.browser._tabs import HANGS, Tabs
+from skills.browser._tabs import HANGS, Tabs, is_closing, was_closed
 from skills.browser._targets import Purpose, Trouble, find
 
 __all__ = ["Session"]
 
 _LOAD_SECONDS = 10
 _SETTLE_SECONDS = 3
-_MARGIN = 5
+_MARGIN = 3
 """Seconds over a call's own time-out after which the page is given up."""
 _INTERRUPTED_SECONDS = 0.5
 _FAILURE = "chrome-error://**"
@@ -56,8 +56,8 @@ class Session:
         context.on("requestfinished", lambda request: self._pending.pop(request, None))
         context.on("requestfailed", lambda request: self._pending.pop(request, None))
 
-    async def do(self, do: str, arguments: dict[str, Any], seconds: float) -> Any:
-        """Do what is asked, within about that time.
+    async def do(self, do: str, arguments: dict[str, Any], seconds: float, until: float) -> Any:
+        """Do what is asked, within about so many seconds; `until`, a time of the loop, is when they are over.
 
         Raises:
             Trouble: it cannot be done.
@@ -73,12 +73,12 @@ class Session:
         if before and before.broken and do not in ("open", "close"):
             raise Trouble(f"{before.broken}: open the page again")
         self._seconds = seconds
-        self._until = asyncio.get_running_loop().time() + seconds
+        self._until = until
         self._pending.clear()
         self.tabs.begin()
         self._answer = arguments.pop("answer", False)
         try:
-            async with asyncio.timeout(seconds + _MARGIN):
+            async with asyncio.timeout_at(until + _MARGIN):
                 value = await actions[do](**arguments)
                 if value is None:
                     value = await self._described()
@@ -89,6 +89,10 @@ class Session:
             await self._give_up()
             busy = "the page was loading all the time, and was stopped: try again"
             raise Trouble(f"{HANGS}: open it again" if self._hangs else busy) from error
+        except Error as error:
+            if before and await was_closed(before.page, error):
+                raise Trouble("the tab was closed meanwhile: go on in the one in use now") from error
+            raise
         except asyncio.CancelledError:  # whoever asked has gone
             await self._give_up()
             raise
@@ -129,7 +133,7 @@ class Session:
                 await tab.stop()
                 self._notes.append("not all of the page has loaded; what is there can be used")
             else:
-                await self._settle()
+                await self._settle(tab.page)
         await self._finish_downloads()
         if tab.status >= 400:
             said = " ".join((await self._text(None)).split())[:_SHOWN_CHARS]
@@ -151,8 +155,8 @@ class Session:
 
     async def _click(self, target: str) -> None:
         found = await self._find(target, "click")
-        await _done(found.click(timeout=self._left() * 1000))
-        await self._settle()
+        await _done(found.page, found.click(timeout=self._left() * 1000))
+        await self._settle(found.page)
         await self._finish_downloads()
 
     async def _type(self, target: str, text: str, submit: bool, folder: str) -> None:
@@ -165,10 +169,10 @@ class Session:
         elif kind in ("checkbox", "radio", "button", "submit", "reset", "image"):
             raise Trouble(f"{target!r} is a {kind}: click it")
         else:
-            await found.fill(text, timeout=self._left() * 1000)
+            await _done(found.page, found.fill(text, timeout=self._left() * 1000))
         if submit:
-            await _done(found.press("Enter", timeout=self._left() * 1000))
-        await self._settle()
+            await _done(found.page, found.press("Enter", timeout=self._left() * 1000))
+        await self._settle(found.page)
         await self._finish_downloads()
 
     async def _choose(self, found: Locator, text: str) -> None:
@@ -252,7 +256,7 @@ class Session:
         if page := _page_of(response.request):
             self.tabs.answered(page, response.status)
 
-    async def _settle(self) -> None:
+    async def _settle(self, page: Page) -> None:
         """Wait for what was set off: another page for as long as may be, what pages fetch for 3 seconds."""
         loop = asyncio.get_running_loop()
         patience = loop.time() + _SETTLE_SECONDS
@@ -267,6 +271,10 @@ class Session:
                 return
             waiting = whole or (self._pending and loop.time() < patience)
             calm = 0 if waiting else calm + 1
+        for _ in range(_SETTLE_SECONDS * 20):
+            if not await is_closing(page):
+                break
+            await asyncio.sleep(0.05)
 
     async def _finish_downloads(self) -> None:
         """Wait for files that are coming."""
@@ -306,12 +314,15 @@ class Session:
                 await dialog.dismiss()
 
 
-async def _done(action: Coroutine[Any, Any, None]) -> None:
-    """An action, whatever becomes of the page that it leads to."""
+async def _done(page: Page, action: Coroutine[Any, Any, None]) -> None:
+    """An action, whatever becomes of the page that it leads to, and of the one it is done on."""
     try:
         await action
     except TookTooLong as error:
         if "scheduled navigations" not in error.message:
+            raise
+    except Error as error:
+        if not await was_closed(page, error):
             raise
 
 

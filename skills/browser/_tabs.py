@@ -13,11 +13,14 @@ from playwright.async_api import BrowserContext, CDPSession, Error, Page
 from skills.browser._downloads import Downloads
 from skills.browser._targets import Trouble
 
-__all__ = ["HANGS", "Tab", "Tabs"]
+__all__ = ["HANGS", "Tab", "Tabs", "is_closing", "was_closed"]
 
 HANGS = "the page does not respond"
 _MOST = 10
 _RESPONSE_SECONDS = 5
+_STOP_SECONDS = 3
+_TOLD_SECONDS = 0.3
+_CLOSING_SECONDS = 1
 _EMPTY = ("", ":", "about:blank")
 
 
@@ -40,7 +43,7 @@ class Tab:
     async def stop(self) -> None:
         """Stop what it loads: while another page is on its way, nothing can be read of this one."""
         with contextlib.suppress(TimeoutError, Error):
-            async with asyncio.timeout(_RESPONSE_SECONDS):
+            async with asyncio.timeout(_STOP_SECONDS):
                 session = await self.page.context.new_cdp_session(self.page)
                 await session.send("Page.stopLoading")
                 await session.detach()
@@ -160,6 +163,25 @@ class Tabs:
         closing = asyncio.create_task(_close_quietly(page))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
+
+
+async def was_closed(page: Page, error: Error) -> bool:
+    """Whether an error says no more than that this page has closed, the browser being there."""
+    if "has been closed" not in error.message:
+        return False
+    await asyncio.sleep(_TOLD_SECONDS)  # of the end of the browser, its pages are told first
+    browser = page.context.browser
+    return page.is_closed() and browser is not None and browser.is_connected()
+
+
+async def is_closing(page: Page) -> bool:
+    """Whether it has closed itself, but is still among the tabs: that takes a moment."""
+    if page.is_closed():
+        return False
+    with contextlib.suppress(TimeoutError, Error):
+        async with asyncio.timeout(_CLOSING_SECONDS):
+            return bool(await page.evaluate("window.closed"))
+    return False
 
 
 async def _close_quietly(page: Page) -> None:

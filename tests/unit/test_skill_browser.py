@@ -62,7 +62,8 @@ def test_without_a_browser_nothing_is_started(
     browser: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     link = importlib.import_module("skills.browser._link")
-    monkeypatch.setattr(link, "FOLDER", tmp_path / "browser")
+    for module in (link, importlib.import_module("skills.browser._processes")):
+        monkeypatch.setattr(module, "FOLDER", tmp_path / "browser")
     monkeypatch.setattr(link, "SOCKET", tmp_path / "browser" / "socket")
     monkeypatch.setattr(link, "PROGRAMS", ("no-such-program",))
     for call in (lambda: browser.open("example.org"), lambda: browser.click("x")):

@@ -24,6 +24,7 @@ from agent.server.own_threads import OwnThreads
 from agent.server.redacted_requests import RedactedRequests
 from agent.server.restore import restore_threads
 from agent.server.runs import open_runs
+from agent.server.unchecked import Unchecked
 from agent.sinks import KNOWN
 
 __all__ = ["app"]
@@ -66,6 +67,7 @@ app = Starlette(
         Middleware(OwnThreads),
         Middleware(RedactedRequests, known=_known),
         Middleware(WrittenFirst),
+        Middleware(Unchecked),
     ],
     lifespan=_open,
 )

@@ -1,6 +1,7 @@
-"""Routes of LangGraph's development server that are for nobody here: they have no check of their own.
+"""Routes of LangGraph's development server that are for nobody here.
 
-`/internal/` shows any thread whole and deletes all of them; `/deploy` uploads this project, at a click.
+`/internal/` shows any thread whole and deletes all of them; `/deploy` uploads this project, at a click: they
+have no check of their own. How much a thread takes on the disk is told of LangGraph's own database: else 501.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from agent.server.refusals import refuse
 
 __all__ = ["Closed", "is_closed"]
 
-_CLOSED = re.compile(r"/(?:internal|deploy)(?:/.*)?", re.DOTALL)
+_CLOSED = re.compile(r"/(?:internal|deploy)(?:/.*)?|/threads/[^/]+/storage/?", re.DOTALL)
 
 
 def is_closed(path: str) -> bool:

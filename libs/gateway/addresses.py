@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
+import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +36,9 @@ _MOST: Final = 8
 """Addresses of a name that are tried."""
 _BESIDE: Final = 0.25
 """Seconds until the next address is tried beside one that has not answered (RFC 8305)."""
+
+_UNDER_WAY: Final = (errno.EINPROGRESS, errno.EALREADY)
+"""What a socket that waits for nothing says of a connection that is being made, connect(2)."""
 
 _METADATA: Final = frozenset(
     ipaddress.ip_address(text)
@@ -150,6 +155,8 @@ async def connect(addresses: Sequence[Address]) -> socket.socket:
     Raises:
         OSError: none does; what the first of them says.
     """
+    if len(addresses) == 1:
+        return await _connect_to(addresses[0])
     loop = asyncio.get_running_loop()
     waiting = list(addresses)
     pending: set[asyncio.Task[socket.socket]] = set()
@@ -183,7 +190,20 @@ async def _connect_to(address: Address) -> socket.socket:
     try:
         connecting.setblocking(False)
         connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().sock_connect(connecting, (address.ip, address.port))
+        where = (address.ip, address.port)
+        number = connecting.connect_ex(where)
+        if number == errno.EINPROGRESS:
+            # What is on this machine has answered by now; anything else is waited for.
+            number = connecting.connect_ex(where)
+        if number in _UNDER_WAY:
+            try:
+                await asyncio.get_running_loop().sock_connect(connecting, where)
+            except OSError as error:
+                number = error.errno or errno.EIO
+            else:
+                number = 0
+        if number not in (0, errno.EISCONN):  # which BSD says where Linux says nothing
+            raise OSError(number, os.strerror(number))
     except BaseException:
         connecting.close()
         raise

@@ -20,7 +20,7 @@ from libs.gateway.request_head import Target, absolute_target, connect_target, o
 from libs.gateway.request_log import LogEntry
 from libs.gateway.rules import in_url, is_address
 from libs.gateway.streams import EndedTls, Peer, Stream
-from libs.gateway.tunnel import tunnel
+from libs.gateway.tunnel import Outside, tunnel
 from libs.gateway.virtual import refuse_other_ways, serve_virtual
 
 __all__ = ["Conversation"]
@@ -174,10 +174,17 @@ class Conversation:
         """Let the program's TLS pass to the host."""
         meter = self._client.limits.meter(target.host)
         async with self._lifetime(target.host):
-            far = await self._policy.open_tunnel(target, self._stream, meter)
+            sock = await self._policy.reach(target)
+            try:
+                # At once: the program makes its ClientHello meanwhile.
+                await self._say_established(entry)
+                far = await Outside.over(sock, self._stream, meter)
+            except BaseException:
+                sock.close()
+                raise
             whole = False
             try:
-                hello = await self._establish(near, target, entry)
+                hello = await self._read_hello(near, target)
                 meter.add(went=len(hello))
                 await tunnel(self._stream, far, hello, host=target.host, meter=meter, idle=self._times.idle)
                 whole = True
@@ -200,7 +207,8 @@ class Conversation:
             await self._forward(near, request, asked, entry, ready)
 
         try:
-            hello = await self._establish(near, target, entry)
+            await self._say_established(entry)
+            hello = await self._read_hello(near, target)
             tls = EndedTls(self._stream, authority.context_for(target.host), hello)
             async with within(self._times.head, f"{target.host}: no TLS within {self._times.head:g} s"):
                 try:
@@ -217,10 +225,12 @@ class Conversation:
             for far in ready:
                 await far.abort()
 
-    async def _establish(self, near: Peer, target: Target, entry: LogEntry) -> bytes:
-        """Say that the tunnel is there; what comes then: a ClientHello, for its host and no other."""
+    async def _say_established(self, entry: LogEntry) -> None:
         await self._stream.write(_ESTABLISHED)
         entry.status = 200
+
+    async def _read_hello(self, near: Peer, target: Target) -> bytes:
+        """What comes through a new tunnel: a ClientHello, for its host and no other."""
         data = near.http.trailing_data[0]
         async with within(self._times.head, f"{target.host}: no TLS within {self._times.head:g} s"):
             try:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Final
 
 from libs.gateway.addresses import Resolve, connect
 from libs.gateway.errors import GatewayError, shown
-from libs.gateway.limits import Meter, Timeouts
+from libs.gateway.limits import Timeouts
 from libs.gateway.protocol import Credentials, Service
 from libs.gateway.request_head import Target
 from libs.gateway.request_log import RequestLog
 from libs.gateway.rules import Rules, in_url
 from libs.gateway.streams import Stream
-from libs.gateway.tunnel import Outside
 
 __all__ = ["Policy", "within"]
 
@@ -72,13 +72,10 @@ class Policy:
             )
         return Stream(reader, writer)
 
-    async def open_tunnel(self, target: Target, near: Stream, meter: Meter) -> Outside:
-        """A connection to a host, for bytes that pass untouched. Raises GatewayError."""
+    async def reach(self, target: Target) -> socket.socket:
+        """A connection to a host, of which nothing is read or sent yet. Raises GatewayError."""
         async with self._connecting(target):
-            sock = await connect(await self.resolve(target.host, target.port))
-            loop = asyncio.get_running_loop()
-            _, far = await loop.create_connection(partial(Outside, near, meter), sock=sock)
-        return far
+            return await connect(await self.resolve(target.host, target.port))
 
     @asynccontextmanager
     async def _connecting(self, target: Target) -> AsyncIterator[None]:

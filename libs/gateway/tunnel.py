@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from functools import partial
 from typing import Final, cast
 
 from libs.gateway.errors import GatewayError
@@ -34,17 +36,32 @@ class Outside(asyncio.Protocol):
         self._writable.set()
         self._transport: asyncio.Transport | None = None
 
-    def start(self) -> None:
-        """Begin to hand on what comes."""
+    @classmethod
+    async def over(cls, sock: socket.socket, near: Stream, meter: Meter) -> Outside:
+        """Take a socket that is connected. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        _, far = await loop.create_connection(partial(cls, near, meter), sock=sock)
+        return far
+
+    def start(self, first: bytes) -> None:
+        """Send what comes first, and begin to hand on what comes. Raises OSError."""
+        self._send(first)
         self._opened().resume_reading()
 
     async def send(self, data: bytes) -> None:
-        """Send, and wait until there is room for more. Raises OSError."""
+        """Send. Raises OSError."""
+        self._send(data)
+        await self.room()
+
+    async def room(self) -> None:
+        """Wait until there is room for more."""
+        if not self._writable.is_set():
+            await self._writable.wait()
+
+    def _send(self, data: bytes) -> None:
         if self.lost.done():
             raise ConnectionResetError("the host has closed the connection")
         self._opened().write(data)
-        if not self._writable.is_set():
-            await self._writable.wait()
 
     def end(self) -> None:
         """Nothing more is sent."""
@@ -127,8 +144,9 @@ async def tunnel(near: Stream, far: Outside, first: bytes, *, host: str, meter: 
         OSError: one side is gone.
     """
     loop = asyncio.get_running_loop()
-    far.start()
-    upload = loop.create_task(_upload(near, far, first, meter))
+    # At once, and not by a task: the host begins to answer while those are made.
+    far.start(first)
+    upload = loop.create_task(_upload(near, far, meter))
     relief = loop.create_task(_relieve(near, far))
     try:
         told = False
@@ -157,14 +175,13 @@ async def tunnel(near: Stream, far: Outside, first: bytes, *, host: str, meter: 
         await asyncio.gather(upload, relief, return_exceptions=True)
 
 
-async def _upload(near: Stream, far: Outside, first: bytes, meter: Meter) -> None:
-    data = first
-    while data:
-        await far.send(data)
-        data = await near.read()
+async def _upload(near: Stream, far: Outside, meter: Meter) -> None:
+    await far.room()
+    while data := await near.read():
         meter.add(went=len(data))
         if meter.over:
             raise meter.overrun()
+        await far.send(data)
     far.end()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import statistics
 import threading
@@ -13,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import trustme
+from docker.types import LogConfig
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.gateway.addresses import Address
@@ -20,12 +22,20 @@ from libs.gateway.gateway import Gateway
 from libs.gateway.limits import EgressLimits
 from libs.gateway.proxy import Proxy
 from libs.gateway.rules import Rules
+from libs.sandbox.attach import AttachedTransport
+from libs.sandbox.engine import connect
+from libs.sandbox.strays import OWNER_LABEL, owner_label
 from tests.bench.measure import Figure, interleaved, timed
 from tests.bench.sandboxes import image
 
 SIZE = 100_000_000
 HOST = "bench.test"
 _STALLED = 40
+_TRIPS = {"http": 1, "https": 3}
+"""Times that a program waits for the host: for the page; by https before for CONNECT and ServerHello too."""
+_APART = 0.0007
+"""Seconds that pass before each, while the program and the server are at work."""
+_ECHO = "import os\nwhile data := os.read(0, 65536): os.write(1, data)"
 
 _CLIENT = '''
 import socket, ssl, time
@@ -181,6 +191,49 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         pass
 
 
+class _BareChannel:
+    """Standard input and output of a container that sends back what comes: no code of ours but the ends."""
+
+    def __init__(self) -> None:
+        self._client = connect()
+        name = f"bench-channel-{os.getpid()}"
+        self._container = self._client.containers.create(
+            image(),
+            entrypoint=["python3", "-I", "-S", "-c", _ECHO],
+            name=name,
+            stdin_open=True,
+            labels={OWNER_LABEL: owner_label()},
+            auto_remove=True,
+            network_mode="none",
+            log_config=LogConfig(type="none"),
+        )
+        self._transport = AttachedTransport(self._client, name)
+
+    def __enter__(self) -> Self:
+        self._container.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._container.kill()
+        self._transport.close()
+        self._transport.release()
+
+    def trips(self, count: int) -> float:
+        """Seconds that so many round trips take, a program's pace apart."""
+        seconds = 0.0
+        for _ in range(count):
+            time.sleep(_APART)
+            begun = time.perf_counter()
+            left = 600
+            self._transport.send(bytes(left))
+            while left:
+                left -= len(self._transport.receive())
+            seconds += time.perf_counter() - begun
+        return seconds
+
+
 def figures(root: Path) -> Iterator[Figure]:
     root.mkdir(exist_ok=True)
 
@@ -218,20 +271,26 @@ def _all(backend: DockerExecutionBackend, servers: _Servers) -> Iterator[Figure]
         return run
 
     assert sandbox.run_python(_CLIENT, session="bench").exit_code == 0
-    for name, port, secure in (("http", servers.http, False), ("https", servers.https, True)):
-        first = interleaved(
-            {},
-            reporting={
-                "direct": lambda p=port, s=secure: local["first_byte"](p, None, s),  # type: ignore[misc]
-                "plain loopback proxy": lambda p=port, s=secure: local["first_byte"](p, servers.proxy, s),  # type: ignore[misc]
-                "sandbox": inside(f"first_byte({port}, {proxy}, {secure})"),
-            },
-            rounds=100,
-        )
-        more = (first.median("sandbox") - first.median("direct")) * 1000
-        yield first.figure(
-            f"first byte, {name}", "at most 3 ms more than direct", more <= 3, note=f"{more:.2f} ms more"
-        )
+    with _BareChannel() as bare:
+        for name, port, secure in (("http", servers.http, False), ("https", servers.https, True)):
+            first = interleaved(
+                {},
+                reporting={
+                    "direct": lambda p=port, s=secure: local["first_byte"](p, None, s),  # type: ignore[misc]
+                    "plain loopback proxy": lambda p=port, s=secure: local["first_byte"](p, servers.proxy, s),  # type: ignore[misc]
+                    "sandbox": inside(f"first_byte({port}, {proxy}, {secure})"),
+                    "channel round trips": lambda count=_TRIPS[name]: bare.trips(count),  # type: ignore[misc]
+                },
+                rounds=100,
+            )
+            more = (first.median("sandbox") - first.median("direct")) * 1000
+            floor = first.median("channel round trips") * 1000
+            yield first.figure(
+                f"first byte, {name}",
+                "at most 3 ms more than direct",
+                more <= 3,
+                note=f"{more:.2f} ms more, {floor:.2f} of them the channel alone, {_TRIPS[name]} x both ways",
+            )
     yield _large(backend, servers, local, inside(f"large({servers.http}, {proxy})"))
     many = interleaved(
         {},

@@ -9,6 +9,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -186,9 +187,10 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while data := await reader.read(1 << 18):
             writer.write(data)
             await writer.drain()
-        writer.write_eof()
     except OSError:
         pass
+    with suppress(OSError):
+        writer.write_eof()  # where one end was reset too: the other waits for it
 
 
 class _BareChannel:

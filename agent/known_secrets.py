@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
 from agent.config import Settings
 from libs.gateway.credentials import is_placeholder
-from libs.gateway.redaction import SecretFilter
+
+if TYPE_CHECKING:
+    from libs.gateway.redaction import SecretFilter
 
 __all__ = ["PROVIDER_KEYS", "known_secrets", "secret_filter"]
 
@@ -72,12 +75,15 @@ def known_secrets(settings: Settings) -> dict[str, str]:
 
 def secret_filter(settings: Settings) -> SecretFilter | None:
     """Takes the known secrets out of text; None where none is known. A warning names those it cannot take."""
-    return _filter(tuple(sorted(known_secrets(settings).items()))) or None
+    known = known_secrets(settings)
+    return (_filter(tuple(sorted(known.items()))) or None) if known else None
 
 
 @lru_cache(maxsize=8)
 def _filter(secrets: tuple[tuple[str, str], ...]) -> SecretFilter:
     """One for all who ask, so that nobody is warned twice."""
+    from libs.gateway.redaction import SecretFilter
+
     return SecretFilter(dict(secrets))
 
 

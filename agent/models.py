@@ -82,10 +82,11 @@ def served_model(settings: Settings) -> BaseChatModel:
 
 def is_local(model: BaseChatModel | BaseLLM) -> bool:
     """Whether a model runs in this process: a small one. Known without its weights."""
-    from libs.models.local import LocalChatModel
-
     if isinstance(model, DeferredChatModel):
         return model.label.partition(":")[0] == "local"
+
+    from libs.models.local import LocalChatModel
+
     return isinstance(model, LocalChatModel)
 
 

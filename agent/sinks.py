@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, AnyStr, Protocol
 
 from libs.gateway.logs import guard_logs
-from libs.gateway.redaction import MARK
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -89,6 +88,8 @@ def clean_input(known: Redact | None) -> Callable[[Any], Any] | None:
     def clean(given: Any) -> Any:
         shown = known.values(given)
         if shown is not given:
+            from libs.gateway.redaction import MARK
+
             logger.warning("what was sent holds a secret: %s stands for it in the thread", MARK.decode())
         return shown
 
@@ -97,6 +98,7 @@ def clean_input(known: Redact | None) -> Callable[[Any], Any] | None:
 
 def withheld(reply: AIMessage, texts: Sequence[str]) -> bool:
     """Whether a secret was taken out of one of these texts of a reply: the model wrote something else."""
+    from libs.gateway.redaction import MARK
     from libs.models.redacted import not_as_written
 
     return not_as_written(reply, texts, MARK.decode())

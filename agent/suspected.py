@@ -6,8 +6,6 @@ import logging
 
 from langgraph.config import get_stream_writer
 
-from libs.gateway.scanner import scan
-
 __all__ = ["suspected"]
 
 logger = logging.getLogger(__name__)
@@ -24,7 +22,12 @@ def suspected(output: str, call_id: str | None) -> None:
     Sends `{"type": "secret_suspected", "tool_call_id", "found"}` on LangGraph's custom stream, where `found`
     lists `{"kind", "line", "column", "sample"}`, and logs it. Neither holds the secret.
     """
-    if len(output) < _SHORTEST or not (found := scan(output[:_LONGEST])):
+    if len(output) < _SHORTEST:
+        return
+
+    from libs.gateway.scanner import scan  # its many patterns take time to compile: not before a run
+
+    if not (found := scan(output[:_LONGEST])):
         return
     listed = ", ".join(f"{each.kind} {each.sample} in line {each.line}" for each in found)
     logger.info(

@@ -19,12 +19,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from functools import cache
+from typing import TYPE_CHECKING, Literal
 
 from libs.code_blocks.imitation import is_imitated_call
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 __all__ = ["LANGUAGES", "MAX_REPLY", "Block", "Problem", "Reading", "read_reply", "without_thoughts"]
 
@@ -64,11 +66,6 @@ _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL)
 _THOUGHTS_END = re.compile(r"^[ \t]*</(think|thinking)>[ \t]*$", re.MULTILINE)
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w*\b)\1(?![ \t]*\))")
 _MAX_INDENTS = 8
-
-_markdown = MarkdownIt("commonmark")
-# Blocks are all that is wanted; link definitions would cost more than everything else together.
-_markdown.core.ruler.enableOnly(["normalize", "block"])
-_markdown.disable("reference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +142,19 @@ def read_reply(reply: str) -> Reading:
     )
 
 
+@cache
+def _markdown() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # takes as long to import as the graph to build: not before a reply
+
+    markdown = MarkdownIt("commonmark")
+    # Blocks are all that is wanted; link definitions would cost more than everything else together.
+    markdown.core.ruler.enableOnly(["normalize", "block"])
+    markdown.disable("reference")
+    return markdown
+
+
 def _fences(text: str, indents: int = 0) -> Iterator[Token]:
-    for token in _markdown.parse(text):
+    for token in _markdown().parse(text):
         if token.type == "fence":
             yield token
         elif token.type == "code_block" and indents < _MAX_INDENTS and _FENCE.match(token.content):

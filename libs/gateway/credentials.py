@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from libs.gateway.errors import shown
-from libs.gateway.redaction import SecretFilter, unfit
 
 if TYPE_CHECKING:
     from libs.gateway.echo import Echo
+    from libs.gateway.redaction import SecretFilter
 
 __all__ = [
     "CredentialRule",
@@ -73,6 +73,10 @@ def _unusable(value: str) -> str | None:
         return "it holds characters that cannot stand in a header"
     if is_placeholder(value):
         return "it is itself a placeholder"
+
+    # Whatever begins reads the settings, and imports this for them; most name no credential.
+    from libs.gateway.redaction import unfit
+
     return unfit(value.strip())
 
 

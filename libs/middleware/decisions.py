@@ -53,7 +53,8 @@ class WrongAnswer(ValueError):
 
 
 class _Decision(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # Built at the first answer: a graph is made, and most runs end, without one.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     digest: str | None = None
     """Digest of the request that this decision is about, checked when given."""
@@ -76,7 +77,7 @@ class Reject(_Decision):
 class EditedAction(BaseModel):
     """The call a person wants run instead: the same tool, other arguments."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     name: str
     args: dict[str, Any]
@@ -94,7 +95,7 @@ Decision = Approve | Reject | Edit
 
 class _Answer(BaseModel):
     # Keys beside `decisions` decide nothing; some pages send their own along.
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
 
     decisions: list[Annotated[Decision, Field(discriminator="type")]]
 

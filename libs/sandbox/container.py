@@ -87,6 +87,7 @@ class DockerSandbox(ChannelSandbox):
         egress: Egress | None = None,
         records: CommandRecords | None = None,
         thread: Callable[[], str] = str,
+        resolved: bool = False,
     ) -> None:
         """Nothing is started here.
 
@@ -109,15 +110,18 @@ class DockerSandbox(ChannelSandbox):
                 proxy. Without it there is no proxy.
             records: where it is written down what has begun and how it ended: what has a key is done once.
             thread: gives the thread that a key belongs to, asked in the context of the call.
+            resolved: links in `root` and `read_only` were followed already: the disk is not asked here.
         """
         super().__init__(
             name, limits, idle_seconds=idle_seconds, redact=redact, records=records, thread=thread
         )
-        self.root = root.resolve()
+        self.root = root if resolved else root.resolve()
         self._asked = root.absolute()
         self.image = image
         self.container_name: str | None = None
-        self._read_only = {path: folder.resolve() for path, folder in read_only.items()}
+        self._read_only = {
+            path: folder if resolved else folder.resolve() for path, folder in read_only.items()
+        }
         self._environment = {key: value for key, value in environment.items() if key not in _OWN_VARIABLES}
         self._runtime = runtime
         self._check_image = check_image

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
@@ -29,15 +30,15 @@ from libs.backends.docker import answers
 from libs.backends.docker.answers import Answer
 from libs.backends.docker.live import live_output
 from libs.sandbox import FileFailed, Redact, RunResult, SandboxError, SandboxLimits
-from libs.sandbox.base import ChannelSandbox
-from libs.sandbox.container import DockerSandbox
-from libs.sandbox.egress import Egress
-from libs.sandbox.pool import SandboxPool
-from libs.sandbox.records import CommandRecords
-from libs.sandbox.strays import THREAD_LABEL, WORKSPACE_LABEL
 
 if TYPE_CHECKING:
     import docker
+
+    from libs.sandbox import CommandRecords
+    from libs.sandbox.base import ChannelSandbox
+    from libs.sandbox.container import DockerSandbox
+    from libs.sandbox.egress import Egress
+    from libs.sandbox.pool import SandboxPool
 
 __all__ = ["CALL_KEY", "TOOL_CALL_ID", "DockerExecutionBackend"]
 
@@ -128,6 +129,9 @@ class DockerExecutionBackend(BaseSandbox):
         for folder in read_only.values():
             if not folder.is_dir():
                 raise ValueError(f"the skill folder {folder} is not there: make it, or leave it out")
+        # Links are followed here: the first call may come on an event loop, which must not wait for a disk.
+        root = root_dir.resolve()
+        mounted = {path: folder.resolve() for path, folder in read_only.items()}
         self.name = name
         self._suspect = suspect
         self._records = records
@@ -139,20 +143,23 @@ class DockerExecutionBackend(BaseSandbox):
             if any(fnmatchcase(key, pattern) for pattern in env_allow)
         }
 
-        def make(root: Path, thread: str | None = None, **more: Any) -> DockerSandbox:
-            data = {"/workspace/data": root_dir.resolve() / "data"} if scope == "thread" else {}
+        def make(folder: Path, thread: str | None = None, **more: Any) -> DockerSandbox:
+            from libs.sandbox.container import DockerSandbox
+            from libs.sandbox.strays import THREAD_LABEL, WORKSPACE_LABEL
+
+            data = {"/workspace/data": root / "data"} if scope == "thread" else {}
             # A spare has none: the Engine cannot add the label once a thread has taken it.
             whose = {} if thread is None else {THREAD_LABEL: thread}
             return DockerSandbox(
-                root,
+                folder,
                 image=image,
                 name=name,
                 limits=limits,
-                read_only={**read_only, **data},
+                read_only={**mounted, **data},
                 environment=environment,
                 runtime=runtime,
                 check_image=self._check_image,
-                labels={WORKSPACE_LABEL: str(root_dir.resolve()), **whose},
+                labels={WORKSPACE_LABEL: str(root), **whose},
                 idle_seconds=idle_seconds if thread is not None or scope == "shared" else 0,
                 redact=redact,
                 egress=egress,
@@ -161,13 +168,34 @@ class DockerExecutionBackend(BaseSandbox):
                 **more,
             )
 
-        self._pool = SandboxPool(root_dir, make, warm=warm) if scope == "thread" else None
-        self._shared: ChannelSandbox = sandbox or make(root_dir)
+        def make_pool() -> SandboxPool:
+            from libs.sandbox.pool import SandboxPool
+
+            return SandboxPool(root, make, warm=warm)
+
+        self._make_shared: Callable[[], ChannelSandbox] = lambda: make(root, resolved=True)
+        self._make_pool = make_pool if scope == "thread" else None
+        # Made by the first call: a graph is built without waiting for the import of all that runs containers.
+        self._making = threading.Lock()
+        self._shared = sandbox
+        self._threads: SandboxPool | None = None
+
+    @property
+    def _pool(self) -> SandboxPool | None:
+        """In scope `thread`, what gives each thread its computer."""
+        if self._make_pool:
+            with self._making:
+                self._threads = self._threads or self._make_pool()
+        return self._threads
 
     @property
     def sandbox(self) -> ChannelSandbox:
         """The computer: in scope `thread`, that of the thread in which this is asked."""
-        return self._pool.sandbox_for(_thread()) if self._pool else self._shared
+        if pool := self._pool:
+            return pool.sandbox_for(_thread())
+        with self._making:
+            self._shared = self._shared or self._make_shared()
+            return self._shared
 
     @property
     def id(self) -> str:
@@ -332,7 +360,8 @@ class DockerExecutionBackend(BaseSandbox):
 
     def close(self) -> None:
         """End every container. A later call starts a new one."""
-        (self._pool or self.sandbox).close()
+        if made := self._threads or self._shared:
+            made.close()
         if self._records:
             self._records.close()
 

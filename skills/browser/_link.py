@@ -39,7 +39,7 @@ _NOT_OPEN = (
     "and with the command or block that started it if that is ended at its time-out"
 )
 _GREETING_SECONDS = 10
-_GRACE = 20
+_GRACE = 15
 """Seconds over the time-out of a call after which the browser is taken for dead, and ended."""
 _CLOSE_SECONDS = 10
 _GONE_SECONDS = 5

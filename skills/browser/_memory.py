@@ -27,8 +27,8 @@ _GROUPS = (  # of version 2, and of version 1: the limit, what is used, and what
 )
 _UNLIMITED = 1 << 50
 _PAUSE = 0.2
-_MOST = 0.85
-"""Of the limit. The rest is for the code of programs and for files."""
+_RESERVE = (0.15, 200 << 20, 0.4)
+"""Left for the code of programs and for files: a part of the limit, bytes at least, and a part at most."""
 _GREEDY = 0.25
 """Of the limit: a page that has less is not the one at fault."""
 _SCORE = 250
@@ -66,14 +66,19 @@ def spare_this() -> None:
 async def watch() -> None:
     """End the page that holds the most whenever the sandbox is about to run out."""
     most = limit()
-    while most is not None:
+    while most is not None and (bound := most - _reserve(most)):
         await asyncio.sleep(_PAUSE)
-        if used() > most * _MOST:
+        if used() > bound:
             sizes = {process.pid: size for process in family() if (size := _renderer_bytes(process.pid))}
             if sizes and (size := max(sizes.values())) > most * _GREEDY:
                 [pid] = [pid for pid in sizes if sizes[pid] == size][:1]
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+
+def _reserve(most: int) -> float:
+    part, least, largest = _RESERVE
+    return min(max(part * most, least), largest * most)
 
 
 def _renderer_bytes(pid: int) -> int:

@@ -24,7 +24,7 @@ IDLE_SECONDS = float(os.environ.get("BROWSER_IDLE_SECONDS", "600"))
 _MAX_REQUEST = 1 << 26
 _PATIENCE = 5.0
 """Seconds that one has in which to end by itself."""
-_GRACE = 15.0
+_GRACE = 11.0
 """Seconds over the time-out of a call after which the browser is given up; fewer than whoever asks waits."""
 
 

@@ -235,6 +235,8 @@ class Session:
         title = await tab.title()
         if tab is not self.tabs.current:  # meanwhile another has come
             return await self._described()
+        if tab.broken:
+            raise Trouble(f"{tab.broken}: open the page again")
         return {
             "url": tab.page.url,
             "title": title,

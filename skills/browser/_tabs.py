@@ -17,8 +17,8 @@ __all__ = ["HANGS", "Tab", "Tabs", "is_closing", "was_closed"]
 
 HANGS = "the page does not respond"
 _MOST = 10
-_RESPONSE_SECONDS = 5
-_STOP_SECONDS = 3
+_RESPONSE_SECONDS = 4
+_STOP_SECONDS = 2
 _TOLD_SECONDS = 0.3
 _CLOSING_SECONDS = 1
 _EMPTY = ("", ":", "about:blank")

@@ -37,9 +37,11 @@ DIALOGS = """<title>Dialogs</title><p id=said>nothing</p>
 <button onclick="setTimeout(() => { said.textContent = confirm('Later?') }, 1000)">Later</button>
 <button onclick="onbeforeunload = e => e.preventDefault()">Stay</button>"""
 TABS = """<title>Tabs</title><a href=/child target=_blank>Child</a>
-<button onclick="window.open('/child')">Open</button>
+<button onclick="window.open('/child')">Open</button> <button onclick="window.open('/closes')">Other</button>
 <button onclick="for (let i = 0; i < 15; i++) window.open('/child?' + i)">Flood</button>"""
 CHILD = "<title>Child</title><p>I am new</p><button onclick='window.close()'>Done</button><a href=/tabs>Further</a>"
+CLOSES = """<title>Closes</title><button onclick=window.close()>clicked</button> <button onmousedown=window.close()>pressed</button>
+<button onmouseover=window.close()>approached</button> <input aria-label=typed oninput=window.close()>"""
 TWINS = """<title>Twins</title><ul><li>Ada <button>Remove</button><li>Bob <button id=bob onclick="
 document.title = 'Bob removed'">Remove</button></ul>
 <a href=/child><img alt=Child width=9 height=9></a><a href=/child>Child</a> <a href=/child>Child</a>"""
@@ -51,6 +53,7 @@ PAGES = {
     "/tabs": TABS,
     "/child": CHILD,
     "/twins": TWINS,
+    "/closes": CLOSES,
     "/frame": "<title>Outer</title><p>outside</p><iframe src=/dialogs></iframe>",
     "/freeze": "<title>Freeze</title><button onclick='while (true) {}'>Freeze</button>",
     "/tall": "<title>Tall</title><body style='margin:0'><div style='height:40000px;background:teal'></div>",
@@ -58,6 +61,10 @@ PAGES = {
     "/heavy": "<title>Heavy</title><script>window.kept = Array.from({length: 2e6}, (_, i) => ({i}))</script>"
     * 2,
     "/greedy": "<title>Greedy</title><button onclick='const a = []; while (true) a.push(new Array(1e6).fill(a.length))'>Eat</button>",
+    # What no limit of JavaScript's counts, up to just below the limit of the sandbox, and all of it in use.
+    "/hoard": """<title>Hoard</title><button onclick="const a = [], size = 1 << 20;
+for (let i = 0; i < 1800; i++) a.push(new Uint8Array(size).fill(i));
+while (true) for (const part of a) for (let j = 0; j < size; j += 4096) part[j]++">Eat</button>""",
     "/links": """<title>Links</title><a href=/prices.csv>One</a> <a href=/odd>Odd</a> <a href=/late>Late</a>
 <a href=/broken>Broken</a> <a href=/prices.csv target=_blank>Elsewhere</a> <a href=/slow?5>Slow</a>""",
 }

@@ -112,6 +112,13 @@ def alive(sandbox: DockerExecutionBackend, pid: int) -> bool:
 
 SERVER = "[s]kills.browser._server"  # a pattern that does not find the shell that looks for it
 CHROMIUM = "[h]eadless"
+SLACK = 20
+"""Seconds over its time-out that a call may take at most; and the start of another browser."""
+
+
+def bracketed(pattern: str) -> str:
+    """The same, for a shell whose own command holds it, and which it must not find."""
+    return "|".join(f"{part[:-1]}[{part[-1]}]" for part in pattern.split("|"))
 
 
 # What a SKILL.md shows
@@ -365,6 +372,18 @@ def test_a_new_tab_is_in_use_until_it_is_closed(run: Run) -> None:
     assert told.value[1] == "Tabs"
 
 
+@pytest.mark.parametrize(
+    "call", ["click('clicked')", "click('pressed')", "click('approached')", "type('typed', 'x')"]
+)
+def test_what_closes_its_own_tab_leads_to_the_one_before(run: Run, call: str) -> None:
+    """Whenever it closes: before, while, or after the button of the mouse is down."""
+    program = f"browser.open('{AT}/tabs')\nassert browser.click('Other').title == 'Closes'\nshow(browser.{call}.title)"
+    for _ in range(3):
+        told = run(program)
+        assert told.value == "Tabs"
+        assert f"[the tab was closed: the one in use is {AT}/tabs]" in told
+
+
 def test_a_flood_of_tabs_ends(run: Run, sandbox: DockerExecutionBackend) -> None:
     told = run(f"browser.open('{AT}/tabs')\nbrowser.click('Flood', timeout=60)")
     assert "[a new tab was closed at once: there are 10 already]" in told
@@ -539,26 +558,90 @@ def test_a_page_that_crashes_is_told_and_the_browser_stays(
     assert "seen=yes" in run(f"browser.open('{AT}/cookie')\nprint(browser.text())")
 
 
-def test_memory_used_up_ends_the_page(run: Run, fails: Callable[..., str]) -> None:
-    run(f"browser.open('{AT}/greedy')")
-    assert re.search("crash|respond|ended", fails("browser.click('Eat', timeout=60)\nbrowser.text()"))
+@pytest.mark.parametrize("page", ["greedy", "hoard"])
+def test_memory_used_up_ends_the_page(run: Run, fails: Callable[..., str], page: str) -> None:
+    """The page alone: neither the site, nor the browser, nor is all at a stand."""
+    run(f"browser.open('{AT}/{page}')")
+    assert "the page crashed, perhaps for the memory" in fails("browser.click('Eat', timeout=60)")
     assert run(f"show(browser.open('{AT}/').title)").value == "Home"
+
+
+VICTIMS = {
+    "server": "skills.browser._server",
+    "driver": "playwright/driver",
+    "browser": "--user-data-dir",
+    "gpu": "--type=gpu-process",
+    "zygotes": "--type=zygote",
+    "network": "--type=utility",
+    "page": "--type=renderer",
+    "all": "skills.browser._server|playwright/driver|headless-shell",
+}
+ENDURES = """
+import json, os, sys, threading, time
+from skills import browser
+
+told = []
+def ask(call):
+    begun = time.monotonic()
+    try:
+        said = call() or ""
+    except browser.BrowserError as error:
+        said = f"error: {error}"
+    told.append([str(said), time.monotonic() - begun])
+
+threading.Timer(0.5, os.system, [sys.argv[1]]).start()
+ask(lambda: browser.open("http://localhost:8000/slow?1.5", timeout=2).title)
+ask(lambda: browser.text(timeout=1))
+ask(lambda: browser.open("http://localhost:8000/child", timeout=10).title)
+ask(browser.close)
+print(json.dumps(told))
+"""
 
 
 @pytest.mark.parametrize("signal", ["KILL", "STOP"])
-def test_one_that_was_killed_or_stopped_is_replaced(
-    run: Run, sandbox: DockerExecutionBackend, signal: str
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_whichever_of_its_processes_ends_or_stops_calls_end_and_the_next_page_comes(
+    run: Run, sandbox: DockerExecutionBackend, victim: str, signal: str
 ) -> None:
+    """As the kernel does where memory runs out: in the middle of a call."""
     run(f"browser.open('{AT}/')")
-    [old] = processes(sandbox, SERVER)
-    sandbox.execute(f"kill -{signal} {old}")
+    assert processes(sandbox, bracketed(VICTIMS[victim]))
+    kill = f"pkill -{signal} -f -- {shlex.quote(bracketed(VICTIMS[victim]))}"
+    done = sandbox.execute(f"cd /tmp; python -c {shlex.quote(ENDURES)} {shlex.quote(kill)}")
+    assert done.exit_code == 0, done.output
+    (first, *in_time), (text, *then), (title, *opened), (closed, *ended) = json.loads(
+        done.output.splitlines()[-1]
+    )
+    assert (title, closed) == ("Child", ""), done.output
+    assert not re.search("Target|Traceback|None|Connection closed", first + text), done.output
+    assert in_time < [2 + SLACK], done.output
+    assert then < [1 + SLACK], done.output
+    assert opened < [10 + SLACK], done.output
+    assert ended < [30], done.output
+    assert gone(sandbox, bracketed(VICTIMS["all"]))
+
+
+def test_one_that_ended_otherwise_is_cleared_away(run: Run, sandbox: DockerExecutionBackend) -> None:
+    """The server is killed and the rest stopped: nobody is there whom the rest would hear."""
+    run(f"browser.open('{AT}/')")
+    sandbox.execute("pkill -STOP -f -- 'playwright/[d]river|headless-[s]hell'; pkill -KILL -f _[s]erver")
     assert run(f"show(browser.open('{AT}/').title)").value == "Home"
-    [new] = [pid for pid in processes(sandbox, SERVER) if alive(sandbox, pid)]
-    assert new != old
-    tops = sandbox.execute(
-        "pgrep -f -- headless | xargs -n1 -I{} grep -a -c -e --type= /proc/{}/cmdline"
-    ).output
-    assert tops.split().count("0") <= 2  # the wrapper and the one browser; of the old one nothing is left
+    assert not sandbox.execute("ps -eo stat= | grep T").output
+    sandbox.execute("pkill -STOP -f -- 'playwright/[d]river|headless-[s]hell'; pkill -KILL -f _[s]erver")
+    run("browser.close()")
+    assert gone(sandbox, bracketed(VICTIMS["all"]))
+
+
+def test_a_program_that_stopped_while_it_started_the_browser_is_not_waited_for(
+    run: Run, sandbox: DockerExecutionBackend
+) -> None:
+    run("browser.close()")
+    holder = "import fcntl, time; file = open('/tmp/home/.cache/browser/starting', 'w'); fcntl.flock(file, 2); print('held', flush=True); time.sleep(90)"
+    sandbox.execute(
+        f"python -c {shlex.quote(holder)} > /tmp/held & until grep -q held /tmp/held; do sleep 0.1; done"
+    )
+    assert run(f"show(browser.open('{AT}/').title)").value == "Home"
+    sandbox.execute("pkill -f 'browser/[s]tarting'")
 
 
 def test_it_fits_into_a_sandbox(run: Run, sandbox: DockerExecutionBackend) -> None:

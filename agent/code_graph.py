@@ -10,7 +10,6 @@ from typing import Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.messages import SystemMessage
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 from pydantic import BaseModel, ConfigDict
 
@@ -22,11 +21,12 @@ from agent.models import is_local
 from agent.served import served
 from agent.sinks import clean_input, withheld
 from agent.suspected import suspected
+from agent.turns import taking_turns
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
 from libs.backends.workspace import WorkspaceBackend
 from libs.code_blocks import Block, BlockCall, CodeLoop, Earlier, Opening, Refused, SandboxRunner
-from libs.middleware.answers import answer_by_id
+from libs.middleware.answers import AddressedGraph, answer_by_id
 from libs.middleware.approvals import Approve, Decision, Reject, Request, ask, require_checkpointer
 from libs.middleware.budget import Budget, Meter, Spent
 from libs.middleware.grants import Granted, Grants, Held
@@ -55,7 +55,7 @@ def build_graph(
     settings: Settings | None = None,
     backend: WorkspaceBackend | None = None,
     max_steps: int = 10,
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> AddressedGraph:
     """Build the code-block agent. Needs neither Docker nor a key: both are asked for at their first use.
 
     Args:
@@ -187,4 +187,4 @@ def _decided(block: Block, decision: Decision | Granted) -> Block | Earlier | Re
 
 
 _served = served()
-graph = build_graph(_served.model, settings=_served.settings, backend=_served.backend)
+graph = taking_turns(build_graph(_served.model, settings=_served.settings, backend=_served.backend))

@@ -7,7 +7,6 @@ from typing import Any
 from deepagents import SubAgent, create_deep_agent
 from langchain.agents.middleware import AgentMiddleware, TodoListMiddleware
 from langchain_core.language_models import BaseChatModel
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
 from agent import prompt
@@ -17,8 +16,9 @@ from agent.known_secrets import secret_filter
 from agent.models import RealModel
 from agent.served import served
 from agent.sinks import clean_input, withheld
+from agent.turns import taking_turns
 from libs.backends.workspace import WorkspaceBackend
-from libs.middleware.answers import answer_by_id
+from libs.middleware.answers import AddressedGraph, answer_by_id
 from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
 from libs.middleware.budget import Budget
 from libs.middleware.budget_middleware import BudgetMiddleware
@@ -36,7 +36,7 @@ def build_graph(
     checkpointer: Checkpointer = None,
     settings: Settings | None = None,
     backend: WorkspaceBackend | None = None,
-) -> CompiledStateGraph[Any, Any, Any, Any]:
+) -> AddressedGraph:
     """Build the deep agent. Needs neither Docker nor a key: both are asked for at their first use.
 
     Args:
@@ -103,4 +103,4 @@ def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
 
 
 _served = served()
-graph = build_graph(_served.model, settings=_served.settings, backend=_served.backend)
+graph = taking_turns(build_graph(_served.model, settings=_served.settings, backend=_served.backend))

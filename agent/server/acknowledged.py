@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOKING_UP = ("/search", "/count", "/history")
 """How the paths of requests end that look something up, though they are POSTs."""
+_OURS = re.compile(r"/run(?:-lite|/.*)?", re.DOTALL)
+"""Paths whose threads need no journal: what their checkpoints hold, written at every step, is all of them."""
 _UNWRITTEN = "What you sent could not be written down, and may be lost: try again later."
 
 
@@ -51,7 +54,8 @@ class WrittenFirst:
 
 
 def _reads(scope: Scope) -> bool:
-    return scope["method"] in _READING or scope["path"].endswith(_LOOKING_UP)
+    path = scope["path"]
+    return scope["method"] in _READING or path.endswith(_LOOKING_UP) or _OURS.fullmatch(path) is not None
 
 
 @asynccontextmanager

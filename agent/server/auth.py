@@ -17,6 +17,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.config import load_settings
+from agent.server.listed import is_at_work
 from agent.server.own_threads import kept_for, listed
 from agent.server.refusals import comes_from_within, refuse
 from agent.tokens import Token, TokenRefused, owner_by_token
@@ -97,6 +98,8 @@ async def nothing_else(ctx: Auth.types.AuthContext, value: object) -> bool:  # n
 async def of_the_owner(ctx: Auth.types.AuthContext, value: Any) -> Filter | None:
     """Threads, with their runs, streams and states, and what starts runs by the clock."""
     owner = ctx.user.identity
+    if ctx.resource == "threads":
+        _keep_apart(ctx.action, value, owner)
     if not owner:
         return None
     if ctx.resource == "crons" and ctx.action == "search":
@@ -140,6 +143,20 @@ async def store(ctx: Auth.types.AuthContext, value: Any) -> None:
 
 async def _is_anothers(thread: UUID, owner: str) -> bool:
     return await kept_for(thread) not in ([], [owner])
+
+
+def _keep_apart(action: str, value: Any, owner: str) -> None:
+    """Of LangGraph's routes only what waits for its end goes into a thread in which /run is at work."""
+    if not is_at_work(value.get("thread_id"), owner):
+        return
+    if action == "create_run" and value.get("multitask_strategy") != "enqueue":
+        raise Auth.exceptions.HTTPException(
+            409,
+            "A request of /run is at work in this thread, and its client alone can stop it: "
+            'send "multitask_strategy": "enqueue" to wait for its end.',
+        )
+    if action == "delete" and not value.get("run_id"):
+        raise Auth.exceptions.HTTPException(409, "A request of /run is at work in this thread.")
 
 
 def _mark(value: Any, owner: str) -> None:

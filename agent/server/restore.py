@@ -14,7 +14,8 @@ from uuid import UUID
 
 from starlette.exceptions import HTTPException
 
-from agent.agents import KEY
+from agent.agents import GRAPH_IDS, named_in
+from agent.server.listed import new_row, tell
 from agent.server.saver import Running, running
 
 __all__ = ["restore_threads"]
@@ -62,23 +63,13 @@ async def _found(at_work: Running, thread_id: str) -> dict[str, Any] | None:
         return None
     told: dict[str, Any] = dict(latest.metadata)
     metadata = {name: told[name] for name in _OF_THE_THREAD if told.get(name)}
-    metadata.setdefault("graph_id", "code_agent" if told.get(KEY) == "code" else "deep_agent")
+    metadata.setdefault("graph_id", GRAPH_IDS[named_in(told)])
     then = datetime.fromisoformat(latest.checkpoint["ts"]).astimezone(UTC)
-    times = dict.fromkeys(("created_at", "updated_at", "state_updated_at"), then)
-    return {
-        "thread_id": thread,
-        **times,
-        "metadata": metadata,
-        "status": "idle",
-        "config": {},
-        "values": None,
-        "interrupts": {},
-    }
+    return new_row(thread, metadata, then)
 
 
 async def _filled(connection: Any, thread: dict[str, Any]) -> bool:
     """Read a thread's state; False where that cannot be done."""
-    from langgraph_api.state import patch_interrupt
     from langgraph_runtime.ops import Threads
 
     thread_id, before = thread["thread_id"], (thread["status"], thread["updated_at"])
@@ -96,12 +87,7 @@ async def _filled(connection: Any, thread: dict[str, Any]) -> bool:
     # A run that had not ended may have gone on meanwhile, and knows better.
     if not state.created_at or before != (thread["status"], thread["updated_at"]):
         return True
-    thread["values"] = state.values
-    thread["interrupts"] = {
-        task.id: [patch_interrupt(each) for each in task.interrupts]
-        for task in state.tasks
-        if task.interrupts
-    }
+    tell(thread, state)
     if thread["status"] not in {"busy", "error"}:
         thread["status"] = "interrupted" if state.next else "idle"
     return True

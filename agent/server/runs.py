@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import uuid4
@@ -14,17 +14,18 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command, Interrupt
 
-from agent.agents import AgentName, build_agent, named_in, steps_of
+from agent.agents import GRAPH_IDS, AgentName, build_agent, named_in, steps_of
 from agent.models import calls_tools
 from agent.served import Served, served
 from agent.server.exchange import Refused
+from agent.server.listed import listed
 from agent.server.saver import open_saver
 from agent.steps import settle
-from agent.threads import LOCKS
+from agent.turns import held
 from libs.middleware.answers import AddressedGraph
 from libs.middleware.decisions import WrongAnswer
 from libs.middleware.grants import decided
-from libs.persistence.thread_lock import ThreadInUse, thread_lock
+from libs.persistence.thread_lock import ThreadInUse
 
 __all__ = ["Ended", "Runs", "open_runs"]
 
@@ -103,7 +104,10 @@ class Runs:
         """
         given = {"messages": [HumanMessage(task)]}
         if thread_id is None:
-            return await self._carry_out(await self._chosen(agent), str(uuid4()), given, owner)
+            agent, thread_id = await self._chosen(agent), str(uuid4())
+            # Listed as soon as it begins, so another run may come in.
+            async with _held(thread_id):
+                return await self._carry_out(agent, thread_id, given, owner)
         its_agent, owner = await self._thread(thread_id, owner)
         if agent not in (None, its_agent):
             raise Refused(
@@ -161,6 +165,11 @@ class Runs:
         return named_in(latest.metadata), its_owner
 
     async def _carry_out(self, agent: AgentName, thread_id: str, given: Any, owner: str | None) -> Ended:
+        metadata = {"graph_id": GRAPH_IDS[agent]} | ({OWNER: owner} if owner else {})
+        async with listed(self._graphs[agent], thread_id, metadata):
+            return await self._run(agent, thread_id, given, owner)
+
+    async def _run(self, agent: AgentName, thread_id: str, given: Any, owner: str | None) -> Ended:
         graph = self._graphs[agent]
         config = _config(thread_id, owner)
         try:
@@ -194,19 +203,11 @@ def _config(thread_id: str, owner: str | None = None) -> RunnableConfig:
 
 @asynccontextmanager
 async def _held(thread_id: str) -> AsyncIterator[None]:
-    """Keep every other run out of the thread, those of other programs too."""
-    held = ExitStack()
-    taking = asyncio.ensure_future(
-        asyncio.to_thread(lambda: held.enter_context(thread_lock(LOCKS, thread_id)))
-    )
     try:
-        await asyncio.shield(taking)
-        yield
+        async with held(thread_id):
+            yield
     except ThreadInUse:
         raise Refused(409, "The thread is at work: wait until its run has ended.") from None
-    finally:
-        await asyncio.wait({taking})  # it may have been cancelled while it was taken
-        held.close()
 
 
 def _addressed(decisions: Decisions, waiting: Mapping[str, Interrupt]) -> dict[str, dict[str, Any]]:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from agent.config import load_settings
 from agent.known_secrets import secret_filter
@@ -33,6 +34,8 @@ class Running:
     saver: ServedSaver
     journal: Journal
     loop: asyncio.AbstractEventLoop
+    store: dict[str, list[dict[str, Any]]]
+    """What the server lists: kind (`threads`, `runs`) -> rows."""
 
 
 _running: Running | None = None
@@ -65,7 +68,7 @@ async def checkpointer() -> AsyncIterator[ServedSaver]:
         async with saver.alone():
             journal = Journal(saver, database, secret_filter(settings))
             await journal.restore()
-            _running = Running(saver, journal, asyncio.get_running_loop())
+            _running = Running(saver, journal, asyncio.get_running_loop(), database.GLOBAL_STORE)
             try:
                 yield saver
             finally:

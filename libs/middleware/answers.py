@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -17,9 +18,22 @@ from pydantic import BaseModel
 
 from libs.middleware.grants import GRANTS, Grant, granted_by
 
-__all__ = ["AddressedGraph", "answer_by_id"]
+__all__ = ["AddressedGraph", "Turns", "answer_by_id"]
 
 _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
+
+Turn = Callable[[str], AbstractAsyncContextManager[None]]
+"""Thread id -> what keeps others out of the thread while it lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What lets one at a time into a thread."""
+
+    run: Turn
+    """For runs."""
+    change: Turn
+    """For changes of the state from outside."""
 
 
 class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -38,6 +52,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     Input, answers and updates of the state go through `clean` first: so it comes before the first checkpoint,
     the first trace and the first model call, and no one of them has other words than the others.
+
+    Where it has `turns`, they let its asynchronous runs and updates into threads that are kept.
     """
 
     def __init__(
@@ -45,9 +61,11 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         *,
         edits: Mapping[str, type[BaseModel]] | None = None,
         clean: Callable[[Any], Any] | None = None,
+        turns: Turns | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(**attributes)
+        self.turns = turns
         self.edits = edits or {}
         self.clean = clean or _as_it_is
 
@@ -65,12 +83,13 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> AsyncIterator[Any]:
         """As `CompiledStateGraph.astream`."""
         input = self.clean(input)
-        if _is_empty(input):
-            input = None
-        elif _is_answer(input):
-            input = self._taken(input, (await self.aget_state(config or {})).interrupts, config)
-        async for part in super().astream(input, config, **self._saved_first(config, options)):
-            yield part
+        async with self._kept_alone(config, self.turns.run if self.turns else None):
+            if _is_empty(input):
+                input = None
+            elif _is_answer(input):
+                input = self._taken(input, (await self.aget_state(config or {})).interrupts, config)
+            async for part in super().astream(input, config, **self._saved_first(config, options)):
+                yield part
 
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
@@ -82,13 +101,27 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """As `bulk_update_state`."""
-        return await super().abulk_update_state(config, self.clean(supersteps))
+        async with self._kept_alone(config, self.turns.change if self.turns else None):
+            return await super().abulk_update_state(config, self.clean(supersteps))
+
+    def _kept_alone(
+        self, config: RunnableConfig | None, turn: Turn | None
+    ) -> AbstractAsyncContextManager[None]:
+        thread_id = ensure_config(config)["configurable"].get("thread_id")
+        # What is not kept, no other run has.
+        if turn is None or thread_id is None or self._saver(config) is None:
+            return nullcontext()
+        return turn(str(thread_id))
+
+    def _saver(self, config: RunnableConfig | None) -> BaseCheckpointSaver[Any] | None:
+        # LangGraph's server hands its saver over in the config, and none for a run without a thread.
+        saver = ensure_config(config)["configurable"].get(CONFIG_KEY_CHECKPOINTER, self.checkpointer)
+        return saver if isinstance(saver, BaseCheckpointSaver) else None
 
     def _saved_first(self, config: RunnableConfig | None, options: dict[str, Any]) -> dict[str, Any]:
-        # LangGraph's server hands its saver over in the config, and none for a run without a thread; it asks
-        # for a durability all the same, and LangGraph stumbles over "sync" where nothing is saved.
-        saver = ensure_config(config)["configurable"].get(CONFIG_KEY_CHECKPOINTER, self.checkpointer)
-        if isinstance(saver, BaseCheckpointSaver):
+        # The server asks for a durability in any case, and LangGraph stumbles over "sync" where nothing is
+        # saved.
+        if self._saver(config) is not None:
             return {**options, "durability": "sync"}
         return {name: value for name, value in options.items() if name != "durability"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 __all__ = ["ThreadInUse", "thread_lock"]
@@ -38,13 +38,24 @@ def thread_lock(folder: Path, thread_id: str) -> Iterator[None]:
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     name = hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    file = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    path = folder / f"{name}.lock"
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file).st_nlink:
+                break
         except BlockingIOError:
+            os.close(file)
             raise ThreadInUse(thread_id) from None
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)  # whoever held it has removed it since it was opened: it keeps nobody out
+    try:
         yield
     finally:
-        # The file stays: removing it would let a third program lock another of the same name.
+        # Removed while it is held: what others have opened by now is this one, and they see that it is gone.
+        with suppress(OSError):
+            path.unlink()
         os.close(file)

@@ -314,7 +314,7 @@ def test_threads_of_run_have_owners(server: Server, alice: httpx.Client, bob: ht
     for http, more in ((bob, {}), (bob, {"metadata": {"owner": "alice"}})):
         assert http.post(f"/run/{thread}/resume", json=approve).status_code == 404
         assert http.post("/run", json={"input": "of bob", "thread_id": thread}).status_code == 404
-        # Its id is free among the threads of LangGraph's routes; whoever takes it there finds nothing.
+        # Whoever takes its id by LangGraph's routes finds nothing.
         http.post("/threads", json={"thread_id": thread, "if_exists": "do_nothing"} | more)
         given = {"messages": [{"role": "user", "content": "of bob"}]}
         run = {"assistant_id": "deep_agent", "input": given, "if_not_exists": "create"}
@@ -333,7 +333,7 @@ def test_threads_of_run_have_owners(server: Server, alice: httpx.Client, bob: ht
             assert '"error"' in taken.text, taken.text
         assert http.get(f"/threads/{thread}").status_code == 404
     assert not (server.folder / "workspace/threads" / thread / "one.txt").exists()
-    assert alice.post("/threads", json={"thread_id": thread}).status_code == 200, "it is hers to take"
+    assert made(alice.get(f"/threads/{thread}"))["status"] == "interrupted", "it is hers, and still waits"
     done = alice.post(f"/run/{thread}/resume", json=approve)
     assert (done.status_code, done.json()["status"]) == (200, "completed")
 

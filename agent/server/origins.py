@@ -67,7 +67,7 @@ class Origins:
                 return f"Pages of {origin[:200]} may not call this server: they are not in ALLOWED_ORIGINS."
         # What a foreign page loads as a picture, script or frame comes without an origin.
         if headers.get("sec-fetch-site") in {"cross-site", "same-site"} and "origin" not in headers:
-            to_it = headers.get("sec-fetch-mode") == "navigate"
+            to_it = headers.get("sec-fetch-mode") == "navigate" and scope.get("method") in {"GET", "HEAD"}
             if not to_it or headers.get("sec-fetch-dest") in _EMBEDDED:
                 return "Pages from elsewhere may link to this server, not load parts of it."
         return None

@@ -14,7 +14,7 @@ APP = "https://agent.example.com"
 JSON = {"content-type": "application/json", "content-length": "2"}
 
 
-async def answer(kind: str = "http", root_path: str = "", **headers: str) -> int:
+async def answer(kind: str = "http", root_path: str = "", method: str = "POST", **headers: str) -> int:
     """The status that a request with these headers is answered with; underscores stand for hyphens."""
     sent: list[Any] = []
 
@@ -30,7 +30,7 @@ async def answer(kind: str = "http", root_path: str = "", **headers: str) -> int
     given = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
     scope = {
         "type": kind,
-        "method": "POST",
+        "method": method,
         "path": "/threads",
         "root_path": root_path,
         "headers": given,
@@ -99,20 +99,23 @@ async def test_a_name_that_is_listed_is_trusted_as_that_origin_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("site", "mode", "dest", "status"),
+    ("site", "mode", "dest", "method", "status"),
     [
-        ("cross-site", "no-cors", "image", 403),
-        ("cross-site", "no-cors", "script", 403),
-        ("same-site", "no-cors", "script", 403),
-        ("cross-site", "navigate", "iframe", 403),
-        ("cross-site", "navigate", "document", 200),
-        ("same-origin", "cors", "empty", 200),
-        ("none", "navigate", "document", 200),
+        ("cross-site", "no-cors", "image", "GET", 403),
+        ("cross-site", "no-cors", "script", "GET", 403),
+        ("same-site", "no-cors", "script", "GET", 403),
+        ("cross-site", "navigate", "iframe", "GET", 403),
+        ("cross-site", "navigate", "document", "GET", 200),
+        ("cross-site", "navigate", "document", "POST", 403),
+        ("same-origin", "cors", "empty", "POST", 200),
+        ("none", "navigate", "document", "GET", 200),
     ],
 )
-async def test_foreign_pages_may_link_but_not_embed(site: str, mode: str, dest: str, status: int) -> None:
+async def test_foreign_pages_may_link_but_not_embed_or_send(
+    site: str, mode: str, dest: str, method: str, status: int
+) -> None:
     fetched = {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
-    assert await answer(host="localhost:2024", **fetched) == status
+    assert await answer(host="localhost:2024", method=method, **fetched) == status
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
-from starlette.exceptions import HTTPException
-
-from agent.threads import LOCKS
 from libs.middleware.answers import AddressedGraph, Turns
-from libs.persistence.thread_lock import ThreadInUse, thread_lock
 
 __all__ = ["held", "taking_turns"]
 
@@ -29,6 +25,10 @@ async def held(thread_id: str) -> AsyncIterator[None]:
     Raises:
         ThreadInUse: another one is at work in it.
     """
+    # Here, as below: whoever imports the graph has not begun a run in a thread yet.
+    from agent.threads import LOCKS
+    from libs.persistence.thread_lock import thread_lock
+
     held = ExitStack()
     taking = asyncio.ensure_future(
         asyncio.to_thread(lambda: held.enter_context(thread_lock(LOCKS, thread_id)))
@@ -44,6 +44,8 @@ async def held(thread_id: str) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _in_turn(thread_id: str) -> AsyncIterator[None]:
     """As `held`, once the thread is free."""
+    from libs.persistence.thread_lock import ThreadInUse
+
     while True:
         taken = held(thread_id)
         try:
@@ -60,6 +62,10 @@ async def _in_turn(thread_id: str) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _at_once(thread_id: str) -> AsyncIterator[None]:
     """As `held`; what is in the way is told to a client of LangGraph's server."""
+    from starlette.exceptions import HTTPException
+
+    from libs.persistence.thread_lock import ThreadInUse
+
     try:
         async with held(thread_id):
             yield

@@ -20,8 +20,8 @@ _VERDICT = re.compile(
 )
 """What deepagents adds to a command's output for the model."""
 _STOPPED = (
-    "This {name} call was stopped while it ran: the program was ended. How far it came is unknown: look "
-    "before you repeat anything."
+    "This {name} call was stopped while it ran, with all that it had started. How far it came is unknown: "
+    "look before you repeat anything."
 )
 
 

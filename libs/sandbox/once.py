@@ -174,6 +174,8 @@ def _after(records: CommandRecords, entry: Entry, error: BaseException) -> tuple
         return records.end, entry, json.dumps({"failed": [error.code, str(error)]})
     if isinstance(error, SandboxError) and not isinstance(error, SandboxDied):
         return records.withdraw, entry  # it could not be begun
+    if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+        return records.stop, entry  # the sandbox has been told to end it
     return records.interrupt, entry
 
 

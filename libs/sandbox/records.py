@@ -59,6 +59,7 @@ _BEGIN = (
 )
 _END = "UPDATE commands SET state = 'ended', result = ?, size = ? WHERE thread = ? AND key = ?"
 _INTERRUPT = "UPDATE commands SET state = 'interrupted' WHERE thread = ? AND key = ?"
+_STOP = "UPDATE commands SET state = 'stopped' WHERE thread = ? AND key = ?"
 _WITHDRAW = "DELETE FROM commands WHERE thread = ? AND key = ?"
 _PRUNE = """
 DELETE FROM commands WHERE state != 'running' AND id IN (
@@ -181,6 +182,11 @@ class CommandRecords:
                 "This runs at this moment, for another run of the thread. It was not run a second time.",
                 hint="Wait, and look at what is there before you repeat anything.",
             )
+        if state == "stopped":
+            raise CommandInterrupted(
+                "This was stopped while it ran, on purpose, with all that it had started. How far it came is "
+                "unknown. It was not run again."
+            )
         raise CommandInterrupted
 
     def begin(self, entry: Entry) -> str | None:
@@ -206,6 +212,10 @@ class CommandRecords:
     def interrupt(self, entry: Entry) -> None:
         """Write down that nobody knows how far it came."""
         self._settle(entry, _INTERRUPT)
+
+    def stop(self, entry: Entry) -> None:
+        """Write down that whoever had asked for it has had it ended."""
+        self._settle(entry, _STOP)
 
     def withdraw(self, entry: Entry) -> None:
         """Forget what was not begun after all."""

@@ -96,6 +96,15 @@ class TestOneCommand:
                 records.wait(records.begin, ONE)
             assert "before you repeat" in caught.value.hint
 
+    def test_a_stopped_one_says_so_and_stays_so(self, path: Path, records: CommandRecords) -> None:
+        records.wait(records.begin, ONE)
+        records.wait(records.stop, ONE)
+        other = CommandRecords(path)
+        for each in (records, other):
+            with pytest.raises(CommandInterrupted, match="stopped while it ran"):
+                each.wait(each.begin, ONE)
+        other.close()
+
     def test_one_that_was_not_begun_after_all_can_begin(self, records: CommandRecords) -> None:
         records.wait(records.begin, ONE)
         records.wait(records.withdraw, ONE)
@@ -333,7 +342,7 @@ class Commands(RuleBasedStateMachine):
             self.running.add(key)
             self.runs[key] = self.runs.get(key, 0) + 1
 
-    @rule(key=KEYS, how=st.sampled_from(["end", "interrupt", "withdraw"]), result=st.text())
+    @rule(key=KEYS, how=st.sampled_from(["end", "interrupt", "stop", "withdraw"]), result=st.text())
     def settle(self, key: str, how: str, result: str) -> None:
         if key not in self.running:
             return
@@ -345,6 +354,8 @@ class Commands(RuleBasedStateMachine):
             self.known[key] = what, result.encode("ascii", "backslashreplace").decode()
         elif how == "interrupt":
             self.records.wait(self.records.interrupt, entry)
+        elif how == "stop":
+            self.records.wait(self.records.stop, entry)
         else:
             self.records.wait(self.records.withdraw, entry)
             del self.known[key]

@@ -164,8 +164,13 @@ def _as_it_is(given: Any) -> Any:
 
 
 def _is_empty(given: object) -> bool:
-    """Whether this is `Command(resume=None)`, which LangGraph stumbles over; None asks again."""
-    return isinstance(given, Command) and given == Command()
+    """Whether this is `Command(resume=None)`, which LangGraph stumbles over; None asks again.
+
+    LangGraph's server fills in what was not sent, each in its own way.
+    """
+    if not isinstance(given, Command) or given.resume is not None:
+        return False
+    return not (given.goto or given.update or given.graph)
 
 
 def _is_answer(given: object) -> bool:

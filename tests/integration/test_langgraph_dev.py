@@ -262,6 +262,16 @@ async def test_a_wrong_answer_is_asked_again_and_the_thread_goes_on(server: Serv
     assert ran.read_text() == before + "ran\n"
 
 
+async def test_no_answer_at_all_is_asked_again(server: Server) -> None:
+    thread, _ = await start(server, "wrong answers")
+    body = {"assistant_id": "deep_agent", "command": {"resume": None}}
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
+        told = await http.post(f"/threads/{thread}/runs/wait", json=body)
+    assert (told.status_code, "__error__" in told.json()) == (200, False)
+    assert await question(server, thread)
+    assert last_text(await answer(server, thread, decisions("reject"))) == "That is done."
+
+
 async def test_several_calls_are_one_question_with_mixed_answers(server: Server) -> None:
     thread, _ = await start(server, "several at once")
     asked = await question(server, thread)

@@ -114,6 +114,8 @@ def test_wrong_answers_are_asked_again_with_the_reason(tmp_path: Path) -> None:
         [again] = questions(graph.invoke(Command(resume=wrong), thread()))
         assert {**again, "error": ""} == {**first, "error": ""}
     assert again["error"] == questions(graph.invoke(Command(resume={}), thread()))[0]["error"]
+    # As LangGraph's server makes it of {"resume": null}.
+    assert questions(graph.invoke(Command(resume=None, goto=None), thread()))  # type: ignore[arg-type]
     assert ran(tmp_path) == []
     graph.invoke(decide(APPROVE), thread())
     assert ran(tmp_path) == ["one"]

@@ -219,7 +219,8 @@ def test_another_task_for_a_killed_thread_repeats_nothing_and_the_model_is_told(
 ) -> None:
     command = "echo ran >> /results/log; echo up; sleep 61"
     first = block("bash", command) if agent == "code" else execute(command)
-    program.script(first, "What happened?", "What happened?")  # the code-block agent is asked whether it knows
+    # The code-block agent is asked whether it knows, and says it again.
+    program.script(first, "What happened?", "What happened?")
     process = program.start("run", "--agent", agent, "--approve", "auto", "--thread", "t", "--json", "go")
     assert process.stdout is not None
     assert any('"up\\n"' in line for line in process.stdout)

@@ -278,7 +278,8 @@ class TestBackground:
         result = sandbox.run(form.format(n=number) + "\necho started", timeout=30)
         assert result.output == "started\n"
         assert result.seconds < 5
-        assert alive(sandbox, number)
+        # The shell does not wait until what it has forked has become another program.
+        assert eventually(lambda: bool(alive(sandbox, number)))
         sandbox.run(f"pkill -f '[{number[0]}]{number[1:]}'")
         assert eventually(lambda: not alive(sandbox, number))
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.config import load_settings
 from agent.server.listed import is_at_work
-from agent.server.own_threads import kept_for, listed
+from agent.server.own_threads import is_listed, kept_for
 from agent.server.refusals import comes_from_within, refuse
 from agent.tokens import Token, TokenRefused, owner_by_token
 
@@ -114,7 +114,7 @@ async def of_the_owner(ctx: Auth.types.AuthContext, value: Any) -> Filter | None
         raise Auth.exceptions.HTTPException(409, f"Thread with ID {made} already exists")
     # A run may make its thread. Routes that name it in the body alone (/a2a) would so go on in another's.
     makes_it = ctx.action == "create_run" and value.get("if_not_exists") == "create"
-    if made and makes_it and not await listed(made) and await _is_anothers(made, owner):
+    if made and makes_it and not await is_listed(made) and await _is_anothers(made, owner):
         raise Auth.exceptions.HTTPException(404, "There is no such thread.")
     return {"owner": owner}
 

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.server.refusals import comes_from_within, refuse
 from agent.server.saver import running
 
-__all__ = ["OwnThreads", "kept_for", "listed"]
+__all__ = ["OwnThreads", "is_listed", "kept_for"]
 
 _THREAD = re.compile(r"/threads/([^/]+)(/.*)?", re.DOTALL)
 _RUN = re.compile(r"/threads/[^/]+/runs/([^/]+)/?", re.DOTALL)
@@ -69,7 +69,7 @@ async def kept_for(thread: UUID) -> list[object]:
     return [latest.metadata.get("owner")] if latest else []
 
 
-async def listed(thread: UUID) -> bool:
+async def is_listed(thread: UUID) -> bool:
     """Whether LangGraph's server has a thread of this id; whose it is, its own filters look at."""
     from langgraph_runtime.database import connect
 

@@ -30,6 +30,12 @@ _OF_BODIES = {
     "415": "The body is not JSON.",
 }
 _OF_THREADS = {"404": "There is no such thread, or it is another owner's."}
+_OF_LANGGRAPHS = {
+    "400": "The body, or what it asks for, cannot be used; the answer says why.",
+    "404": "What the path or the body names is not there, or is another owner's.",
+    "422": "A part of the path, the query or the body is not valid; the answer says which.",
+}
+"""What LangGraph's routes answer besides what their descriptions name (langgraph-api 0.16)."""
 _UNDESCRIBED = {"default": {"description": "LangGraph's server does not describe this route."}}
 _METHODS = ("get", "put", "post", "patch", "delete")
 
@@ -61,6 +67,8 @@ def describe(document: dict[str, Any], of_langgraph: Mapping[str, Any]) -> None:
                 answers |= _OF_BODIES
             if path.startswith("/threads/{thread_id}"):
                 answers |= _OF_THREADS
+            if path in of_langgraph and ("requestBody" in operation or "{" in path):
+                answers |= _OF_LANGGRAPHS
             for status, why in answers.items():
                 operation["responses"].setdefault(status, _answer(why))
 

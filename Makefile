@@ -8,7 +8,7 @@ TASK ?= Plot the revenue in each month of /data/sales.csv as a line and save it 
 DEMO := scripted:agent/demo.yaml
 export TASK
 
-.PHONY: setup local model run demo dev test lint bench soak eval lock clean
+.PHONY: setup local model run demo dev test chromium lint bench soak eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup
@@ -70,8 +70,19 @@ lint: .venv/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: setup lint
+test: setup lint chromium
 	$(BIN)/python -m pytest
+
+# What the tests of the page look at it with. The page itself needs nothing of this.
+chromium:
+	@command -v chromium > /dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    echo "installing Chromium, for the tests of the page"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	      chromium fonts-dejavu-core > /dev/null; \
+	  else \
+	    echo "The tests of the page need Chromium: sudo apt-get install chromium" >&2; exit 1; \
+	  fi; }
 
 bench: setup
 	$(BIN)/python -m tests.bench $(PARTS)

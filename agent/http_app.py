@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 
 from agent.config import load_settings
 from agent.known_secrets import secret_filter
-from agent.server import health, lite_routes, run_routes
+from agent.server import health, lite_routes, page, page_config, run_routes
 from agent.server.acknowledged import WrittenFirst, keep_writing
 from agent.server.auth import TokensNeeded
 from agent.server.closed import Closed
@@ -45,6 +45,7 @@ _mcp = McpEndpoint()
 async def _open(app: Starlette) -> AsyncIterator[None]:
     """What routes and threads need, as long as requests are answered; inside what LangGraph does so."""
     await asyncio.to_thread(KNOWN, "")  # reads `.env` when it is first asked: not on the event loop
+    app.state.page = await asyncio.to_thread(page.read_bundle, page.BUNDLE)
     await restore_threads()
     async with (
         keep_writing(),
@@ -56,7 +57,14 @@ async def _open(app: Starlette) -> AsyncIterator[None]:
 
 
 app = Starlette(
-    routes=[*health.ROUTES, *lite_routes.ROUTES, *run_routes.ROUTES, *_mcp.routes],
+    routes=[
+        *health.ROUTES,
+        *lite_routes.ROUTES,
+        *run_routes.ROUTES,
+        *page.ROUTES,
+        *page_config.ROUTES,
+        *_mcp.routes,
+    ],
     middleware=[  # the outermost first; they are around LangGraph's own routes too
         Middleware(Origins, allowed=_settings.allowed_origins),
         Middleware(cross_origin, allowed=_settings.allowed_origins),

@@ -18,10 +18,9 @@ from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, loa
 from agent.known_secrets import secret_filter
 from agent.listing import LISTING_SECONDS, data_listing
 from agent.models import is_local
-from agent.served import served
+from agent.served import graph_of
 from agent.sinks import clean_input, withheld
 from agent.suspected import suspected
-from agent.turns import taking_turns
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
 from libs.backends.workspace import WorkspaceBackend
@@ -186,5 +185,5 @@ def _decided(block: Block, decision: Decision | Granted) -> Block | Earlier | Re
             return Block(changed.language, changed.code)
 
 
-_served = served()
-graph = taking_turns(build_graph(_served.model, settings=_served.settings, backend=_served.backend))
+graph: AddressedGraph
+__getattr__ = graph_of(globals(), build_graph)

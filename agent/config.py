@@ -350,7 +350,7 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
     from agent.suspected import suspected
     from libs.backends.docker import DockerExecutionBackend
     from libs.backends.workspace import WorkspaceBackend
-    from libs.sandbox import CommandRecords
+    from libs.sandbox.records import CommandRecords
 
     sandbox = DockerExecutionBackend(
         settings.workspace_dir.absolute(),

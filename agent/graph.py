@@ -14,9 +14,8 @@ from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, loa
 from agent.file_tools import FilesystemMiddleware
 from agent.known_secrets import secret_filter
 from agent.models import RealModel
-from agent.served import served
+from agent.served import graph_of
 from agent.sinks import clean_input, withheld
-from agent.turns import taking_turns
 from libs.backends.workspace import WorkspaceBackend
 from libs.middleware.answers import AddressedGraph, answer_by_id
 from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
@@ -102,5 +101,5 @@ def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     return [approvals, WithheldCalls(withheld), BudgetMiddleware(budget)]
 
 
-_served = served()
-graph = taking_turns(build_graph(_served.model, settings=_served.settings, backend=_served.backend))
+graph: AddressedGraph
+__getattr__ = graph_of(globals(), build_graph)

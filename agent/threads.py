@@ -11,7 +11,8 @@ from pathlib import Path
 from agent.config import COMMANDS, Settings
 from libs.persistence.served_saver import ServedSaver
 from libs.persistence.sqlite import open_checkpointer
-from libs.sandbox import CommandRecords, RecordUnavailable
+from libs.sandbox import RecordUnavailable
+from libs.sandbox.records import CommandRecords
 
 __all__ = ["LOCKS", "THREADS", "open_threads", "place"]
 

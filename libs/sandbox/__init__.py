@@ -13,12 +13,10 @@ from libs.sandbox.errors import (
 )
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult, Sandbox
-from libs.sandbox.records import CommandRecords
 from libs.sandbox.redact import Redact
 
 __all__ = [
     "CommandInterrupted",
-    "CommandRecords",
     "CommandUnderWay",
     "DockerUnavailable",
     "FileFailed",

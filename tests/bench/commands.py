@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from libs.backends.docker import DockerExecutionBackend
-from libs.sandbox import CommandRecords
+from libs.sandbox.records import CommandRecords
 from tests.bench.measure import Figure, interleaved, memory_grown, timed
 from tests.bench.peers import Peers
 from tests.bench.sandboxes import image

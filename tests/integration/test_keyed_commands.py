@@ -26,7 +26,6 @@ from libs.backends.docker.backend import CALL_KEY
 from libs.gateway.redaction import SecretFilter
 from libs.sandbox import (
     CommandInterrupted,
-    CommandRecords,
     CommandUnderWay,
     DockerUnavailable,
     FileFailed,
@@ -39,6 +38,7 @@ from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.local import LocalSandbox
+from libs.sandbox.records import CommandRecords
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "code-execution-agent"
@@ -231,7 +231,7 @@ def owner(bench: Bench) -> subprocess.Popen[str]:
         import threading
         from pathlib import Path
         from libs.backends.docker import DockerExecutionBackend
-        from libs.sandbox import CommandRecords
+        from libs.sandbox.records import CommandRecords
         from libs.sandbox.container import DockerSandbox
         from libs.sandbox.local import LocalSandbox
 

@@ -38,8 +38,8 @@ from libs.code_blocks.protocol import Execution
 from libs.code_blocks.reader import MAX_REPLY, Block, Reading
 from libs.middleware.budget import Budget
 from libs.models.scripted import ScriptedChatModel
-from libs.sandbox import CommandRecords
 from libs.sandbox.local import LocalSandbox
+from libs.sandbox.records import CommandRecords
 
 VENDOR_WORDS = re.compile(r"tool.?use|function.?call|tool.?call", re.IGNORECASE)
 BIG = bash("echo big") + "\n" + "x " * 500_000

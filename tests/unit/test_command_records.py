@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from libs.sandbox import CommandInterrupted, CommandRecords, CommandUnderWay, KeyReused, RecordUnavailable
+from libs.sandbox import CommandInterrupted, CommandUnderWay, KeyReused, RecordUnavailable
 from libs.sandbox import records as module
-from libs.sandbox.records import Entry
+from libs.sandbox.records import CommandRecords, Entry
 from libs.sandbox.strays import owner_label, owner_lives
 
 ROOT = Path(__file__).parents[2]

@@ -36,6 +36,19 @@ before = set(sys.modules)
 import {module}
 print(sorted({names} & (set(sys.modules) - before)))
 """
+SERVED = """
+import {module} as module
+from agent.served import served
+print(served.cache_info().currsize)
+print(module.graph is module.graph, served.cache_info().currsize)
+"""
+BY_PATH = """
+import importlib.util
+spec = importlib.util.spec_from_file_location("__agent__{file}", "agent/{file}.py")
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+print(type(module.__dict__["graph"]).__name__)
+"""
 ASK = """
 from agent.graph import graph
 graph.invoke({"messages": [("user", "hello")]})
@@ -62,6 +75,21 @@ def test_what_only_a_run_needs_is_not_imported(tmp_path: Path, module: str) -> N
     done = python(LOADED.format(module=module, names=NOT_BEFORE_A_RUN), cwd=tmp_path, PYTHONPATH=str(ROOT))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("module", ["agent.graph", "agent.code_graph"])
+def test_a_graph_of_ones_own_does_not_wait_for_the_served_one(module: str) -> None:
+    done = python(SERVED.format(module=module))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["0", "True", "1"]
+
+
+@pytest.mark.parametrize("file", ["graph", "code_graph"])
+def test_the_server_finds_the_graph_in_the_dictionary(file: str) -> None:
+    """It loads the file by its path, under a name of its own, and never asks by attribute."""
+    done = python(BY_PATH.format(file=file))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "AddressedGraph\n"
 
 
 def test_a_missing_script_is_named_at_the_first_call() -> None:

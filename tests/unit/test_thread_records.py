@@ -8,8 +8,7 @@ import pytest
 
 from agent.config import COMMANDS, load_settings
 from agent.threads import open_threads
-from libs.sandbox import CommandRecords
-from libs.sandbox.records import Entry
+from libs.sandbox.records import CommandRecords, Entry
 
 
 async def test_what_a_deleted_thread_has_run_is_forgotten(

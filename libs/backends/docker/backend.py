@@ -34,11 +34,11 @@ from libs.sandbox import FileFailed, Redact, RunResult, SandboxError, SandboxLim
 if TYPE_CHECKING:
     import docker
 
-    from libs.sandbox import CommandRecords
     from libs.sandbox.base import ChannelSandbox
     from libs.sandbox.container import DockerSandbox
     from libs.sandbox.egress import Egress
     from libs.sandbox.pool import SandboxPool
+    from libs.sandbox.records import CommandRecords
 
 __all__ = ["CALL_KEY", "TOOL_CALL_ID", "DockerExecutionBackend"]
 

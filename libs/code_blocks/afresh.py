@@ -15,9 +15,14 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from libs.code_blocks.protocol import Execution
 from libs.code_blocks.reader import read_reply
 
-__all__ = ["error_line", "error_of", "failed_turns", "sent"]
+__all__ = ["error_line", "error_of", "failed_turns", "failing_line", "sent"]
 
-_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b.*", re.MULTILINE)
+_ERROR = re.compile(
+    r"^(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|(?:[a-z_]\w*\.)+[A-Z]\w*(?=: )).*", re.MULTILINE
+)
+
+_OWN_LINE = re.compile(r'^  File "<block \d+>", line \d+.*\n {4}(\S.*)$', re.MULTILINE)
+"""The line of a block in a traceback, below where it stands."""
 
 
 def failed_turns(messages: Sequence[AnyMessage], executions: Sequence[Execution]) -> list[AnyMessage]:
@@ -43,6 +48,12 @@ def error_line(output: str) -> str:
     """The line of an output that says what went wrong: the error's, where none is found the last one."""
     found = _ERROR.findall(output)
     return found[-1] if found else output.rstrip().rpartition("\n")[2]
+
+
+def failing_line(output: str) -> str:
+    """The line of a block in which its error happened; "" where an output does not show it."""
+    found = _OWN_LINE.findall(output)
+    return found[-1].strip() if found else ""
 
 
 def error_of(output: str) -> str:

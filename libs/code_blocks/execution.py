@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from langgraph.config import get_stream_writer
 
-from libs.code_blocks.afresh import error_line
+from libs.code_blocks.afresh import error_line, failing_line
 from libs.code_blocks.feedback import Outcome
 from libs.code_blocks.protocol import BlockRunner, Execution, Live, Meter, Refused
 from libs.code_blocks.state import Approved
@@ -75,11 +75,14 @@ async def run_blocks(
 
 
 def repeated(executions: Sequence[Execution]) -> bool:
-    """Whether the latest code failed, as it had done before in this run."""
-    return bool(
-        executions
-        and executions[-1]["exit_code"]
-        and _ended(executions[-1]) in [_ended(earlier) for earlier in executions[:-1]]
+    """Whether the latest code failed as code had before in this run: all of it, or the same line of it."""
+    if not executions or not executions[-1]["exit_code"]:
+        return False
+    last, *before = reversed(executions)
+    cause = _cause(last)
+    return any(
+        _ended(last) == _ended(earlier) or (cause is not None and cause == _cause(earlier))
+        for earlier in before
     )
 
 
@@ -108,6 +111,12 @@ async def _execute(
     )
     write({"type": "execution", "id": key, **done})
     return done, over
+
+
+def _cause(done: Execution) -> tuple[str, str] | None:
+    """The line that failed and its error, where these are shown: whatever else was changed, they were not."""
+    line = failing_line(done["output"]) if done["exit_code"] else ""
+    return (line, _ADDRESS.sub("", error_line(done["output"]))) if line else None
 
 
 def _ended(done: Execution) -> tuple[str, str, str | None]:

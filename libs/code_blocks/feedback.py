@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from libs.code_blocks.advice import advice
+from libs.code_blocks.afresh import error_of
 from libs.code_blocks.emptiness import shows_nothing
 from libs.code_blocks.need import Need
 from libs.code_blocks.protocol import Execution, Refused
@@ -23,6 +25,8 @@ __all__ = [
     "closing",
     "first_block",
     "imagined",
+    "missing",
+    "not_printed",
     "nudge",
     "outputs",
     "shortened",
@@ -61,6 +65,8 @@ _IMAGINED = re.compile(
     re.MULTILINE,
 )
 
+_MOST_FIGURES = 5
+"""Figures that are named of those that were not printed."""
 _MOST_CHANGED = 4_000
 """Characters that are shown of a block that a person has changed."""
 
@@ -70,6 +76,11 @@ _FENCE = re.compile(r"^[ >]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 _GO_ON = (
     "If this answers the whole task, reply in words, every figure copied exactly as it is printed here. If anything "
     "that was asked for is missing, reply with the code for it."
+)
+
+_GO_ON_IN_PARTS = (
+    "The task asks for:\n{parts}\nIf all of that is printed here, reply in words, one sentence for each, every figure "
+    "copied exactly. If any of it is not printed yet, reply with the code for it."
 )
 
 _CUT_OFF = (
@@ -160,6 +171,16 @@ def missing(files: Sequence[str]) -> str:
     )
 
 
+def not_printed(figures: Sequence[str], parts: Sequence[str]) -> str:
+    """What to say to an answer with figures that its writer cannot have read anywhere."""
+    asked = f" The task asks for:\n{_listed(parts)}\n" if len(parts) > 1 else " "
+    return (
+        f"{', '.join(figures[:_MOST_FIGURES])}: no code has printed that.{asked}If something that was asked for is not "
+        "printed yet, write the code that prints it. Else give the answer again, every figure copied exactly from what "
+        "was printed."
+    )
+
+
 def first_block(reply: str) -> int | None:
     """Where the first block of a reply that can run ends; None where it has none so far."""
     for found in _FENCE.finditer(reply):
@@ -176,6 +197,7 @@ def outputs(
     repeats: int,
     limit: int,
     guided: bool = False,
+    parts: Sequence[str] = (),
     cut_off: bool = False,
 ) -> str:
     """What a reply's blocks printed, each labelled, as the next user message.
@@ -186,51 +208,57 @@ def outputs(
         reading: the reply; what it holds besides is mentioned at the end.
         repeats: how many times in this run the code that ended last had run before, just as it is.
         limit: characters of output that are shown, shared evenly by the blocks.
-        guided: whether to say, where all went well, how to go on.
+        guided: whether to say how to go on: where all went well, and what to write after an error.
+        parts: for that, what the task asks for, where it is more than one thing.
         cut_off: whether the program was stopped while they ran, and this is what is known of them.
     """
     ran = [outcome for outcome in outcomes if outcome and not isinstance(outcome, Refused)]
     share = limit // max(1, len(ran))
-    parts: list[str] = []
+    said: list[str] = []
     failed = 0
     for number, (block, outcome) in enumerate(zip(blocks, outcomes, strict=True), 1):
         name = f"Block {number} ({block.language})" if len(outcomes) > 1 else f"The {block.language} block"
         changed = len(reading.blocks) == len(blocks) and reading.blocks[number - 1] != block
         if changed and outcome and not isinstance(outcome, Refused):
             code = _fenced(shortened(block.code, _MOST_CHANGED), block.language)
-            parts.append(f"{name} was changed by a person before it ran. What ran is this:\n{code}")
+            said.append(f"{name} was changed by a person before it ran. What ran is this:\n{code}")
         if outcome is None:
-            parts.append(f"{name} was not run{f', because block {failed} failed' if failed else ''}.")
+            said.append(f"{name} was not run{f', because block {failed} failed' if failed else ''}.")
         elif isinstance(outcome, Refused):
-            parts.append(f"{name} was not run. A person refused it: {outcome.reason}")
+            said.append(f"{name} was not run. A person refused it: {outcome.reason}")
         elif outcome["exit_code"] == 0:
-            parts.append(f"{name} succeeded{_shown(outcome['output'], share)}")
+            said.append(f"{name} succeeded{_shown(outcome['output'], share)}")
         else:
             failed = number
-            parts.append(
+            said.append(
                 f"{name} failed with exit code {outcome['exit_code']}{_shown(outcome['output'], share)}"
             )
     if cut_off:
-        parts.append(_CUT_OFF)
+        said.append(_CUT_OFF)
     elif failed:
-        parts.append("Read the error, mend its cause and send the whole corrected block.")
+        next_line = advice(ran[-1]["output"]) if guided else ""
+        said.append(
+            f"{next_line}\n\nSend the whole corrected block."
+            if next_line
+            else "Read the error, mend its cause and send the whole corrected block."
+        )
     elif guided and ran and not repeats:
-        parts.append(_EMPTY if shows_nothing(ran[-1]["output"]) else _GO_ON)
+        said.append(_EMPTY if shows_nothing(ran[-1]["output"]) else _go_on(parts))
     if repeats:
-        parts.append(_repeated(repeats, failed=bool(failed)))
+        said.append(_repeated(repeats, failed=bool(failed)))
     if reading.problem:
-        parts.append(_PROBLEMS[reading.problem])
+        said.append(_PROBLEMS[reading.problem])
     if reading.others:
-        parts.append(_languages(reading))
-    return "\n\n".join(parts)
+        said.append(_languages(reading))
+    return "\n\n".join(said)
 
 
-def another_way(error: str) -> str:
-    """What a guided model is told in place of its turns that failed."""
-    return (
-        f"Code for this was tried, and failed{_shown(error, 1_500)}\n\nDo it in another way, in smaller steps: first "
-        "print the values you need, then go on in the next reply."
+def another_way(output: str) -> str:
+    """What a guided model is told in place of its turns that failed, of what the last one printed."""
+    instead = advice(output) or (
+        "Do it in another way, in smaller steps: first print the values you need, then go on in the next reply."
     )
+    return f"Code for this was tried, and failed{_shown(error_of(output), 1_500)}\n\n{instead}"
 
 
 def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> str:
@@ -257,6 +285,16 @@ def shortened(text: str, limit: int) -> str:
         return text
     half = limit // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+
+
+def _go_on(parts: Sequence[str]) -> str:
+    if len(parts) < 2:
+        return _GO_ON
+    return _GO_ON_IN_PARTS.format(parts=_listed(parts))
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {part}" for number, part in enumerate(parts, 1))
 
 
 def _repeated(times: int, *, failed: bool) -> str:

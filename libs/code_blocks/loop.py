@@ -27,11 +27,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer, Command
 
 from libs.code_blocks import feedback
-from libs.code_blocks.afresh import error_of, failed_turns, sent
+from libs.code_blocks.afresh import failed_turns, sent
 from libs.code_blocks.blocking import blocking
 from libs.code_blocks.execution import repeated, run_blocks
+from libs.code_blocks.grounds import unfounded
 from libs.code_blocks.model import TextModel, ask_model
 from libs.code_blocks.need import Need, need_for_code, speaks_of
+from libs.code_blocks.parts import parts_of
 from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Gate, Live, Meter, Opening, Refused
 from libs.code_blocks.reader import MAX_REPLY, Block, Language, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
@@ -68,8 +70,9 @@ class CodeLoop:
             they do not run, and it is told so.
         max_steps: replies of the model in one run.
         shown_chars: characters of output that the model is shown after one reply.
-        guided: for small models: a reply ends with its first block, or where it begins to run on, and what a
-            block printed is followed by how to go on.
+        guided: for small models: a reply ends with its first block, or where it begins to run on; what a
+            block printed is followed by how to go on; an answer with figures that nothing has printed is
+            questioned once.
         after_repeat: for the model, beside the request, once the code that failed last had failed before, a
             reply has run on or is the one before, so that it does not say the same for ever: a higher
             temperature.
@@ -209,6 +212,9 @@ class CodeLoop:
             # Once only, unless it is not answered at all: the task may be to remove one.
             absent = await self._absent(f"{state['task']}\n{text}")
             said = feedback.missing(absent) if absent else None
+        if said is None and self._guided and last and not refused and not state["nudges"]:
+            unknown = unfounded(text, _seen(state))
+            said = feedback.not_printed(unknown, parts_of(state["task"])) if unknown else None
         if said is None:
             return _end("completed", meter, reply, steps=steps)
         if state["nudges"] >= MAX_NUDGES:
@@ -258,13 +264,14 @@ class CodeLoop:
             repeats=ran.repeats,
             limit=self._shown_chars,
             guided=self._guided,
+            parts=parts_of(state["task"]) if self._guided else (),
             cut_off=bool(begun),
         )
         executions = ran.executions
         update: dict[str, Any] = {"executions": executions, "nudges": 0, "cut_off": bool(begun)}
         last = executions[-1] if executions else None
         if self._guided and last and len(executions) > len(before) and repeated(executions):
-            said = feedback.another_way(error_of(last["output"]))
+            said = feedback.another_way(last["output"])
             turns = failed_turns(state["messages"], executions)
             forgotten = [turn.id for turn in turns if turn.id]
             update["forgotten"] = [*(state.get("forgotten") or []), *forgotten]
@@ -290,6 +297,13 @@ def _need(state: CodeState, text: str) -> Need:
     need = need_for_code(state["task"], text, about_data=state.get("about_data", False), earlier=earlier)
     asked = any(message.text == feedback.UNSURE for message in messages[before:])
     return Need.NONE if need is Need.PERHAPS and asked else need
+
+
+def _seen(state: CodeState) -> list[str]:
+    """The texts from which an answer may have its figures: all that was said and printed, and the listing."""
+    listing = [message.text for message in state["opening"][-1:] if isinstance(message, HumanMessage)]
+    printed = [each["output"] for each in state.get("executions") or []]
+    return [*listing, *(message.text for message in state["messages"]), *printed]
 
 
 def _node(

@@ -1,0 +1,166 @@
+"""What a small model is told to write after an error, and when that it says the same again is noticed."""
+
+from __future__ import annotations
+
+import pytest
+
+from libs.code_blocks.advice import advice
+from libs.code_blocks.execution import repeated
+from libs.code_blocks.feedback import another_way
+from libs.code_blocks.feedback import outputs as told
+from libs.code_blocks.protocol import Execution
+from libs.code_blocks.reader import Block, Reading
+
+TABLE = (
+    "[t: a DataFrame of 91 rows with the columns boat (text), length (m) (int64), price (int64), sold on"
+    " (datetime64[us])]"
+)
+
+
+def failed(error: str, line: str = "", *beside: str) -> str:
+    """What the interpreter prints of an error in a block."""
+    shown = f'  File "<block 3>", line 4, in <module>\n    {line}\n    ^^^^^^^\n' if line else ""
+    deeper = '  File "/usr/lib/python3/pandas/core.py", line 17, in get\n    raise KeyError(key)\n'
+    return "\n".join([f"1 row\nTraceback (most recent call last):\n{shown}{deeper}{error}", *beside, ""])
+
+
+def execution(output: str, code: str, exit_code: int = 1) -> Execution:
+    return Execution(language="python", code=code, output=output, exit_code=exit_code, seconds=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("price/length (m)", "t['price_per_length_m'] = t['price'] / t['length (m)']"),
+        ("price * 100", "t['price_times_100'] = t['price'] * 100"),
+        ("price - length (m) - 3", "t['price_minus_length_m_minus_3'] = t['price'] - t['length (m)'] - 3"),
+    ],
+)
+def test_a_calculation_in_a_name_becomes_the_line_that_makes_the_column(name: str, code: str) -> None:
+    assert code in advice(failed(f"KeyError: {name!r}", f"t = t.sort_values({name!r})", TABLE)).splitlines()
+
+
+def test_a_name_with_an_operator_that_has_no_columns_in_it_is_no_calculation() -> None:
+    said = advice(failed("KeyError: 'sold-on'", "t['sold-on']", TABLE))
+    assert "calculation" not in said
+    assert "nearest is 'sold on'" in said
+
+
+def test_a_column_that_is_nowhere_is_looked_for_among_those_there_are() -> None:
+    said = advice(failed("KeyError: 'prize'", "t['prize'].sum()", TABLE))
+    assert "The nearest is 'price'" in said
+    assert "'boat', 'length (m)', 'price', 'sold on'" in said
+    assert "`t['prize'] = …`" in said
+
+
+def test_the_skill_says_in_its_own_words_which_column_is_missing() -> None:
+    error = "skills.tables._keys.NoColumn: totals: there is no column 'prize'; the columns are: boat"
+    assert "The nearest is 'price'" in advice(failed(error, "totals(t, 'boat', 'prize')", TABLE))
+
+
+def test_a_column_that_became_the_index_is_taken_from_there() -> None:
+    said = advice(failed("KeyError: 'boat'", "t.groupby('boat').sum().iloc[0]['boat']", TABLE))
+    assert "`result.index[0]`" in said
+    another_table = advice(failed("KeyError: 'boat'", "u['boat']", TABLE))
+    assert another_table == "", "the interpreter has said how to merge"
+
+
+def test_an_import_that_does_not_exist_is_left_out() -> None:
+    error = "ImportError: cannot import name 'median_of' from 'skills.tables' (/skills/tables/__init__.py)"
+    said = advice(failed(error, "", "[skills.tables has load, merge, totals]"))
+    assert said.startswith(
+        "skills.tables has no 'median_of'. It has load, merge, totals. Leave it out of the import"
+    )
+    near = advice(failed(error.replace("median_of", "total"), "", "[skills.tables has load, merge, totals]"))
+    assert "Write 'totals' instead" in near
+
+
+@pytest.mark.parametrize(
+    ("error", "line", "said"),
+    [
+        (
+            "ValueError: invalid literal for int() with base 10: 'H1'",
+            't["house"] = t["house"].astype(int)',
+            "The column 'house' holds text such as 'H1': names, not numbers. Leave the conversion of it out.",
+        ),
+        (
+            "ValueError: could not convert string to float: 'low'",
+            "t['tide'] = t['tide'].astype(float)",
+            "The column 'tide' holds text such as 'low'",
+        ),
+        ("NameError: name 'pd' is not defined", "pd.concat(parts)", "import pandas as pd"),
+        ("NameError: name 'totals' is not defined", "totals(t)", "from skills.tables import totals"),
+        ("NameError: name 'price' is not defined", "print(price)", "write t['price']"),
+        ("NameError: name 'rest' is not defined", "print(rest)", "make it in this block"),
+        ("ModuleNotFoundError: No module named 'polars'", "import polars", "polars is not installed"),
+        (
+            "ValueError: The truth value of a Series is ambiguous. Use a.empty, a.bool()",
+            "t[t.a > 1 and t.b]",
+            "one condition in each line",
+        ),
+        ("IndexError: single positional indexer is out-of-bounds", "t.iloc[0]", "No row is left there"),
+        (
+            "TypeError: '>' not supported between instances of 'str' and 'int'",
+            "t = t[t['price'] > 3]",
+            "t['price'] = pd.to_numeric(t['price'], errors='coerce')",
+        ),
+        ("AttributeError: Can only use .dt accessor with dates", "t['x'].dt.year", "pd.to_datetime"),
+        (
+            "AttributeError: 'DataFrame' object has no attribute 'prize'",
+            "t.prize",
+            "The nearest is 'price'",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_said_to_an_error(error: str, line: str, said: str) -> None:
+    assert said in advice(failed(error, line, TABLE))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "false\n",
+        "ZeroDivisionError: division by zero",
+        failed("ValueError: could not convert string to float: 'x'", "float(input_text)"),
+        failed("KeyError: 'a'", "numbers['a']"),
+    ],
+)
+def test_where_nothing_is_known_nothing_is_advised(output: str) -> None:
+    assert advice(output) == ""
+
+
+def test_advice_is_for_guided_models_and_stands_for_the_general_words() -> None:
+    output = failed("KeyError: 'price/boat'", "t.sort_values('price/boat')", TABLE)
+    blocks = [Block("python", "x")]
+    reading = Reading(tuple(blocks))
+    said = {
+        guided: told(blocks, [execution(output, "x")], reading, repeats=0, limit=9_000, guided=guided)
+        for guided in (True, False)
+    }
+    assert "t['price_per_boat'] = t['price'] / t['boat']\n" in said[True]
+    assert said[True].endswith("Send the whole corrected block.")
+    assert "price_per_boat" not in said[False]
+    assert said[False].endswith("Read the error, mend its cause and send the whole corrected block.")
+
+
+def test_begun_afresh_it_is_told_the_error_and_the_way_out_without_its_code() -> None:
+    said = another_way(failed("KeyError: 'price/boat'", "t = t.sort_values('price/boat')", TABLE))
+    assert "KeyError: 'price/boat'" in said
+    assert "t['price_per_boat'] = t['price'] / t['boat']" in said
+    assert "sort_values" not in said
+    assert another_way("false").endswith("then go on in the next reply.")
+
+
+def test_the_same_line_with_the_same_error_is_a_repetition_whatever_else_was_changed() -> None:
+    line, error = "print(t.groupby('day').sum()['day'])", "KeyError: 'day'"
+    first = execution(failed(error, line), f"import pandas\n{line}")
+    again = execution(failed(error, line), f"import pandas\nt = t.copy()\n{line}")
+    assert repeated([first, again])
+    assert repeated([first, execution("7\n", "print(7)", exit_code=0), again])
+    other_line = execution(failed(error, "print(t['day'])"), "print(t['day'])")
+    other_error = execution(failed("KeyError: 'month'", line), f"import pandas as pd\n{line}")
+    assert not repeated([first, other_line])
+    assert not repeated([first, other_error])
+    assert not repeated([first])
+    assert not repeated([execution("", "false"), execution("", "false; true")]), "no line is shown"

@@ -60,9 +60,12 @@ demo: setup
 	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
 	WORKSPACE_DIR=workspace $(BIN)/code-agent run "$$@" --model $(DEMO) "$$TASK"
 
-# --no-reload: a script that the agent writes must not restart the server that runs it.
+# It serves without its model too, where that cannot be fetched now: whoever asks is told what to do.
+# --no-reload: a script that the agent writes must not restart the server that runs it. --no-browser: Studio,
+# which would be opened, asks for an account; its link is printed.
 dev: setup
-	LANGGRAPH_NO_VERSION_CHECK=true $(BIN)/langgraph dev --port $(PORT) --no-reload --n-jobs-per-worker 10
+	@$(MAKE) --no-print-directory model || echo "The server starts without a model." >&2
+	@LANGGRAPH_NO_VERSION_CHECK=true $(BIN)/langgraph dev --port $(PORT) --no-browser --no-reload --n-jobs-per-worker 10
 
 lint: .venv/.ready
 	$(BIN)/ruff check

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -29,6 +31,8 @@ from agent.sinks import KNOWN
 
 __all__ = ["app"]
 
+logger = logging.getLogger(__name__)
+
 _settings = load_settings()
 _known = secret_filter(_settings)
 _bounds = Bounds(
@@ -53,6 +57,8 @@ async def _open(app: Starlette) -> AsyncIterator[None]:
         open_runs() as app.state.runs,
         _mcp.lifespan(),
     ):
+        if app.state.page and (server := os.environ.get("LANGGRAPH_API_URL")):  # set by `langgraph dev`
+            logger.info("The page: %s/app", server)
         yield
 
 

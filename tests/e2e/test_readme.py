@@ -266,31 +266,38 @@ def test_make_eval(clone: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def server(clone: Path) -> Iterator[str]:
+def server(clone: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    log = tmp_path / "dev.log"
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
         ["make", "dev", f"PORT={port}"],
         cwd=clone,
-        env=environment(BROWSER="true"),
+        # Its model cannot be fetched: it serves all the same.
+        env=environment(XDG_CACHE_HOME=str(tmp_path), **NO_SOURCES),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=log.open("wb"),
+        stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    yield f"http://127.0.0.1:{port}"
+    yield f"http://127.0.0.1:{port}", log
     os.killpg(process.pid, signal.SIGTERM)
     process.wait(30)
 
 
-def test_make_dev(server: str) -> None:
+def test_make_dev(server: tuple[str, Path]) -> None:
+    url, log = server
     deadline = time.monotonic() + 120
     while True:
         try:
-            found = httpx.post(f"{server}/assistants/search", json={}).json()
+            found = httpx.post(f"{url}/assistants/search", json={}).json()
             break
         except httpx.TransportError:
-            assert time.monotonic() < deadline, "the server did not come up"
+            assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.5)
     assert {assistant["graph_id"] for assistant in found} == {"deep_agent", "code_agent"}
+    said = log.read_text()
+    assert "The server starts without a model." in said
+    assert f"The page: {url}/app" in said
+    assert f"https://smith.langchain.com/studio/?baseUrl={url}" in said

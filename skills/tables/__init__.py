@@ -1,9 +1,10 @@
 """Tables in one call each: read any CSV, JSON or Excel file clean, then rows of a period, totals, plots.
 
-from skills.tables import in_period, latest, load, merge, per_period, plot, totals
+from skills.tables import in_period, latest, load, merge, per_period, plot, totals, where
 
 table = load("/data/sales.csv")                         # prints what it found; returns a pandas DataFrame
 spring = in_period(table, "order_date", "2024-Q2")      # rows of a period
+large = where(spring, "units > 10 and region == 'West'")  # rows that meet a condition
 print(totals(spring, "region", "revenue"))              # sum of revenue by region, largest first
 monthly = per_period(table, "order_date", "revenue")    # sum of revenue by month, in order
 plot(monthly, "revenue.png", kind="line")               # /results/revenue.png
@@ -12,7 +13,7 @@ plot(monthly, "revenue.png", kind="line")               # /results/revenue.png
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     import pandas
 
-__all__ = ["in_period", "latest", "load", "merge", "per_period", "plot", "totals"]
+__all__ = ["in_period", "latest", "load", "merge", "per_period", "plot", "totals", "where"]
 
 How = Literal["sum", "mean", "median", "min", "max", "count", "nunique"]
 
@@ -116,6 +117,29 @@ def merge(
     return join(left, right, on, left_on=left_on, right_on=right_on, how=how)
 
 
+def where(
+    table: pandas.DataFrame, condition: str | pandas.Series | Callable[..., Any], *value: Any
+) -> pandas.DataFrame:
+    """Return the rows that meet a condition, and print how many they are: where(t, "kg / litres > 2 and
+    town == 'Oslo'").
+
+    In a text stand columns as they are called, or between back-ticks, numbers, texts and dates between
+    quotation marks, + - * / %, comparisons, in, and, or, not. Also where(t, "town", "Oslo"), where(t, "kg",
+    ">", 2), where(t, "kg", function of a value) and where(t, t["kg"] > 2). Without rows, what the columns
+    hold is printed.
+
+    Example:
+        late = where(table, "days > 14 and status != 'closed'")
+
+    Raises:
+        KeyError: there is no such column; the message lists them.
+        ValueError: the condition cannot be read.
+    """
+    from skills.tables._rows import rows_where
+
+    return rows_where(table, condition, value)
+
+
 def totals(
     table: pandas.DataFrame,
     by: str | Sequence[str],
@@ -128,7 +152,8 @@ def totals(
 
     `by` is a column or a list of columns. Spellings that differ only in capitals or spaces are one group,
     under the commonest; rows without a key are the group "(missing)". `top` keeps that many groups. Text
-    that is numbers is read as `load` reads it, where at least half of it can be.
+    that is numbers is read as `load` reads it, where at least half of it can be. `value` may be a
+    calculation with columns, such as "pieces * price".
 
     Example:
         print(totals(table, "region", "revenue", top=5))
@@ -201,3 +226,30 @@ def plot(
     refuse(others)
     options = {"title": title, "xlabel": xlabel, "ylabel": ylabel, "color": color, "size": size}
     return draw(series, name, kind, markers=markers, legend=legend, **options)
+
+
+_SAME = {
+    **dict.fromkeys(("filter", "filter_rows", "query", "rows_where", "select"), "where"),
+    **dict.fromkeys(("read", "read_csv", "read_file", "read_json", "read_table", "load_table"), "load"),
+    **dict.fromkeys(("group_by", "groupby", "group_totals", "sum_by", "total", "totals_by"), "totals"),
+    **dict.fromkeys(("by_month", "by_period", "period_totals", "totals_per_period"), "per_period"),
+    **dict.fromkeys(("between", "filter_period", "in_range"), "in_period"),
+    **dict.fromkeys(("join", "merge_tables"), "merge"),
+    **dict.fromkeys(("newest", "last_of_each"), "latest"),
+    **dict.fromkeys(("bar_chart", "bar_plot", "chart", "line_plot", "plot_bar", "plot_line"), "plot"),
+}
+"""Names by which the functions are called as well, by those who know them from elsewhere."""
+
+
+def __getattr__(name: str) -> Any:
+    """One of those names; else what pandas has of that name."""
+    if name in _SAME:
+        return globals()[_SAME[name]]
+    if not name.startswith("_"):
+        import pandas
+
+        if name == "pd":
+            return pandas
+        if hasattr(pandas, name):
+            return getattr(pandas, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from skills.tables._expressions import evaluate, is_expression
 from skills.tables._keys import MISSING, NoColumn, column_name, dates_of, keys_of, numbers_of
 from skills.tables._periods import Period, bounds
 
@@ -110,6 +111,8 @@ def _values(table: pd.DataFrame, value: str | None, how: str, what: str) -> pd.S
     try:
         name = column_name(table, value, what)
     except NoColumn as error:
+        if is_expression(value):
+            return evaluate(table, value, what).rename(value)
         meant = "every" if value in EVERY else "how" if value in HOWS else ""
         if meant:
             error.message += f"; did you mean {meant}={value!r}?"

@@ -64,7 +64,7 @@ def opening(task: str, settings: Settings, *, skills: str, data: str) -> list[An
     messages: list[AnyMessage] = [
         SystemMessage("\n\n".join(part.strip("\n") for part in (system, skills) if part))
     ]
-    for example in nearest(task, _EXAMPLES):
+    for example in nearest(task, _EXAMPLES, listing=data):
         messages += [
             HumanMessage("\n\n".join(filter(None, (_listed(example.listing), example.task)))),
             AIMessage(example.reply),

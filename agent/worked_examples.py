@@ -12,6 +12,7 @@ import sqlite3
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
@@ -33,6 +34,24 @@ _PLACE = re.compile(r"/(?:data|results)\b[\w./<>-]*?(\.\w+)?(?=[^\w./<>-]|\.?$|\
 """The path of a file: what it is called says nothing either, its ending does."""
 _TASK, _ABOUT = 1.0, 2.0
 """What a word counts where it stands in an example's task, which has words of its subject, and in `about`."""
+
+
+_UNLIKE = 0.7
+"""What is left of an example's likeness for each way in which it is of another kind."""
+_LISTED = re.compile(r"^- (.+?): |^/data/(.*?) \(|'([^'\n]{3,})'", re.MULTILINE)
+"""Columns, files and values in a listing."""
+_FILE = re.compile(r"^/data/\S.*?(\.\w+)?(?:\.gz|\.\d+)* \([\d,]+ bytes\)", re.MULTILINE)
+_DATES = re.compile(
+    r"^- .+?: .*?\b(?:dates|times|months)\b|\d\d:\d\d|\d{4}-\d\d|\.(?:log|pdf|jsonl?)\b", re.MULTILINE
+)
+"""What may be dates; other kinds of files may hold some that a listing does not show."""
+_ON_DATES = re.compile(r"\.dt\.|\b(?:in_period|per_period|latest|to_datetime|Timedelta|date_range)\b")
+_MAKES = re.compile(
+    r"/results|\b(?:bars?|build|charts?|clean|convert|copy|create|diagram|draw|export|files?|graph|histogram|make|picture|"
+    r"pie|plot|program|raise|rename|report|save|script|split|store|write)\b",
+    re.IGNORECASE,
+)
+"""Words of a task that asks for a file."""
 
 
 class WorkedExample(BaseModel):
@@ -61,22 +80,64 @@ class WorkedExample(BaseModel):
         return f"Plan:\n{steps}\n```python\n{self.code.rstrip()}\n```"
 
 
-def nearest(task: str, count: int) -> list[WorkedExample]:
-    """The `count` examples whose words are most like those of a task (BM25), the nearest last."""
+def nearest(task: str, count: int, *, listing: str = "") -> list[WorkedExample]:
+    """The `count` examples whose words are most like those of a task (BM25), the nearest last.
+
+    Where the listing of /data is known, words that stand in it say what the task is about, not how it is
+    done: they are looked for in `about` alone. And an example counts less that works on files of another
+    kind, on several instead of one, on dates that are not there, or makes a file that is not asked for.
+    """
     examples = _all()
     found_words = dict.fromkeys(re.findall(r"\w+", _without_names(task.lower())))
-    words = [word for word in found_words if len(word) > 1 and word not in _COMMON]
+    words = [word for word in found_words if len(word) > 1 and word not in _COMMON][:_MAX_WORDS]
+    subject = {
+        _singular(word)
+        for named in _LISTED.findall(listing)
+        for word in re.findall(r"[^\W\d_]+", " ".join(named).lower())
+    }
+    terms = [f'about : "{word}"' if _singular(word) in subject else f'"{word}"' for word in words]
     with closing(sqlite3.connect(":memory:")) as database:
         database.deserialize(_index())
-        found = [
-            number
-            for (number,) in database.execute(
-                "SELECT rowid FROM example WHERE example MATCH ? ORDER BY bm25(example, ?, ?) LIMIT ?",
-                (" OR ".join(f'"{word}"' for word in words[:_MAX_WORDS]) or '""', _TASK, _ABOUT, count),
-            )
-        ]
-    others = [number for number in range(len(examples)) if number not in found]
-    return [examples[number] for number in reversed((found + others)[:count])]
+        scores = dict(
+            database.execute(
+                "SELECT rowid, -bm25(example, ?, ?) FROM example WHERE example MATCH ?",
+                (_TASK, _ABOUT, " OR ".join(terms) or '""'),
+            ).fetchall()
+        )
+    shape = _Shape.of(task, listing)
+    ranked = sorted(
+        scores, key=lambda number: scores[number] * _UNLIKE ** shape.unlike(_shapes()[number]), reverse=True
+    )
+    others = [number for number in range(len(examples)) if number not in scores]
+    return [examples[number] for number in reversed((ranked + others)[:count])]
+
+
+class _Shape(NamedTuple):
+    """What a task works on and makes, whatever it is about."""
+
+    kinds: frozenset[str]
+    """Endings of the files' names; empty where there are no files, or where they are not known."""
+    several: bool
+    """Whether there is more than one file."""
+    dates: bool
+    """Of a task whether there may be dates or times; of an example whether its code uses any."""
+    makes: bool
+    """Whether a file is made."""
+
+    @classmethod
+    def of(cls, task: str, listing: str, code: str | None = None) -> Self:
+        files = _FILE.findall(listing)
+        makes = _MAKES.search(task) is not None if code is None else "/results" in task
+        dates = bool(_DATES.search(listing) or not files) if code is None else bool(_ON_DATES.search(code))
+        return cls(frozenset(files), len(files) > 1, dates, makes)
+
+    def unlike(self, example: Self) -> int:
+        """In how many ways an example is of another kind than this task."""
+        unlike = (example.makes and not self.makes) + (example.dates and not self.dates)
+        if self.kinds and example.kinds:
+            unlike += not self.kinds & example.kinds
+            unlike += self.several != example.several
+        return unlike
 
 
 @cache
@@ -90,6 +151,15 @@ def _index() -> bytes:
         )
         database.commit()
         return database.serialize()
+
+
+@cache
+def _shapes() -> list[_Shape]:
+    return [_Shape.of(each.task, each.listing, each.code) for each in _all()]
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
 
 
 def _without_names(text: str) -> str:

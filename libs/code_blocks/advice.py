@@ -200,6 +200,13 @@ _RULES: tuple[tuple[str, Callable[[Sequence[str], _Failure], str]], ...] = (
         ),
     ),
     (
+        r"^TypeError: list indices must be integers or slices",
+        _always(
+            "That is a list, each of whose elements is an object. As a table with a row for each of them it is easier: "
+            "`from skills.tables import load`, then `t = load(…)` with the path of the file, and t has columns."
+        ),
+    ),
+    (
         r"^IndexError: (?:single positional indexer|index 0) is out",
         _always(
             "No row is left there: a condition before it is met by none. Print the values of the columns that it uses, to "

@@ -91,6 +91,7 @@ def test_an_import_that_does_not_exist_is_left_out() -> None:
         ("NameError: name 'pd' is not defined", "pd.concat(parts)", "import pandas as pd"),
         ("NameError: name 'totals' is not defined", "totals(t)", "from skills.tables import totals"),
         ("NameError: name 'price' is not defined", "print(price)", "write t['price']"),
+        ("TypeError: list indices must be integers or slices, not str", "data['a']", "`t = load(…)`"),
         ("NameError: name 'rest' is not defined", "print(rest)", "make it in this block"),
         ("ModuleNotFoundError: No module named 'polars'", "import polars", "polars is not installed"),
         (

@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 
 from agent.config import load_settings
 from agent.known_secrets import secret_filter
-from agent.server import health, lite_routes, page, page_config, run_routes
+from agent.server import file_routes, grant_routes, health, lite_routes, page, page_config, run_routes
 from agent.server.acknowledged import WrittenFirst, keep_writing
 from agent.server.auth import TokensNeeded
 from agent.server.closed import Closed
@@ -69,6 +69,8 @@ app = Starlette(
         *run_routes.ROUTES,
         *page.ROUTES,
         *page_config.ROUTES,
+        *file_routes.ROUTES,
+        *grant_routes.ROUTES,
         *_mcp.routes,
     ],
     middleware=[  # the outermost first; they are around LangGraph's own routes too

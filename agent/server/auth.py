@@ -8,8 +8,11 @@ and nothing is kept from anybody.
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from langgraph_sdk import Auth
@@ -26,6 +29,10 @@ __all__ = ["OPEN", "TokensNeeded", "auth", "owner_of"]
 
 OPEN = frozenset({"/ok", "/health"})
 """What answers without a token: that the server is there. `langgraph dev` itself looks at /ok."""
+
+_PAGE = re.compile(r"/app(?:/.*)?|/files/.*", re.DOTALL)
+"""What a person opens in a browser. The first has no slash at its end: what a browser is told of a path holds
+for the folder in which it is, so for all routes (RFC 7617, 2.2)."""
 
 _TOKENS = load_settings().auth_tokens
 
@@ -50,8 +57,22 @@ def owner_of(headers: Mapping[str, str], tokens: tuple[Token, ...] = _TOKENS) ->
         return None
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
-        token = headers.get("x-api-key", "")
+        token = headers.get("x-api-key") or (_password(headers, token) if scheme.lower() == "basic" else "")
     return owner_by_token(tokens, token.strip())
+
+
+def _password(headers: Mapping[str, str], given: str) -> str:
+    """What a person has typed as the password, with whatever name, when their browser asked for it.
+
+    The browser adds it to every request, whichever page makes it: to one of another page, even one that may
+    call this server, it says nothing of who that page is. Such a page has to bring a token itself.
+    """
+    if (origin := headers.get("origin")) and urlsplit(origin).netloc != headers.get("host"):
+        return ""
+    try:
+        return base64.b64decode(given.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:  # of either step
+        return ""
 
 
 class TokensNeeded:
@@ -73,9 +94,24 @@ class TokensNeeded:
             try:
                 scope["owner"] = owner_of(Headers(scope=scope), self._tokens)
             except TokenRefused as error:
-                await refuse(scope, receive, send, 401, str(error), headers={"WWW-Authenticate": "Bearer"})
+                await refuse(
+                    scope, receive, send, 401, str(error), headers={"WWW-Authenticate": _challenge(scope)}
+                )
                 return
         await self._app(scope, receive, send)
+
+
+def _challenge(scope: Scope) -> str:
+    """How a token is to be sent; a browser that is shown the page by a person asks that person for it.
+
+    Requests that the page makes get no such answer: it says itself what is wrong.
+    """
+    headers = Headers(scope=scope)
+    # Over plain http by another name than localhost, browsers tell nothing of what a request is for.
+    shown = headers.get("sec-fetch-mode") or ("navigate" if "text/html" in headers.get("accept", "") else "")
+    if shown == "navigate" and _PAGE.fullmatch(scope["path"]):
+        return 'Basic realm="code-agent", charset="UTF-8"'
+    return "Bearer"
 
 
 @auth.authenticate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,7 +11,9 @@ from starlette.types import ASGIApp
 
 from agent.server.exchange import answer
 
-__all__ = ["nothing_below", "only"]
+__all__ = ["by_method", "nothing_below", "only"]
+
+Handler = Callable[[Request], Awaitable[Response]] | ASGIApp
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -19,7 +21,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 def only(
     method: str,
     path: str,
-    handler: Callable[[Request], Awaitable[Response]] | ASGIApp,
+    handler: Handler,
     *,
     described: bool = True,
 ) -> list[BaseRoute]:
@@ -31,17 +33,25 @@ def only(
         handler: answers what has this method.
         described: whether the OpenAPI document names it.
     """
-    taken = ("GET", "HEAD") if method == "GET" else (method,)
+    return by_method(path, {method: handler}, described=described)
+
+
+def by_method(path: str, handlers: Mapping[str, Handler], *, described: bool = True) -> list[BaseRoute]:
+    """The same for a path that takes several: method -> what answers it."""
+    taken = tuple(each for each in _METHODS if each in handlers or (each == "HEAD" and "GET" in handlers))
 
     async def refused(request: Request) -> Response:
-        error = f"{request.method} is not for this path: send {method}."
+        error = f"{request.method} is not for this path: send {' or '.join(handlers)}."
         refusal = answer({"error": error}, 405)
         refusal.headers["Allow"] = ", ".join(taken)
         return refusal
 
     others = [each for each in _METHODS if each not in taken]
     return [
-        Route(path, handler, methods=[method], include_in_schema=described),
+        *(
+            Route(path, handler, methods=[method], include_in_schema=described)
+            for method, handler in handlers.items()
+        ),
         Route(path, refused, methods=others, include_in_schema=False),
     ]
 

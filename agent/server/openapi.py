@@ -56,35 +56,54 @@ def described(
     summary: str,
     *,
     answers: Mapping[int, tuple[str, Schema]],
-    refusals: tuple[int, ...] = (),
+    refusals: tuple[int, ...] | Mapping[int, str] = (),
     body: Schema | None = None,
     path: tuple[str, ...] = (),
+    query: Mapping[str, Schema] | None = None,
+    needed: tuple[str, ...] = (),
+    media: Mapping[int, tuple[str, ...]] | None = None,
+    sends: str = "application/json",
 ) -> Callable[[F], F]:
     """Say of a handler what it takes and answers, where Starlette's and LangGraph's generators look for it.
 
     Args:
         summary: one line.
         answers: status -> what it means, and the schema of its body.
-        refusals: statuses with an error. Those of all routes are said elsewhere (`described.py`).
+        refusals: statuses with an error, and what they mean where that is not the usual. Those of all routes
+            are said elsewhere (`described.py`).
         body: the schema of the request's body.
         path: names of parts of the path.
+        query: names of parameters behind the `?` -> their schemas.
+        needed: which of these must be there.
+        media: status -> the media types of its body, where that is not JSON.
+        sends: the media type of the request's body.
     """
+    meanings = refusals if isinstance(refusals, Mapping) else {each: _REFUSALS[each] for each in refusals}
     told = dict(answers)
-    told |= {status: (_REFUSALS[status], _ERROR) for status in refusals}
+    told |= {status: (meaning, _ERROR) for status, meaning in meanings.items()}
+    kinds = media or {}
     text: dict[str, Any] = {
         "summary": summary,
         "tags": ["Code Execution Agent"],
         "responses": {
-            str(status): {"description": meaning, "content": {"application/json": {"schema": schema}}}
+            str(status): {
+                "description": meaning,
+                "content": {kind: {"schema": schema} for kind in kinds.get(status, ("application/json",))},
+            }
             for status, (meaning, schema) in told.items()
         },
     }
     if body is not None:
-        text["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
-    if path:
-        text["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in path
-        ]
+        # No bytes are a body, too.
+        required = sends == "application/json"
+        text["requestBody"] = {"required": required, "content": {sends: {"schema": body}}}
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in path
+    ]
+    for name, schema in (query or {}).items():
+        parameters.append({"name": name, "in": "query", "required": name in needed, "schema": schema})
+    if parameters:
+        text["parameters"] = parameters
 
     def describe(handler: F) -> F:
         # The generators read YAML behind the last `---` of a docstring, and JSON is YAML.

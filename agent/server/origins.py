@@ -44,7 +44,7 @@ class Origins:
             await self._app(scope, receive, send)
         elif why := self._foreign(scope):
             await refuse(scope, receive, send, 403, why)
-        elif why := _no_json(Headers(scope=scope)):
+        elif why := _no_json(scope):
             await refuse(scope, receive, send, 415, why)
         else:
             await self._app(scope, receive, send)
@@ -108,11 +108,20 @@ def _same(origin: str, name: str, port: str | None) -> bool:
     return parts.hostname == name and theirs == ours
 
 
-def _no_json(headers: Headers) -> str | None:
+def _no_json(scope: Scope) -> str | None:
+    headers = Headers(scope=scope)
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     if not has_body:
         return None
     kind = headers.get("content-type", "")
-    if _JSON.fullmatch(kind.partition(";")[0].strip()):
+    kind_alone = kind.partition(";")[0].strip()
+    if _JSON.fullmatch(kind_alone):
         return None
+    # No page can send this method, nor this type, without asking first.
+    if scope.get("method") == "PUT" and scope["path"].startswith("/files/"):
+        if kind_alone.lower() == "application/octet-stream":
+            return None
+        return (
+            f"A file must be sent as application/octet-stream, not {kind[:100] or 'without a Content-Type'}."
+        )
     return f"The body must be JSON, sent as application/json, not {kind[:100] or 'without a Content-Type'}."

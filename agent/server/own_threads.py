@@ -18,6 +18,8 @@ from agent.server.saver import running
 __all__ = ["OwnThreads", "is_listed", "kept_for"]
 
 _THREAD = re.compile(r"/threads/([^/]+)(/.*)?", re.DOTALL)
+_OURS = re.compile(r"/(?:files|page/threads)/([^/]+)/.*", re.DOTALL)
+"""Routes of this application about threads, which must be there: a sandbox is not made for any name."""
 _RUN = re.compile(r"/threads/[^/]+/runs/([^/]+)/?", re.DOTALL)
 _MAKES_IT = {"/runs", "/runs/stream", "/runs/wait", "/stream/events", "/commands"}
 """Routes below a thread that make it, or wait for it, where there is none of this id."""
@@ -26,7 +28,8 @@ _MAKES_IT = {"/runs", "/runs/stream", "/runs/wait", "/stream/events", "/commands
 class OwnThreads:
     """Answers 404 for threads of others, as for those that are not there; ASGI middleware.
 
-    Below `TokensNeeded`, which says whose the request is. Costs one look-up among the threads.
+    Below `TokensNeeded`, which says whose the request is. Costs one look-up among the threads. Routes
+    of this application about a thread need one that is there, where nobody has a token, too.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -35,7 +38,16 @@ class OwnThreads:
         self._inner = httpx.AsyncClient(transport=transport, base_url="http://server", trust_env=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in {"http", "websocket"}:
+            await self._app(scope, receive, send)
+            return
         owner = scope.get("owner")
+        if (ours := _OURS.fullmatch(scope["path"])) and not comes_from_within(scope):
+            if not await self._may_see(ours[1], owner):
+                await refuse(scope, receive, send, 404, "There is no such thread.")
+                return
+            await self._app(scope, receive, send)
+            return
         named = _THREAD.fullmatch(scope["path"]) if owner and not comes_from_within(scope) else None
         if named and (thread := _uuid(named[1])):
             owners = await self._owners(thread) or await kept_for(thread)
@@ -48,6 +60,11 @@ class OwnThreads:
                 return
         await self._app(scope, receive, send)
 
+    async def _may_see(self, name: str, owner: str | None) -> bool:
+        thread = _uuid(name)
+        owners = (await self._owners(thread) if thread else None) or await kept_for(thread or name)
+        return bool(owners) and owner in (None, *owners)
+
     async def _has(self, thread: UUID, run: UUID) -> bool:
         return (await self._inner.get(f"/threads/{thread}/runs/{run}")).is_success
 
@@ -58,7 +75,7 @@ class OwnThreads:
         return [(each["metadata"] or {}).get("owner") for each in found.raise_for_status().json()]
 
 
-async def kept_for(thread: UUID) -> list[object]:
+async def kept_for(thread: UUID | str) -> list[object]:
     """Whose checkpoints of this thread the database has, None for nobody's; nothing where it has none.
 
     Threads of /run are there alone. Whoever made one of the same id in the server would find what it holds.

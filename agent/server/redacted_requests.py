@@ -19,7 +19,8 @@ class RedactedRequests:
     """Takes secrets out of the bodies of requests, and of messages on WebSockets; ASGI middleware.
 
     A body that holds one is read as JSON, and the secret taken out of its values, so that it stays JSON. The
-    person sees `[REDACTED]` in the message that comes back. A body without one passes as it came.
+    person sees `[REDACTED]` in the message that comes back. A body without one passes as it came. Files are
+    left to their route, which refuses one with a secret: the agent would find a broken file.
     """
 
     def __init__(self, app: ASGIApp, known: SecretFilter | None) -> None:
@@ -30,7 +31,8 @@ class RedactedRequests:
         if scope["type"] == "websocket" and self._known:
             await self._app(scope, _clean(self._known, receive), send)
             return
-        if scope["type"] != "http" or not self._known or scope["method"] in {"GET", "HEAD", "OPTIONS"}:
+        plain = scope["type"] != "http" or scope["method"] in {"GET", "HEAD", "OPTIONS"}
+        if plain or not self._known or scope["path"].startswith("/files/"):
             await self._app(scope, receive, send)
             return
         body = b""

@@ -146,7 +146,7 @@ def test_no_500_and_no_undocumented_answer_of_our_routes(
 
     def ask(case: Case, thread: str | None) -> None:
         if thread and case.path_parameters:
-            case.path_parameters = {"thread_id": thread}
+            case.path_parameters = {**case.path_parameters, "thread_id": thread}
         try:
             answer = http.request(**arguments(case, server))
         except httpx.LocalProtocolError:  # what no client can send
@@ -160,7 +160,10 @@ def test_no_500_and_no_undocumented_answer_of_our_routes(
             for mode in GenerationMode.POSITIVE, GenerationMode.NEGATIVE:
                 for thread in (None, thread_that_asks(http)) if "{" in operation.path else (None,):
                     fuzz(operation, mode, partial(ask, thread=thread))
-    assert asked.keys() >= {"/health", "/run", "/run/{thread_id}/resume", "/run-lite"}
+    files = {f"/files/{{thread_id}}/{part}" for part in ("list", "content", "table", "pdf")}
+    grants = "/page/threads/{thread_id}/grants"
+    ours = {"/health", "/run", "/run/{thread_id}/resume", "/run-lite", "/page/config"}
+    assert asked.keys() >= {*ours, *files, grants, f"{grants}/{{grant_id}}"}
     assert asked.total() > 50
 
 

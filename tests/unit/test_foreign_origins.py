@@ -14,7 +14,9 @@ APP = "https://agent.example.com"
 JSON = {"content-type": "application/json", "content-length": "2"}
 
 
-async def answer(kind: str = "http", root_path: str = "", method: str = "POST", **headers: str) -> int:
+async def answer(
+    kind: str = "http", root_path: str = "", method: str = "POST", path: str = "/threads", **headers: str
+) -> int:
     """The status that a request with these headers is answered with; underscores stand for hyphens."""
     sent: list[Any] = []
 
@@ -31,7 +33,7 @@ async def answer(kind: str = "http", root_path: str = "", method: str = "POST", 
     scope = {
         "type": kind,
         "method": method,
-        "path": "/threads",
+        "path": path,
         "root_path": root_path,
         "headers": given,
         "server": ("10.1.2.3", 2024),
@@ -171,3 +173,25 @@ def test_the_setting(monkeypatch: pytest.MonkeyPatch, given: str, read: tuple[st
 def test_what_is_no_origin_is_named(wrong: str) -> None:
     with pytest.raises(SettingsError, match="ALLOWED_ORIGINS"):
         load_settings(None, allowed_origins=wrong)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind", "status"),
+    [
+        ("PUT", "/files/x/content", "application/octet-stream", 200),
+        ("PUT", "/files/x/content", "text/plain", 415),
+        ("PUT", "/files/x/content", "", 415),
+        ("POST", "/files/x/content", "application/octet-stream", 415),
+        ("PUT", "/threads/x/state", "application/octet-stream", 415),
+        ("PUT", "/files", "application/octet-stream", 415),
+    ],
+)
+async def test_a_file_is_sent_by_a_page_that_has_asked_first(
+    method: str, path: str, kind: str, status: int
+) -> None:
+    """No form has this method, and another page's script would have to ask for both."""
+    sent = {"content_type": kind, "content_length": "1"}
+    assert await answer(method=method, path=path, host="localhost", **sent) == status
+    assert (
+        await answer(method=method, path=path, host="localhost", origin="https://evil.example", **sent) == 403
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -106,6 +107,11 @@ BOB, BOBS = new_token("bob")
 TOKENS = (ALICES, BOBS)
 
 
+def typed(name: str, password: str) -> str:
+    """What a browser sends once a person has typed these."""
+    return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"
+
+
 @pytest.mark.parametrize(
     ("headers", "owner"),
     [
@@ -114,6 +120,9 @@ TOKENS = (ALICES, BOBS)
         ({"X-Api-Key": BOB}, "bob"),
         ({"Authorization": f"Bearer {ALICE}", "X-Api-Key": "lsv2_of_something_else"}, "alice"),
         ({"Authorization": "Basic eDp5", "X-Api-Key": BOB}, "bob"),
+        ({"Authorization": typed("", ALICE)}, "alice"),
+        ({"Authorization": typed("any name", BOB).replace("Basic", "basic ")}, "bob"),
+        ({"Authorization": typed("x", ALICE), "Host": "here:2024", "Origin": "http://here:2024"}, "alice"),
     ],
 )
 def test_where_a_token_is_looked_for(headers: dict[str, str], owner: str) -> None:
@@ -128,6 +137,14 @@ def test_where_a_token_is_looked_for(headers: dict[str, str], owner: str) -> Non
         {"Authorization": ALICE},
         {"Authorization": "Bearer "},
         {"Authorization": f"Basic {ALICE}"},
+        {"Authorization": typed(ALICE, "")},
+        {"Authorization": typed("alice", f"{ALICE}:")},
+        {"Authorization": f"Basic {base64.b64encode(ALICE.encode()).decode()}"},
+        {"Authorization": "Basic " + base64.b64encode(b"x:\xff").decode()},
+        {"Authorization": "Basic é"},
+        {"Authorization": typed("x", ALICE), "Host": "here:2024", "Origin": "https://smith.langchain.com"},
+        {"Authorization": typed("x", ALICE), "Host": "here:2024", "Origin": "http://here:2025"},
+        {"Authorization": typed("x", ALICE), "Host": "here:2024", "Origin": "null"},
         {"Authorization": f"Bearer {ALICE}x", "X-Api-Key": ALICE},
         {"Cookie": f"token={ALICE}"},
         {"X-Auth-Scheme": "langsmith"},
@@ -147,3 +164,43 @@ async def test_the_servers_own_check_agrees(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(Auth.exceptions.HTTPException) as raised:
         await handler(headers={b"x-api-key": b"wrong"})
     assert raised.value.status_code == 401
+
+
+# how a browser is asked
+
+PAGE = {"sec-fetch-mode": "navigate"}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "asked"),
+    [
+        ("/app", PAGE, True),
+        ("/app/threads/x", PAGE, True),
+        ("/files/x/content", PAGE, True),
+        ("/app", {"accept": "text/html,*/*"}, True),
+        ("/app", {"sec-fetch-mode": "cors", "accept": "text/html"}, False),
+        ("/app/assets/x.js", {"sec-fetch-mode": "no-cors"}, False),
+        ("/app", {}, False),
+        ("/apple", PAGE, False),
+        ("/threads/search", PAGE, False),
+        ("/page/config", {"sec-fetch-mode": "cors"}, False),
+    ],
+)
+async def test_only_whoever_opens_the_page_is_asked_for_a_password(
+    path: str, headers: dict[str, str], asked: bool
+) -> None:
+    """Another page's frames and pictures, and what the page itself fetches, bring no dialogue up."""
+    sent: list[Any] = []
+
+    async def nobody(*_: Any) -> None:
+        raise AssertionError("nobody comes in")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    given = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "GET", "path": path, "headers": given}
+    await module.TokensNeeded(nobody, TOKENS)(scope, nobody, send)
+    assert sent[0]["status"] == 401
+    challenge = Headers(raw=sent[0]["headers"])["www-authenticate"]
+    assert challenge == ('Basic realm="code-agent", charset="UTF-8"' if asked else "Bearer")

@@ -191,8 +191,12 @@ class DockerExecutionBackend(BaseSandbox):
     @property
     def sandbox(self) -> ChannelSandbox:
         """The computer: in scope `thread`, that of the thread in which this is asked."""
+        return self.sandbox_of(_thread())
+
+    def sandbox_of(self, thread: str) -> ChannelSandbox:
+        """The computer of a thread, for whoever is in none."""
         if pool := self._pool:
-            return pool.sandbox_for(_thread())
+            return pool.sandbox_for(thread)
         with self._making:
             self._shared = self._shared or self._make_shared()
             return self._shared

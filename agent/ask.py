@@ -14,7 +14,8 @@ _PROMPT = (
     "[a]pprove; for the rest of the thread [e]xactly this, or any call of the [t]ool {tool};\n"
     "[r]eject, or [q]uit and leave it pending: "
 )
-_AGAIN = "Please answer a, e, t, r or q."
+_PROMPT_ONCE = "[a]pprove, [r]eject, or [q]uit and leave it pending: "
+"""Where an approval holds for this call alone."""
 _ANSWERS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("a", "approve", "y", "yes"): {"type": "approve"},
     ("e", "exactly"): {"type": "approve", "scope": "command"},
@@ -49,7 +50,8 @@ def ask_person(question: Mapping[str, Any], show: Callable[[int], None]) -> list
     decisions: list[dict[str, Any]] = []
     for index, request in enumerate(requests):
         show(index)
-        decision: dict[str, Any] = {**_choice(request["name"]), "digest": request["digest"]}
+        choice = _choice(request["name"], once=question.get("scopes") == ["call"])
+        decision: dict[str, Any] = {**choice, "digest": request["digest"]}
         if decision["type"] == "reject" and (
             reason := _read("Reason, for the model to read (may be empty): ")
         ):
@@ -58,16 +60,16 @@ def ask_person(question: Mapping[str, Any], show: Callable[[int], None]) -> list
     return decisions
 
 
-def _choice(tool: str) -> Mapping[str, str]:
+def _choice(tool: str, *, once: bool) -> Mapping[str, str]:
     _forget_what_was_typed()
     while True:
-        key = _read(_PROMPT.format(tool=tool)).lower()
+        key = _read(_PROMPT_ONCE if once else _PROMPT.format(tool=tool)).lower()
         if key in ("q", "quit"):
             raise LeftPending(by_ctrl_c=False)
         for keys, decision in _ANSWERS.items():
-            if key in keys:
+            if key in keys and not (once and "scope" in decision):
                 return decision
-        _say(f"{_AGAIN}\n")
+        _say(f"Please answer {'a, r' if once else 'a, e, t, r'} or q.\n")
 
 
 def _forget_what_was_typed() -> None:

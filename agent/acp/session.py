@@ -136,19 +136,22 @@ class Session:
     async def _ask(self, approval: Approval, updates: Updates) -> list[dict[str, Any]]:
         """One decision for each call of a question, in order; each carries the digest of what was shown."""
         decisions: list[dict[str, Any]] = []
+        once = approval.question.get("scopes") == ["call"]
         for request in approval.question["action_requests"]:
             call_id = updates.call_id(request)
             for update in updates.asked(call_id, request["name"], request["args"]):
                 await self._send(update)
-            chosen = await self._permission(call_id, request)
+            chosen = await self._permission(call_id, request, once=once)
             if chosen == _REJECT:
                 decisions.append({"type": "reject", "digest": request["digest"]})
                 await self._send(updates.closed(call_id, "You rejected this call: it was not run."))
             else:
                 decisions.append({"type": "approve", "scope": _SCOPES[chosen], "digest": request["digest"]})
+                if once:  # no call of a tool, that would end by itself
+                    await self._send(updates.done(call_id))
         return decisions
 
-    async def _permission(self, call_id: str, request: Mapping[str, Any]) -> str:
+    async def _permission(self, call_id: str, request: Mapping[str, Any], *, once: bool) -> str:
         """The option that the person chose.
 
         Raises:
@@ -165,7 +168,7 @@ class Session:
             locations=locations(args, self._on_host),
             raw_input=args,
         )
-        options = _options(name)
+        options = [each for each in _options(name) if not once or each.kind != "allow_always"]
         try:
             outcome = (await self._client.request_permission(self._id, call, options)).outcome
         except RequestError as error:

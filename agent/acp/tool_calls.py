@@ -55,7 +55,8 @@ def title_of(name: str, args: Mapping[str, Any]) -> str:
     """One line that names the call. The whole of it is in its content."""
     if name in ("execute", "execute_code"):
         return _one_line(str(args.get("command") or args.get("code") or name))
-    about = args.get("file_path") or args.get("path") or args.get("pattern") or args.get("description") or ""
+    keys = ("file_path", "path", "pattern", "description", "skill")
+    about = next((args[key] for key in keys if args.get(key)), "")
     return _one_line(f"{name} {about}".rstrip())
 
 

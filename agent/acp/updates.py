@@ -139,6 +139,10 @@ class Updates:
         """The end of a call that did not run."""
         return self._end(call_id, "failed", [why])
 
+    def done(self, call_id: str) -> SessionUpdate:
+        """The end of a call that was only asked about."""
+        return self._end(call_id, "completed", [])
+
     def close_all(self, note: str) -> list[SessionUpdate]:
         """The end of every call that has none."""
         return [self._end(call_id, "failed", [note]) for call_id in list(self._calls)]

@@ -7,7 +7,8 @@ The question is LangChain's batched interrupt, the shape that Studio and the pub
 
 `libs.middleware.decisions` says what answers it, `libs.middleware.grants` what goes unasked because it was
 approved for the thread. Whatever is wrong with an answer, the same question is asked again with the reason
-under `"error"`. Where runs have ids (on a server), `"asked_in"` is that of the run that asked.
+under `"error"`. Where an approval can hold for this call alone, `"scopes"` is `["call"]`. Where runs have ids
+(on a server), `"asked_in"` is that of the run that asked.
 """
 
 from __future__ import annotations
@@ -116,6 +117,8 @@ def _decisions(
             for request in requests
         ],
     }
+    if not lasting:
+        question["scopes"] = ["call"]
     # A server runs a killed run again, with the answer it was given; `answer_by_id` must tell a question
     # that this very run has asked from the one that the answer was for.
     if run_id := get_config()["configurable"].get("run_id"):

@@ -111,6 +111,7 @@ def check_lines(output: str) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in output.splitlines()]
     for line in lines:
         extra = {"exit_code", "seconds"} if line["type"] == "output" and "seconds" in line else set()
+        extra |= {"scopes"} & line.keys() if line["type"] == "approval" else set()
         extra |= {"granted"} if line["type"] == "command" and "granted" in line else set()
         assert line.keys() == {"type"} | fields[line["type"]] | extra
     assert [line["type"] for line in lines].index("result") == len(lines) - 1

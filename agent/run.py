@@ -62,7 +62,8 @@ class Run:
         self._redact = redact
         self._before = listing(workspace)
         self._now = self._before
-        self._said: set[str] = set()
+        self._said: dict[str, str] = {}
+        """Message id -> text."""
         self._executions: list[Execution] = []
 
     async def state(self) -> StateSnapshot:
@@ -119,7 +120,8 @@ class Run:
         return Result(self.thread_id, status, self._redact(text), self._executions, files)
 
     async def _stream(self, given: Any) -> AsyncIterator[Event]:
-        self._said |= {str(message.id) for message in (await self.state()).values.get("messages", [])}
+        before = (await self.state()).values.get("messages", [])
+        self._said |= {str(message.id): message.text for message in before}
         # Written before the next step begins: a command never runs ahead of the approval that allows it.
         stream = self._graph.astream(
             given, self._config, stream_mode=_STREAMS, subgraphs=True, durability="sync"
@@ -153,13 +155,17 @@ class Run:
 
     def _replies(self, messages: Iterable[AnyMessage], *, subagent: bool) -> Iterator[Event]:
         for message in messages:
-            if isinstance(message, AIMessage) and str(message.id) not in self._said:
-                self._said.add(str(message.id))
+            if not isinstance(message, AIMessage):
+                continue
+            before, self._said[str(message.id)] = self._said.get(str(message.id)), message.text
+            if before is None:
                 calls = [
                     {"id": call["id"], "name": call["name"], "args": call["args"]}
                     for call in message.tool_calls
                 ]
                 yield Message(str(message.id), message.text, calls, subagent)
+            elif added := message.text.removeprefix(before).strip():  # what was said below it since
+                yield Message(str(message.id), added, [], subagent)
 
     async def _look(self) -> list[str]:
         """The files that are new or changed since the last look."""

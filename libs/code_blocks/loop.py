@@ -29,6 +29,7 @@ from langgraph.types import Checkpointer, Command
 from libs.code_blocks import feedback
 from libs.code_blocks.afresh import failed_turns, sent
 from libs.code_blocks.blocking import blocking
+from libs.code_blocks.ending import ENDING, Ending, add_ending
 from libs.code_blocks.execution import repeated, run_blocks
 from libs.code_blocks.grounds import unfounded
 from libs.code_blocks.model import TextModel, ask_model
@@ -65,6 +66,7 @@ class CodeLoop:
         absent: which of the files that a text names are to be there, and are not.
         meter: makes what counts a run, from what it has used so far (None: nothing).
         gate: asks a person about each reply's blocks; None: they run at once.
+        ending: has a say when a run would end with the model's answer.
         live: makes what sends a block's output while it runs.
         withheld: whether a reply's blocks are not what the model wrote, as a secret was taken out of them:
             they do not run, and it is told so.
@@ -87,6 +89,7 @@ class CodeLoop:
         meter: Callable[[Mapping[str, Any] | None], Meter],
         absent: Callable[[str], Awaitable[Sequence[str]]] = _none,
         gate: Gate | None = None,
+        ending: Ending | None = None,
         live: Live = lambda key: nullcontext(),  # noqa: ARG005
         withheld: Callable[[AIMessage, Sequence[str]], bool] = lambda reply, texts: False,  # noqa: ARG005
         max_steps: int = 10,
@@ -102,6 +105,7 @@ class CodeLoop:
         self._meter = meter
         self._absent = absent
         self._gate = gate
+        self._ending = ending
         self._live = live
         self._withheld = withheld
         self._max_steps = max_steps
@@ -115,12 +119,15 @@ class CodeLoop:
         """The graph, for synchronous and asynchronous callers."""
         builder = StateGraph(CodeState, input_schema=Input, output_schema=Output)
         builder.add_node("begin", _node(self._begin))
-        builder.add_node("model", _node(self._reply), destinations=("model", "approve", END))
+        ends = (ENDING, END) if self._ending else (END,)
+        builder.add_node("model", _node(self._reply), destinations=("model", "approve", *ends))
         builder.add_node("approve", _node(self._approve))
         builder.add_node("run", _node(self._run), destinations=("model", END))
         builder.add_edge(START, "begin")
         builder.add_edge("begin", "model")
         builder.add_edge("approve", "run")
+        if self._ending:
+            add_ending(builder, self._ending)
         graph = builder.compile(checkpointer=checkpointer, name=name)
         return graph.with_config(recursion_limit=4 * self._max_steps + 10)
 
@@ -215,8 +222,11 @@ class CodeLoop:
         if said is None and self._guided and last and not refused and not state["nudges"]:
             unknown = unfounded(text, _seen(state))
             said = feedback.not_printed(unknown, parts_of(state["task"])) if unknown else None
+        if said is None and self._ending and not asked_in_vain and state["nudges"] < MAX_NUDGES:
+            said = await self._ending.objections()
         if said is None:
-            return _end("completed", meter, reply, steps=steps)
+            to = ENDING if self._ending else END
+            return _go(to, meter, reply, steps=steps, status="completed")
         if state["nudges"] >= MAX_NUDGES:
             status = "no_execution"
         elif steps >= self._max_steps:

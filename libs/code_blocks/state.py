@@ -57,6 +57,8 @@ class CodeState(Output):
     """Whether the latest reply was ended because it ran on: see `libs.code_blocks.repetition`."""
     forgotten: NotRequired[list[str]]
     """Ids of messages that a guided model is not sent any more: see `libs.code_blocks.afresh`."""
+    ending: NotRequired[Any]
+    """What others speak about behind the answer: see `libs.code_blocks.ending`."""
     run_budget: NotRequired[dict[str, Any]]
     """What the run has used."""
     grants: NotRequired[Annotated[dict[str, Any], operator.or_]]

@@ -14,6 +14,7 @@ import typer
 from agent.acp_command import acp
 from agent.approvals_command import approvals_app
 from agent.model_command import model_app
+from agent.skills_command import forget
 from agent.token_command import token_app
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ app.add_typer(model_app, name="model")
 app.add_typer(approvals_app, name="approvals")
 app.add_typer(token_app, name="token")
 app.command()(acp)
+skills_app.command()(forget)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 
@@ -197,7 +199,7 @@ def skills_validate(
     """Check skills against every rule of the format. Exit status 1 if one is broken."""
     from libs.middleware.skill_files import validate_skills
 
-    chosen = folders or list(_settings().skill_folders.values())
+    chosen = folders or [path for path in _settings().skill_folders.values() if path.exists()]
     problems = [problem for folder in chosen for problem in validate_skills(folder)]
     for problem in problems:
         _say(str(problem))

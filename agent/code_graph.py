@@ -20,6 +20,7 @@ from agent.listing import LISTING_SECONDS, data_listing
 from agent.models import is_local
 from agent.served import graph_of
 from agent.sinks import clean_input, withheld
+from agent.skill_growth import Growth, Offer, build_growth, decisions_about
 from agent.suspected import suspected
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
@@ -75,7 +76,9 @@ def build_graph(
         model = build_model(settings.model_copy(update={"model": model}) if model else settings)
     known = secret_filter(settings)
     model = redacted_model(model, known)
-    computer = _computer(backend or build_backend(settings))
+    backend = backend or build_backend(settings)
+    computer = _computer(backend)
+    growth = build_growth(settings, backend)
     skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted)
     budget = Budget(
         calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
@@ -107,6 +110,7 @@ def build_graph(
         absent=lambda text: _absent(computer.sandbox, text),
         meter=meter,
         gate=BlockApprovals() if settings.approvals == "ask" else None,
+        ending=_ProposedSkills(growth) if growth else None,
         live=live_output,
         withheld=withheld,
         max_steps=max_steps,
@@ -183,6 +187,22 @@ def _decided(block: Block, decision: Decision | Granted) -> Block | Earlier | Re
         case edit:
             changed = _ExecuteCode.model_validate(edit.edited_action.args)
             return Block(changed.language, changed.code)
+
+
+class _ProposedSkills:
+    """Implements `libs.code_blocks.ending.Ending`."""
+
+    def __init__(self, growth: Growth) -> None:
+        self._growth = growth
+
+    async def objections(self) -> str | None:
+        return await self._growth.objections()
+
+    async def prepared(self) -> list[Offer]:
+        return await self._growth.offers()
+
+    async def last_words(self, prepared: list[Offer]) -> str:
+        return await self._growth.settle(prepared, decisions_about(prepared))
 
 
 graph: AddressedGraph

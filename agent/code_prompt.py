@@ -8,6 +8,7 @@ What is said here is true of the sandbox as it is configured; numbers come from 
 from __future__ import annotations
 
 from agent.config import Settings
+from agent.prompt import growth
 from agent.reach import network_rule
 
 __all__ = ["SKILL_STEPS", "STOPPED", "system_prompt"]
@@ -140,5 +141,5 @@ def system_prompt(settings: Settings, *, skills: str, data: str, tables: bool) -
     # A file may be called ```: nothing in the listing may end it.
     listing = _DATA.format(listing=data.replace("```", "'''")) if data else ""
     example = _EXAMPLE.format(code=_WITH_TABLES if tables else _WITH_PANDAS)
-    parts = (text, skills, _TABLES if tables else "", example, listing)
+    parts = (text, growth(settings), skills, _TABLES if tables else "", example, listing)
     return "\n\n".join(part.strip("\n") for part in parts if part)

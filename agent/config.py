@@ -19,6 +19,7 @@ from pydantic_settings import SettingsConfigDict
 from agent.egress_settings import AllowList, CredentialRules, Networks, check_hosts, check_secrets
 from agent.server_settings import ServerSettings
 from agent.setting_types import Feeds, ModelName, Names, SearchProvider, SkillFolders, Url, size
+from libs.middleware.skill_mounts import LEARNED_MOUNT, OWN_MOUNT
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 from libs.sandbox.workspace import refuse_as_workspace, thread_folder
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COMMANDS",
     "INTERRUPT_ON",
+    "LEARNED",
     "LITE_ROOT",
     "ROOT",
     "Settings",
@@ -46,6 +48,9 @@ ROOT = Path(__file__).absolute().parent.parent
 
 LITE_ROOT = ROOT / "sandbox-lite"
 """The folder that `/run-lite` works in."""
+
+LEARNED = Path(".code-agent/skills/learned")
+"""The skills that agents have proposed and a person has approved, in the working directory."""
 
 COMMANDS = Path(".code-agent/commands.sqlite")
 """Which commands have begun and how they ended, in the working directory, beside the threads."""
@@ -84,6 +89,9 @@ class Settings(ServerSettings):
     """Skills of SKILLS_DIRS that may be used, comma-separated: `<folder>/<skill>`, or just `<skill>`."""
     skills_prompt_chars: int = Field(16_000, ge=2_000, le=1_000_000)
     """Characters that the list of skills may take in the prompt; descriptions are shortened to fit."""
+    skills_evolve: bool = Field("0", validate_default=True)
+    """Whether the deep and the code-block agent may propose skills, in /workspace/skills. A person approves \
+each; it then lives in `.code-agent/skills`, mounted read-only at /skills.d/learned, for every thread."""
 
     model: ModelName | None = None
     """Chat model: `provider:model` (as in `anthropic:claude-sonnet-4-5`), `local`, `local:<file.gguf>` or \
@@ -210,6 +218,22 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
         return self
 
     @model_validator(mode="after")
+    def _learned_apart(self) -> Settings:
+        if not self.skills_evolve:
+            return self
+        if LEARNED.resolve().is_relative_to(self.workspace_dir.resolve()):
+            raise ValueError(
+                "SKILLS_EVOLVE=1: the working directory is in the workspace, where commands could change "
+                "what a person has approved: start this elsewhere"
+            )
+        if len({token.owner for token in self.auth_tokens}) > 1:
+            raise ValueError(
+                "SKILLS_EVOLVE=1: AUTH_TOKENS has several owners, and what one of them approves would steer "
+                "the agents of all: leave it unset, and put skills that you have read into SKILLS_DIRS"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _credentials_go_somewhere(self) -> Settings:
         check_hosts(self.egress_allow, self.egress_credentials)
         return self
@@ -217,7 +241,9 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
     @property
     def skill_folders(self) -> dict[str, Path]:
         """Path inside the sandbox -> folder on the host, of every folder of skills."""
-        return {"/skills": ROOT / "skills"} | {f"/skills.d/{path.name}": path for path in self.skills_dirs}
+        own = {OWN_MOUNT: ROOT / "skills"} | {f"/skills.d/{path.name}": path for path in self.skills_dirs}
+        # First: one that was changed takes the place of the one that it was made of.
+        return {LEARNED_MOUNT: LEARNED.absolute(), **own} if self.skills_evolve else own
 
     @property
     def scope(self) -> Literal["shared", "thread"]:
@@ -352,10 +378,13 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
     from libs.backends.workspace import WorkspaceBackend
     from libs.sandbox.records import CommandRecords
 
+    folders = settings.skill_folders
+    if settings.skills_evolve:
+        folders[LEARNED_MOUNT].mkdir(parents=True, exist_ok=True)
     sandbox = DockerExecutionBackend(
         settings.workspace_dir.absolute(),
-        skills_dir=settings.skill_folders["/skills"],
-        extra_skills=settings.skills_dirs,
+        skills_dir=folders[OWN_MOUNT],
+        extra_skills=[folder for mount, folder in folders.items() if mount != OWN_MOUNT],
         limits=settings.limits,
         env_allow=settings.env_patterns,
         image=settings.image,
@@ -368,4 +397,4 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         suspect=suspected,
         records=CommandRecords(COMMANDS),
     )
-    return WorkspaceBackend(sandbox, read_only=list(settings.skill_folders))
+    return WorkspaceBackend(sandbox, read_only=list(folders))

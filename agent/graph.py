@@ -16,6 +16,8 @@ from agent.known_secrets import secret_filter
 from agent.models import RealModel
 from agent.served import graph_of
 from agent.sinks import clean_input, withheld
+from agent.skill_growth import build_growth
+from agent.skill_growth_middleware import SkillGrowth
 from libs.backends.workspace import WorkspaceBackend
 from libs.middleware.answers import AddressedGraph, answer_by_id
 from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
@@ -63,10 +65,12 @@ def build_graph(
         system_prompt=prompt.TODO_PROMPT, tool_description=prompt.TODO_TOOL
     )
     tools, gates = _tools(settings, backend), _gates(settings)
+    growth = build_growth(settings, backend)
+    proposals: list[AgentMiddleware[Any, Any, Any]] = [SkillGrowth(growth)] if growth else []
     agent = create_deep_agent(
         model,
         system_prompt=prompt.system_prompt(settings),
-        middleware=[*tools, plan, *gates],
+        middleware=[*proposals, *tools, plan, *gates],
         subagents=bound_subagents([*tools, *gates], [subagent]),
         backend=backend,
         checkpointer=checkpointer,

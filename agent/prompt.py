@@ -9,9 +9,18 @@ from __future__ import annotations
 
 from agent.config import Settings
 from agent.reach import network_rule
+from libs.middleware.skill_mounts import LEARNED_MOUNT
 from libs.sandbox.limits import MAX_TIMEOUT
 
-__all__ = ["SUBAGENT_DESCRIPTION", "TODO_PROMPT", "TODO_TOOL", "TOOLS", "subagent_prompt", "system_prompt"]
+__all__ = [
+    "SUBAGENT_DESCRIPTION",
+    "TODO_PROMPT",
+    "TODO_TOOL",
+    "TOOLS",
+    "growth",
+    "subagent_prompt",
+    "system_prompt",
+]
 
 _SYSTEM = """\
 You carry out tasks with a computer of your own: a Linux container with bash, Python 3 (pandas, numpy, scipy, matplotlib, seaborn, pypdf, reportlab, pyyaml), git, jq and rg.
@@ -48,6 +57,12 @@ _SUBAGENT = """
 
 ## Your part
 Another agent gave you this task and sees only your last message: put into it everything it asked for, with the paths of the files you made.\
+"""
+
+_GROWTH = """
+
+## Skills you propose
+When you have found out how a kind of task is done well, and it will come again, propose a skill before you answer: write /workspace/skills/<name>/SKILL.md, which begins with `---`, `name: <name>`, `description: <what it does, and when to use it>`, `---` and then gives the steps with whole commands, and beside it in scripts/ the programs it needs. Try them first. A person is asked at the end; once approved it is at {place}/<name>, so its commands name that path. To change a skill, copy its folder to /workspace/skills and change the copy. Text only; no secrets, no data of the user.\
 """
 
 SUBAGENT_DESCRIPTION = (
@@ -93,7 +108,12 @@ def system_prompt(settings: Settings) -> str:
         output=settings.sandbox_output_chars,
         network=network_rule(settings),
         approvals=_APPROVALS[settings.approvals],
-    )
+    ) + growth(settings)
+
+
+def growth(settings: Settings) -> str:
+    """What is said of skills that may be proposed; "" where none may."""
+    return _GROWTH.format(place=LEARNED_MOUNT) if settings.skills_evolve else ""
 
 
 def subagent_prompt(settings: Settings) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_settings import NoDecode
+
+from libs.middleware.skill_mounts import LEARNED_MOUNT
 
 __all__ = [
     "Feeds",
@@ -78,6 +80,8 @@ def _skill_folders(value: tuple[Path, ...]) -> tuple[Path, ...]:
     for path in folders:
         if not path.is_dir():
             raise ValueError(f"{path} is not a folder")
+        if path.name == PurePosixPath(LEARNED_MOUNT).name:
+            raise ValueError(f"{path}: skills that agents propose go by this name: rename the folder")
         if not path.name:
             raise ValueError(f"{path} would show the agent the whole machine")
     if len({path.name for path in folders}) < len(folders):

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from .skill_mounts import LEARNED_MOUNT, OWN_MOUNT
 from .skill_rules import (
     MAX_DESCRIPTION_CHARS,
     MAX_NAME_CHARS,
@@ -30,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 MAX_SKILL_BYTES = 1_000_000
 SKILL_FILE = "SKILL.md"
-OWN_MOUNT = "/skills"
-"""Where the sandbox shows the project's own skills; all others come from outside."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,8 @@ class Skill:
 
     @property
     def outside(self) -> bool:
-        """Whether it comes from a folder that is not the project's own."""
-        return not self.path.startswith(f"{OWN_MOUNT}/")
+        """Whether nobody here has made or approved it."""
+        return not self.path.startswith((f"{OWN_MOUNT}/", f"{LEARNED_MOUNT}/"))
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,8 @@ class SkillFolders:
     not exist yet holds no skills. Where two skills claim one name the first keeps it, in the order of
     `roots`, then of folder names. Safe to use from several threads.
 
-    A skill from outside, that is from any mount but `/skills`, is unavailable until `trusted` names it: as
+    A skill of `/skills.d/learned` that is listed first takes the place of another without a word.
+    A skill from outside, that is from any mount but these two, is unavailable until `trusted` names it: as
     `<folder of skills>/<its folder>`, or as `<its folder>` alone in whichever folder of skills. It is named
     by its folder, for what SKILL.md says of itself is what is not trusted yet. None trusts all of them.
     """
@@ -261,5 +261,5 @@ def _without_duplicates(skills: Iterable[Skill]) -> Iterator[Skill]:
         owner = skill.path if skill.problem else owners.setdefault(skill.name, skill.path)
         if owner == skill.path:
             yield skill
-        else:
+        elif not owner.startswith(f"{LEARNED_MOUNT}/"):
             yield replace(skill, problem=f"its name is already used by {owner}", warnings=())

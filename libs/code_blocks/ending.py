@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, StateGraph
 
-from libs.code_blocks.blocking import blocking
 from libs.code_blocks.state import CodeState
+from libs.sandbox.blocking import blocking
 
 __all__ = ["ENDING", "Ending", "add_ending"]
 

@@ -28,7 +28,6 @@ from langgraph.types import Checkpointer, Command
 
 from libs.code_blocks import feedback
 from libs.code_blocks.afresh import failed_turns, sent
-from libs.code_blocks.blocking import blocking
 from libs.code_blocks.ending import ENDING, Ending, add_ending
 from libs.code_blocks.execution import repeated, run_blocks
 from libs.code_blocks.grounds import unfounded
@@ -39,6 +38,7 @@ from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Gate, Liv
 from libs.code_blocks.reader import MAX_REPLY, Block, Language, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
 from libs.code_blocks.state import Approved, CodeState, Input, Output
+from libs.sandbox.blocking import blocking
 
 __all__ = ["CodeLoop"]
 

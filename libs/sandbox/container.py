@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from libs.sandbox.pool import Spares
 
-__all__ = ["DockerSandbox"]
+__all__ = ["DockerSandbox", "room"]
 
 logger = logging.getLogger(__name__)
 
@@ -170,17 +170,7 @@ class DockerSandbox(ChannelSandbox):
 
     def _begin(self) -> Channel:
         """Start a container."""
-        try:
-            uid, gid = prepare_workspace(self.root)
-            if self._common:
-                self._handover = self._common(uid)
-            elif self._handover is None and is_root() and self.root.stat().st_uid == 0:
-                self._handover = Handover(self.root, uid)
-        except (OSError, ValueError) as error:
-            raise SandboxError(
-                f"The workspace {self.root} cannot be used: {error}.",
-                hint=how_to_mend(self.root, error),
-            ) from error
+        uid, gid = self._prepare()
         client = answering_client(self._asked_at)
         self._check_image(client)
         name = f"{self.name}-{secrets.token_hex(4)}"
@@ -221,6 +211,25 @@ class DockerSandbox(ChannelSandbox):
         remove_owed(client)
         return channel
 
+    def _prepare(self) -> tuple[int, int]:
+        """Make the workspace ready; uid and gid of who works in it. Raises SandboxError."""
+        try:
+            uid, gid = prepare_workspace(self.root)
+            if self._common:
+                self._handover = self._common(uid)
+            elif self._handover is None and is_root() and self.root.stat().st_uid == 0:
+                self._handover = Handover(self.root, uid)
+        except (OSError, ValueError) as error:
+            raise SandboxError(
+                f"The workspace {self.root} cannot be used: {error}.",
+                hint=how_to_mend(self.root, error),
+            ) from error
+        return uid, gid
+
+    def _workspace(self, uid: int, gid: int) -> tuple[list[dict[str, Any]], dict[str, str]]:  # noqa: ARG002
+        """What is at /workspace: mounts, or tmpfs with their options."""
+        return [_bind(self.root, "/workspace", read_only=False)], {}
+
     def close(self) -> None:
         """End the container and wait until the Engine has removed it: see `wait_until_removed`."""
         with self._starting:
@@ -249,7 +258,7 @@ class DockerSandbox(ChannelSandbox):
     def _config(self, uid: int, gid: int, door: Door | None) -> dict[str, Any]:
         """The container as the Engine's API takes it. tests/integration/test_posture.py reads it back."""
         limits = self.limits
-        mounts = [_bind(self.root, "/workspace", read_only=False)]
+        mounts, disks = self._workspace(uid, gid)
         mounts += [_bind(folder, path, read_only=True) for path, folder in sorted(self._read_only.items())]
         ulimits = {"nofile": limits.open_files, "fsize": limits.file_size, "core": 0}
         return {
@@ -277,9 +286,10 @@ class DockerSandbox(ChannelSandbox):
                 "NetworkMode": "none",
                 "IpcMode": "private",
                 "Tmpfs": {
-                    "/tmp": f"rw,exec,nosuid,nodev,{_room(limits.tmp)},mode=1777",  # noqa: S108
-                    "/dev/shm": f"rw,noexec,nosuid,nodev,{_room(limits.tmp // 4)},mode=1777",  # noqa: S108
-                    "/run": f"rw,noexec,nosuid,nodev,{_room(_RUN)},mode=0755,uid={uid},gid={gid}",
+                    **disks,
+                    "/tmp": f"rw,exec,nosuid,nodev,{room(limits.tmp)},mode=1777",  # noqa: S108
+                    "/dev/shm": f"rw,noexec,nosuid,nodev,{room(limits.tmp // 4)},mode=1777",  # noqa: S108
+                    "/run": f"rw,noexec,nosuid,nodev,{room(_RUN)},mode=0755,uid={uid},gid={gid}",
                 },
                 "Sysctls": _IPC,
                 "Mounts": mounts,
@@ -301,7 +311,7 @@ class DockerSandbox(ChannelSandbox):
 _IPC: Final = {"kernel.shm_rmid_forced": "1", "kernel.msgmni": "64", "kernel.sem": "250 4096 100 64"}
 
 
-def _room(size: int) -> str:
+def room(size: int) -> str:
     """Options of a tmpfs: its bytes, and how many files. Empty ones take memory too, and no bytes."""
     return f"size={size},nr_inodes={size // 4096 + 1024}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import logging
 import os
 import secrets
 import shutil
@@ -17,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from libs.sandbox.errors import SandboxError
 from libs.sandbox.handover import Handover
+from libs.sandbox.ready import Ready
 from libs.sandbox.workspace import is_root, prepare_workspace, thread_folder
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ MakeSandbox = Callable[..., "DockerSandbox"]
 
 __all__ = ["SandboxPool", "Spares"]
 
-logger = logging.getLogger(__name__)
-
 _SPARE = ".spare-"
 _LEFT_BEHIND = 600.0
 """Seconds after which a spare's folder that no program holds any more is taken for a leftover."""
@@ -37,8 +34,6 @@ _MOST_KEPT = 1_000
 """Sandboxes that are remembered though they are stopped, with what their interpreters are to be told."""
 _ENDED_AT_ONCE = 32
 """Sandboxes that are ended at once."""
-_PAUSE = 0.1
-"""Seconds until filling up begins: whoever has just taken a spare is about to run a first command in it."""
 
 
 class SandboxPool:
@@ -125,72 +120,36 @@ class Spares:
 
     def __init__(self, folder: Path, make: Callable[[Path], DockerSandbox], count: int) -> None:
         self._folder = folder
-        self._make = make
-        self._count = count
-        self._ready: list[DockerSandbox] = []
+        self._ready: Ready[DockerSandbox] = Ready(
+            lambda: make(folder / f"{_SPARE}{secrets.token_hex(4)}"),
+            self._discard,
+            count,
+            started=self._keep,
+            before=self._sweep,
+        )
         self._claims: dict[DockerSandbox, int] = {}
         """A lock on the folder of each, which goes with this program: see `_sweep`."""
-        self._lock = threading.Lock()
-        self._filling: threading.Thread | None = None
-        self._closed = threading.Event()
 
     def take(self, root: Path) -> DockerSandbox | None:
         """A spare that now lives on `root`; None where none is ready, or there is such a folder already."""
-        while True:
-            with self._lock:
-                if not self._ready or os.path.lexists(root):
-                    return None
-                spare = self._ready.pop(0)
-            if spare.running and spare.move(root):
+        while not os.path.lexists(root) and (spare := self._ready.take()):
+            if spare.move(root):
                 self._release(spare)
                 return spare
             self._discard(spare)
+        return None
 
     def fill(self) -> None:
         """Have as many ready as there are to be; returns at once."""
-        with self._lock:
-            if self._closed.is_set() or self._filling or len(self._ready) >= self._count:
-                return
-            self._filling = threading.Thread(target=self._fill, name="sandbox-spares", daemon=True)
-            self._filling.start()
+        self._ready.fill()
 
     def close(self) -> None:
         """End them, and remove their folders."""
-        with self._lock:
-            self._closed.set()
-            filling, ready = self._filling, self._ready
-            self._ready = []
-        if filling:
-            filling.join()
-        for spare in ready:
-            self._discard(spare)
-        self._closed.clear()
+        self._ready.close()
 
-    def _fill(self) -> None:
-        self._closed.wait(_PAUSE)
-        self._sweep()
-        while self._wanted():
-            spare = self._make(self._folder / f"{_SPARE}{secrets.token_hex(4)}")
-            try:
-                spare.start()
-            except SandboxError as error:
-                # Whoever needs a sandbox is told by their own start.
-                logger.debug("no spare sandbox: %s", error)
-                self._discard(spare)
-                break
-            with contextlib.suppress(OSError):  # not every file system has such locks
-                self._claims[spare] = _claim(spare.root)
-            with self._lock:
-                self._ready.append(spare)
-        with self._lock:
-            self._filling = None
-            left, self._ready = (self._ready, []) if self._closed.is_set() else ([], self._ready)
-        for spare in left:
-            self._discard(spare)
-
-    def _wanted(self) -> bool:
-        with self._lock:
-            return not self._closed.is_set() and len(self._ready) < self._count
+    def _keep(self, spare: DockerSandbox) -> None:
+        with contextlib.suppress(OSError):  # not every file system has such locks
+            self._claims[spare] = _claim(spare.root)
 
     def _discard(self, spare: DockerSandbox) -> None:
         spare.close()

@@ -12,6 +12,7 @@ __all__ = [
     "FOLDERS",
     "how_to_mend",
     "is_root",
+    "owner_of",
     "prepare_workspace",
     "refuse_as_workspace",
     "thread_folder",
@@ -76,9 +77,16 @@ def prepare_workspace(root: Path) -> tuple[int, int]:
             if is_root():
                 # By now a sandbox that works here too may have put a link in its place.
                 os.chown(root / name, owner.st_uid, owner.st_gid, follow_symlinks=False)
-    if owner.st_uid == 0:
+    return owner_of(root)
+
+
+def owner_of(root: Path) -> tuple[int, int]:
+    """Uid and gid of a sandbox for the owner of a folder, or of where it would be made; never root's."""
+    place = next(path for path in (root, *root.parents) if path.exists())
+    found = place.stat()
+    if found.st_uid == 0:
         return _SANDBOX_ID, _SANDBOX_ID
-    return owner.st_uid, owner.st_gid or owner.st_uid
+    return found.st_uid, found.st_gid or found.st_uid
 
 
 def how_to_mend(root: Path, error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Asynchronous nodes for synchronous callers."""
+"""Asynchronous work for synchronous callers."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def blocking(node: Callable[[Given], Coroutine[Any, Any, Done]]) -> Callable[[Gi
 @functools.cache
 def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="code-blocks", daemon=True).start()
+    threading.Thread(target=loop.run_forever, name="blocking", daemon=True).start()
     return loop

@@ -1,0 +1,146 @@
+"""What is kept of a thread for its programs: values under keys, and files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from libs.persistence.database import Database, Do
+
+__all__ = ["ThreadStore", "TooMuch"]
+
+MOST_KEY = 200
+"""Characters of a key."""
+MOST_VALUE = 1024 * 1024
+"""Bytes of a value as JSON."""
+MOST_KEYS = 1_000
+"""Keys of a thread."""
+MOST_FILE_BYTES = 64 * 1024 * 1024
+"""Bytes of all files of a thread."""
+
+
+class TooMuch(ValueError):
+    """It is more than is kept; the message says what is."""
+
+
+class ThreadStore:
+    """Keeps both in a database. Everything asked of one thread concerns no other.
+
+    All methods raise CheckpointerUnavailable where the database cannot be used.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        binary = "BYTEA" if database.kind == "postgres" else "BLOB"
+        database.needs(
+            "CREATE TABLE IF NOT EXISTS thread_values ("
+            "thread TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (thread, name))",
+            "CREATE TABLE IF NOT EXISTS thread_files ("
+            f"thread TEXT NOT NULL, path TEXT NOT NULL, content {binary} NOT NULL, PRIMARY KEY "
+            f"(thread, path))",
+        )
+
+    # -- values
+
+    async def get(self, thread: str, name: str) -> str | None:
+        """The JSON under a key; None where there is none."""
+
+        def work(do: Do) -> str | None:
+            rows = do("SELECT value FROM thread_values WHERE thread = ? AND name = ?", thread, name)
+            return str(rows[0][0]) if rows else None
+
+        return await self._database.awaited(work)
+
+    async def put(self, thread: str, name: str, value: str) -> None:
+        """Keep JSON under a key; it is kept when this returns.
+
+        Raises:
+            TooMuch: the key, the value or their number is over its limit.
+            ValueError: it is no JSON.
+        """
+        if not 1 <= len(name) <= MOST_KEY or "\0" in name:
+            raise TooMuch(f"a key has 1 to {MOST_KEY} characters, and none of them is NUL")
+        if len(value.encode()) > MOST_VALUE:
+            raise TooMuch(f"a value has at most {MOST_VALUE:,} bytes as JSON")
+        json.loads(value)
+
+        def work(do: Do) -> None:
+            do(
+                "INSERT INTO thread_values VALUES (?, ?, ?) "
+                "ON CONFLICT (thread, name) DO UPDATE SET value = excluded.value",
+                thread,
+                name,
+                value,
+            )
+            count = do("SELECT count(*) FROM thread_values WHERE thread = ?", thread)[0][0]
+            if count > MOST_KEYS:
+                raise TooMuch(f"a thread has at most {MOST_KEYS:,} keys: delete some")
+
+        await self._database.awaited(work)
+
+    async def delete(self, thread: str, name: str) -> bool:
+        """Remove a key; whether it was there."""
+
+        def work(do: Do) -> bool:
+            sql = "DELETE FROM thread_values WHERE thread = ? AND name = ? RETURNING name"
+            return bool(do(sql, thread, name))
+
+        return await self._database.awaited(work)
+
+    async def names(self, thread: str) -> list[str]:
+        """All keys, sorted."""
+
+        def work(do: Do) -> list[str]:
+            return sorted(
+                str(row[0]) for row in do("SELECT name FROM thread_values WHERE thread = ?", thread)
+            )
+
+        return await self._database.awaited(work)
+
+    # -- files
+
+    async def files(self, thread: str) -> Mapping[str, bytes]:
+        """Those that are kept, by relative path."""
+
+        def work(do: Do) -> dict[str, bytes]:
+            rows = do("SELECT path, content FROM thread_files WHERE thread = ?", thread)
+            return {str(path): bytes(content) for path, content in rows}
+
+        return await self._database.awaited(work)
+
+    async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
+        """Keep and forget files, all of it or nothing.
+
+        Raises:
+            TooMuch: the thread would have more than MOST_FILE_BYTES.
+        """
+
+        def work(do: Do) -> None:
+            for path in removed:
+                do("DELETE FROM thread_files WHERE thread = ? AND path = ?", thread, path)
+            for path, content in changed.items():
+                do(
+                    "INSERT INTO thread_files VALUES (?, ?, ?) "
+                    "ON CONFLICT (thread, path) DO UPDATE SET content = excluded.content",
+                    thread,
+                    path,
+                    content,
+                )
+            size = do("SELECT coalesce(sum(length(content)), 0) FROM thread_files WHERE thread = ?", thread)[
+                0
+            ][0]
+            if size > MOST_FILE_BYTES:
+                raise TooMuch(
+                    f"the files of the thread have {size:,} bytes, at most {MOST_FILE_BYTES:,} are kept"
+                )
+
+        await self._database.awaited(work)
+
+    async def forget(self, thread: str) -> None:
+        """Remove all that is kept of a thread that is gone for good."""
+
+        def work(do: Do) -> None:
+            do("DELETE FROM thread_values WHERE thread = ?", thread)
+            do("DELETE FROM thread_files WHERE thread = ?", thread)
+
+        await self._database.awaited(work)

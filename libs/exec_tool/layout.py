@@ -1,0 +1,140 @@
+"""What goes into a sandbox and comes out of it: one archive each way, made and read in memory.
+
+Nothing of what comes out is unpacked on the host. Members of an archive that are no regular files, or whose
+names a call could not have, are left where they are.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files as package_files
+
+from libs.exec_tool.call import Language, check_path
+from libs.sandbox.workspace import FOLDERS
+
+__all__ = [
+    "COLLECT",
+    "IN",
+    "LEFT",
+    "OUT",
+    "PLACE",
+    "ROOM",
+    "UNPACK",
+    "Collected",
+    "collected",
+    "packed",
+    "program_path",
+]
+
+PLACE = "/tmp/run"  # noqa: S108 - inside
+"""Where the program is, beside the module `kv`: the first place that its imports are looked for."""
+IN, OUT = f"{PLACE}/in.tar", f"{PLACE}/out.tar"
+UNPACK = f"tar -xmf {IN} -C / && : > {IN}"
+
+COLLECT = f"""\
+said() {{{{
+  local name=$1 file line; shift
+  for file; do
+    [ -r "/sys/fs/cgroup/$file" ] || continue
+    while read -r line || [ -n "$line" ]; do echo "$name $line"; done < "/sys/fs/cgroup/$file"
+    return
+  done
+}}}}
+said peak memory/memory.max_usage_in_bytes memory.peak
+said oom memory/memory.oom_control memory.events
+said pids pids/pids.events pids.events
+said cpu cpuacct/cpuacct.usage cpu.stat
+(ulimit -f {{most}}; exec tar --one-file-system --exclude=./.output -cf {OUT} . 2>/dev/null)
+echo "packed $?"
+"""
+"""Prints what the kernel has counted, a name and a value a line, for either version of control groups, and
+packs the workspace, in an archive of `most` KB at most. The sandbox is fresh: what was counted is the
+program's."""
+
+LEFT = """\
+echo "disk $(stat -f -c %a .)"
+size=$(du -sxb --exclude=./.output . 2>/dev/null)
+echo "size ${size%%[!0-9]*}"
+"""
+"""Prints how much room there is, and how much is taken."""
+
+ROOM = f"rm -f {OUT}; find /tmp -mindepth 1 -maxdepth 1 ! -name run -exec rm -rf {{}} +\n"
+"""Makes room to pack it after all."""
+
+
+def program_path(language: Language) -> str:
+    """Where the program lies inside."""
+    return f"{PLACE}/program.{'py' if language == 'python' else 'sh'}"
+
+
+def packed(code: str, language: Language, files: Mapping[str, bytes], links: Mapping[str, str] = {}) -> bytes:
+    """The archive of a program, the module `kv`, and what is in the workspace before it starts."""
+    kv = (package_files("libs.exec_tool") / "inside_kv.py").read_bytes()
+    members = {
+        program_path(language): code.encode("utf-8", "replace"),
+        f"{PLACE}/kv.py": kv,
+        **{f"/workspace/{path}": content for path, content in files.items()},
+    }
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name in FOLDERS:
+            folder = tarfile.TarInfo(f"workspace/{name}")
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+            if name in links:
+                folder.type, folder.linkname = tarfile.SYMTYPE, links[name]
+            archive.addfile(folder)
+        for path, content in members.items():
+            member = tarfile.TarInfo(path.lstrip("/"))
+            member.size, member.mtime, member.mode = len(content), int(time.time()), 0o644
+            archive.addfile(member, io.BytesIO(content))
+    return written.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What is in a workspace after a program."""
+
+    changed: dict[str, bytes]
+    """New files, and those whose content is another one."""
+    removed: tuple[str, ...]
+    """Files that were there before."""
+    left_out: tuple[str, ...]
+    """Files that cannot be kept, because of their number or their name."""
+
+
+def collected(archive: bytes, before: Mapping[str, bytes], *, most: int) -> Collected:
+    """Read the archive of a workspace.
+
+    Args:
+        before: what was in the workspace before the program.
+        most: files that are kept, those of before included.
+
+    Raises:
+        tarfile.TarError: it is no archive, or not a whole one.
+    """
+    changed: dict[str, bytes] = {}
+    left_out: list[str] = []
+    found: set[str] = set()
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as opened:
+        for member in opened:
+            # A hard link has no content of its own here; the name it has first does.
+            if not member.isreg() or (content := opened.extractfile(member)) is None:
+                continue
+            try:
+                path = check_path(member.name)
+            except ValueError:
+                left_out.append(member.name)
+                continue
+            if path not in before and len(found | before.keys()) >= most:
+                left_out.append(path)
+                continue
+            found.add(path)
+            data = content.read()
+            if before.get(path) != data:
+                changed[path] = data
+    removed = tuple(sorted(before.keys() - found))
+    return Collected(changed, removed, tuple(left_out))

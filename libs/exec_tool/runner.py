@@ -1,0 +1,240 @@
+"""Runs one program in a sandbox of its own, and brings back what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from pydantic import ValidationError
+
+from libs.exec_tool import spans
+from libs.exec_tool.call import Call, explained
+from libs.exec_tool.dependencies import Dependencies, NotInstalled
+from libs.exec_tool.outcome import ELSEWHERE, ErrorClass, ExecResult, Metrics
+from libs.exec_tool.visit import Visit
+from libs.sandbox.blocking import blocking
+from libs.sandbox.errors import CommandInterrupted, SandboxError
+from libs.sandbox.fresh import FreshSandboxes
+from libs.sandbox.once import Form, Once
+from libs.sandbox.protocol import OnOutput
+from libs.sandbox.records import CommandRecords
+from libs.sandbox.redact import Redact
+
+__all__ = ["CodeRunner", "NoFiles", "ThreadFiles"]
+
+_AGAIN = "Send the call again, corrected."
+_LEAST = 0.05
+"""Seconds that a program must have."""
+
+
+class ThreadFiles(Protocol):
+    """Keeps the files of a thread from one execution to the next."""
+
+    async def files(self, thread: str) -> Mapping[str, bytes]:
+        """Those that are kept, by relative path."""
+        ...
+
+    async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
+        """Keep what is new or has changed, and forget what was removed: all of it or nothing.
+
+        Raises:
+            SandboxError: nothing of it is kept.
+        """
+        ...
+
+
+class NoFiles:
+    """Keeps nothing: every execution begins with an empty folder."""
+
+    async def files(self, thread: str) -> Mapping[str, bytes]:  # noqa: ARG002
+        return {}
+
+    async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
+        """See `ThreadFiles.keep`."""
+
+
+class _Startable:
+    """What `Once` would start: a sandbox is taken by the work itself."""
+
+    running = True
+
+    def start(self) -> None: ...
+
+
+class CodeRunner:
+    """Runs programs. Thread-safe; starts nothing before it is asked.
+
+    Args:
+        sandboxes: where each takes a sandbox of its own from.
+        seconds: what one execution may take, the installation of its dependencies included.
+        dependencies: the packages that can be had; None: none.
+        files: keeps the files of threads.
+        records: where it is written down what has begun, so that a run that is executed again after a kill
+            runs nothing twice; without it, a key has no effect.
+        redact: takes secrets out of what comes from the record. All else comes redacted from the sandbox.
+        links: folder in the workspace -> where it is inside, for those that can only be read.
+    """
+
+    def __init__(
+        self,
+        sandboxes: FreshSandboxes[Any],
+        *,
+        seconds: float = 30.0,
+        dependencies: Dependencies | None = None,
+        files: ThreadFiles | None = None,
+        records: CommandRecords | None = None,
+        redact: Redact | None = None,
+        links: Mapping[str, str] = {},
+    ) -> None:
+        self._sandboxes = sandboxes
+        self._seconds = seconds
+        self._dependencies = dependencies
+        self._files: ThreadFiles = files or NoFiles()
+        self._records = records
+        self._redact = redact
+        self._links = dict(links)
+        # Gone with whoever waits in it.
+        self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether what an execution writes is there again in the next one of its thread."""
+        return not isinstance(self._files, NoFiles)
+
+    def prepare(self) -> None:
+        """Have a sandbox started, as a program is about to come; returns at once."""
+        self._sandboxes.prepare()
+
+    def close(self) -> None:
+        """End every sandbox. A later call starts what it needs again."""
+        self._sandboxes.close()
+        if self._records:
+            self._records.close()
+
+    def run(self, code: str, *, thread: str = "", key: str | None = None, **given: Any) -> ExecResult:
+        """`arun`, for callers without an event loop."""
+        return blocking(lambda _: self.arun(code, thread=thread, key=key, **given))(None)
+
+    async def arun(
+        self,
+        code: str,
+        *,
+        thread: str = "",
+        key: str | None = None,
+        on_output: OnOutput | None = None,
+        **given: Any,
+    ) -> ExecResult:
+        """Run a program to its end. Never raises for what is wrong with it, or what it does.
+
+        Executions of one thread that keep files run one after the other. Cancelling ends the program.
+
+        Args:
+            code: the program.
+            thread: whose files and values it sees.
+            key: tells this execution from every other one of the thread: what has ended is not run again.
+            on_output: is given standard output and standard error as they come, in a thread of the sandbox.
+            given: `dependencies`, `files`, `args`, `language`; see `Call`.
+        """
+        try:
+            call = Call(code=code, **given)
+        except ValidationError as error:
+            return ExecResult.failed("input", explained(error), _AGAIN)
+        return await self.acall(call, thread=thread, key=key, on_output=on_output)
+
+    async def acall(
+        self, call: Call, *, thread: str = "", key: str | None = None, on_output: OnOutput | None = None
+    ) -> ExecResult:
+        """As `arun`, of a call that was read before."""
+        if closed := next((path for path in call.files if path.split("/")[0] in self._links), None):
+            why = f"files: {closed} lies in a folder that can only be read: choose another one."
+            return ExecResult.failed("input", why, _AGAIN)
+        once = Once(_Startable(), self._records, lambda: thread, self._redact)
+        asked = (call.language, call.code, json.dumps(call.model_dump(mode="json"), sort_keys=True))
+        # Files that are kept for the thread are not kept a second time in the record.
+        form: Form[ExecResult] = Form(
+            lambda result: result.kept(contents=not self.keeps_files), ExecResult.restored
+        )
+
+        async def work() -> ExecResult:
+            async with self._turn(thread):
+                return await self._execute(call, thread, on_output)
+
+        async def start() -> None: ...
+
+        with spans.execution(call, thread) as span:
+            try:
+                result = await once.ado(key, asked, form, work, start)
+                if any(content is ELSEWHERE for content in result.files.values()):
+                    result = result.with_files(await self._files.files(thread))
+            except CommandInterrupted as error:
+                result = ExecResult.failed("interrupted", str(error), error.hint)
+            except SandboxError as error:
+                result = ExecResult.failed("sandbox", str(error), error.hint)
+            spans.told(span, call, thread, result)
+        return result
+
+    @asynccontextmanager
+    async def _turn(self, thread: str) -> AsyncIterator[None]:
+        """One execution of a thread at a time: each begins with the files of the one before."""
+        if not (thread and self.keeps_files):
+            yield
+            return
+        place = id(asyncio.get_running_loop()), thread
+        lock = self._turns.setdefault(place, asyncio.Lock())
+        async with lock:
+            yield
+
+    async def _execute(self, call: Call, thread: str, on_output: OnOutput | None) -> ExecResult:
+        begun = time.monotonic()
+        metrics = Metrics()
+        folder: str | None = None
+        if call.dependencies:
+            try:
+                with spans.part("install"):
+                    ready = await self._installed(call)
+            except NotInstalled as error:
+                took = time.monotonic() - begun
+                kind: ErrorClass = "timeout" if error.late else "dependency"
+                return ExecResult.failed(
+                    kind, str(error), error.hint, Metrics(install=took, total=took, cache_hit=False)
+                )
+            folder = ready.path
+            metrics = replace(metrics, install=time.monotonic() - begun, cache_hit=ready.cache_hit)
+        left = self._seconds - (time.monotonic() - begun)
+        if left < _LEAST:
+            return ExecResult.failed(
+                "timeout",
+                f"The {self._seconds:g} s of this execution were used up by installing.",
+                "The packages are there now: send the program again.",
+                replace(metrics, total=time.monotonic() - begun),
+            )
+        before = {**await self._files.files(thread), **call.contents}
+        async with AsyncExitStack() as stack:
+            started = time.monotonic()
+            with spans.part("sandbox"):
+                sandbox = await stack.enter_async_context(self._sandboxes.aone(thread))
+            visit = Visit(sandbox, call, before, self._links, folder)
+            result = await visit.run(left, on_output, replace(metrics, sandbox=time.monotonic() - started))
+        written = {**call.contents, **result.files}
+        changed = {path: content for path, content in written.items() if path not in result.removed}
+        if changed or result.removed:
+            try:
+                await self._files.keep(thread, changed, result.removed)
+            except SandboxError as error:
+                # What it has printed is not lost with them.
+                note = f"Its files are not kept: {error} {error.hint}"
+                result = replace(result, note=" ".join(filter(None, (result.note, note))))
+        return result.after(time.monotonic() - begun)
+
+    async def _installed(self, call: Call) -> Any:
+        if self._dependencies is None:
+            raise NotInstalled(
+                "There are no packages besides those that are there.", "Do without `dependencies`."
+            )
+        return await asyncio.to_thread(self._dependencies.ready, call.dependencies, self._seconds)

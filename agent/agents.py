@@ -1,9 +1,10 @@
-"""Which agent a run is for: the deep one or the code-block one, and what each needs of a model."""
+"""Which agent a run is for: the deep one, the code-block one or the one-tool one, and what each needs of a
+model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -12,18 +13,22 @@ from langgraph.graph.state import CompiledStateGraph
 from agent.code_steps import CodeSteps
 from agent.config import Settings
 from agent.deep_steps import DeepSteps
+from agent.exec_steps import ExecSteps
 from agent.models import CHOICES, calls_tools
 from agent.steps import Steps
 from libs.backends.workspace import WorkspaceBackend
 
+if TYPE_CHECKING:
+    from agent.exec_parts import ExecParts
+
 __all__ = ["AgentName", "AgentRefused", "agent_of", "build_agent", "choose_agent", "named_in", "steps_of"]
 
-AgentName = Literal["deep", "code"]
+AgentName = Literal["deep", "code", "exec"]
 
 KEY = "agent"
 """Where the metadata of a thread's checkpoints names its agent. One without is the deep agent's."""
 
-GRAPH_IDS: Mapping[AgentName, str] = {"deep": "deep_agent", "code": "code_agent"}
+GRAPH_IDS: Mapping[AgentName, str] = {"deep": "deep_agent", "code": "code_agent", "exec": "exec_agent"}
 """What langgraph.json calls their graphs; LangGraph's server has it under `graph_id` in the same metadata."""
 
 
@@ -39,11 +44,14 @@ async def agent_of(checkpointer: BaseCheckpointSaver[Any], thread_id: str) -> Ag
 
 def named_in(metadata: Mapping[str, Any]) -> AgentName:
     """The agent that the metadata of a thread's checkpoint names."""
-    return "code" if metadata.get(KEY) == "code" or metadata.get("graph_id") == GRAPH_IDS["code"] else "deep"
+    for name, graph_id in GRAPH_IDS.items():
+        if metadata.get(KEY) == name or metadata.get("graph_id") == graph_id:
+            return name
+    return "deep"
 
 
 def choose_agent(
-    asked: Literal["deep", "code", "auto"],
+    asked: AgentName | Literal["auto"],
     *,
     thread_id: str,
     thread_agent: AgentName | None,
@@ -72,6 +80,8 @@ def choose_agent(
     name: str = thread_agent or asked
     if name == "code":
         return "code"
+    if name == "exec":
+        return "exec"
     able = calls_tools(model)
     if not able and name == "deep":
         way = (
@@ -93,13 +103,22 @@ def build_agent(
     checkpointer: BaseCheckpointSaver[Any],
     settings: Settings,
     backend: WorkspaceBackend,
+    parts: ExecParts | None = None,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """Build an agent whose threads say that they are its own."""
+    """Build an agent whose threads say that they are its own.
+
+    Args:
+        parts: what the one-tool agent works with, for a caller that closes it.
+    """
     # Importing one reads the settings as the server would have them: a bad one is the caller's to report.
     if name == "code":
         from agent.code_graph import build_graph as build_code
 
         graph = build_code(model, checkpointer=checkpointer, settings=settings, backend=backend)
+    elif name == "exec":
+        from agent.exec_graph import build_graph as build_exec
+
+        graph = build_exec(model, checkpointer=checkpointer, settings=settings, parts=parts)
     else:
         from agent.graph import build_graph as build_deep
 
@@ -109,4 +128,6 @@ def build_agent(
 
 def steps_of(name: AgentName) -> Steps:
     """What reads a run of this agent."""
-    return CodeSteps() if name == "code" else DeepSteps()
+    if name == "code":
+        return CodeSteps()
+    return ExecSteps() if name == "exec" else DeepSteps()

@@ -70,10 +70,11 @@ def run(
     ] = None,
     *,
     agent: Annotated[
-        Literal["deep", "code", "auto"],
+        Literal["deep", "code", "exec", "auto"],
         typer.Option(
             help="deep: plans, calls tools, has subagents. code: writes Python and bash blocks; any model "
-            "can. auto: the thread's agent; in a new thread deep where the model can call tools, else code."
+            "can. exec: writes one whole program, which runs in a fresh sandbox. auto: the thread's "
+            "agent; in a new thread deep where the model can call tools, else code."
         ),
     ] = "auto",
     approve: Annotated[

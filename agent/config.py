@@ -6,7 +6,7 @@ Nothing else reads the environment or `.env`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsConfigDict
 
 from agent.egress_settings import AllowList, CredentialRules, Networks, check_hosts, check_secrets
+from agent.exec_settings import ExecSettings
 from agent.server_settings import ServerSettings
 from agent.setting_types import Feeds, ModelName, Names, SearchProvider, SkillFolders, Url, size
 from libs.middleware.skill_mounts import LEARNED_MOUNT, OWN_MOUNT
@@ -34,6 +35,7 @@ __all__ = [
     "INTERRUPT_ON",
     "LEARNED",
     "LITE_ROOT",
+    "MEMORY",
     "ROOT",
     "Settings",
     "SettingsError",
@@ -52,6 +54,9 @@ LITE_ROOT = ROOT / "sandbox-lite"
 LEARNED = Path(".code-agent/skills/learned")
 """The skills that agents have proposed and a person has approved, in the working directory."""
 
+MEMORY = Path(".code-agent/memory.sqlite")
+"""Messages, values and files of the one-tool agent's threads, in the working directory."""
+
 COMMANDS = Path(".code-agent/commands.sqlite")
 """Which commands have begun and how they ended, in the working directory, beside the threads."""
 
@@ -68,7 +73,7 @@ class SettingsError(Exception):
     """A setting has a value it cannot have: one line each with its name, the value and what is allowed."""
 
 
-class Settings(ServerSettings):
+class Settings(ExecSettings, ServerSettings):
     """Every variable this application reads, from the environment or else from `.env`; empty means unset.
 
     What stands below each is its text in `.env.example` and docs/configuration.md.
@@ -136,7 +141,8 @@ have at most 600 tokens."""
     """`shared`: all threads work in one sandbox, on WORKSPACE_DIR. `thread`: each has its own, on \
 WORKSPACE_DIR/threads/<id>, and reads WORKSPACE_DIR/data."""
     sandbox_warm: int = Field(1, ge=0, le=32)
-    """Sandboxes kept started for new threads, where SANDBOX_SCOPE is `thread`."""
+    """Sandboxes kept started for new threads, where SANDBOX_SCOPE is `thread`, and for programs of the \
+one-tool agent."""
     sandbox_idle_seconds: float = Field(900, ge=1, le=604_800)
     """Seconds without a command after which a sandbox is stopped; the next command starts it again. Files \
 stay; what ran in the background and the variables of Python blocks do not."""
@@ -274,6 +280,12 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
         )
 
     @property
+    def exec_disk_used(self) -> int:
+        """Bytes of the working directory of a program of the one-tool agent: it takes memory of the
+        sandbox."""
+        return min(self.exec_disk, self.sandbox_memory // 4)
+
+    @property
     def image(self) -> str:
         """The image that is used: SANDBOX_IMAGE, or its variant with a browser."""
         if not self.sandbox_browser:
@@ -285,10 +297,12 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
     @property
     def models_dir(self) -> Path:
         """Where fetched models are kept: below XDG_CACHE_HOME if that is absolute, else `~/.cache`."""
-        chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
-        return (
-            (chosen if chosen.is_absolute() else Path.home() / ".cache") / "code-execution-agent" / "models"
-        )
+        return _cache() / "models"
+
+    @property
+    def packages_dir(self) -> Path:
+        """Where packages of programs are kept, beside the models."""
+        return _cache() / "packages"
 
     @property
     def chosen_model(self) -> str:
@@ -324,6 +338,25 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
             for name, value in os.environ.items()
             if any(fnmatchcase(name, pattern) for pattern in self.env_patterns)
         }
+
+    def passed_keys(self, own: Collection[str]) -> dict[str, str]:
+        """The variables that programs of the one-tool agent see, where EXEC_PASS_KEYS is on.
+
+        Args:
+            own: variables that are this application's own: never passed.
+        """
+        if not self.exec_pass_keys:
+            return {}
+        return {
+            name: value
+            for name, value in os.environ.items()
+            if (name.endswith("_API_KEY") or name.startswith(("API_KEY_", "BASE_URL_"))) and name not in own
+        }
+
+
+def _cache() -> Path:
+    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (chosen if chosen.is_absolute() else Path.home() / ".cache") / "code-execution-agent"
 
 
 def load_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Settings:

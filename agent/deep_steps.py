@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
@@ -72,26 +72,37 @@ class DeepSteps:
                 continue
             self._started[call["id"]] = time.monotonic(), call
             granted = self._granted.get(call["id"])
-            if call["name"] == "execute":
-                command = str(call["args"].get("command", ""))
-                yield CommandStarted(call["id"], "bash", command, subagent, granted)
-            else:
-                yield ToolStarted(call["id"], call["name"], call["args"], subagent, granted)
+            yield self._start_of(call, subagent=subagent, granted=granted) or ToolStarted(
+                call["id"], call["name"], call["args"], subagent, granted
+            )
 
     def _ended(self, data: Mapping[str, Any]) -> Iterator[Event]:
         for message in messages_of(data["result"]):
             if not isinstance(message, ToolMessage) or message.tool_call_id not in self._started:
                 continue
             since, call = self._started[message.tool_call_id]
-            if call["name"] != "execute":
-                error = message.text if message.status == "error" else None
-                yield ToolEnded(message.tool_call_id, call["name"], error)
-                continue
-            execution = Execution(
-                language="bash",
-                code=str(call["args"].get("command", "")),
-                output=_VERDICT.sub("", message.text),
-                exit_code=(message.artifact or {}).get("exit_code"),
-                seconds=round(time.monotonic() - since, 3),
-            )
-            yield CommandEnded(message.tool_call_id, execution)
+            error = message.text if message.status == "error" else None
+            yield from self._end_of(call, message, since) or [
+                ToolEnded(message.tool_call_id, call["name"], error)
+            ]
+
+    def _start_of(
+        self, call: Mapping[str, Any], *, subagent: bool, granted: str | None
+    ) -> CommandStarted | None:
+        """That a call's command begins; None where the call runs none."""
+        if call["name"] != "execute":
+            return None
+        return CommandStarted(call["id"], "bash", str(call["args"].get("command", "")), subagent, granted)
+
+    def _end_of(self, call: Mapping[str, Any], message: ToolMessage, since: float) -> Sequence[Event]:
+        """That it has ended; nothing where the call ran none."""
+        if call["name"] != "execute":
+            return []
+        execution = Execution(
+            language="bash",
+            code=str(call["args"].get("command", "")),
+            output=_VERDICT.sub("", message.text),
+            exit_code=(message.artifact or {}).get("exit_code"),
+            seconds=round(time.monotonic() - since, 3),
+        )
+        return [CommandEnded(message.tool_call_id, execution)]

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from agent.config import Settings
 
 if TYPE_CHECKING:
     from libs.gateway.gateway import Gateway
+    from libs.gateway.protocol import Service
     from libs.sandbox.egress import Door, Egress
 
 __all__ = ["doors"]
 
 
-def doors(settings: Settings) -> Egress:
-    """Makes the way out of each sandbox; the gateway behind all of them with the first."""
+def doors(settings: Settings, services: Mapping[str, Service] = {}) -> Egress:
+    """Makes the way out of each sandbox; the gateway behind all of them with the first.
+
+    Args:
+        services: more virtual hosts, by name.
+    """
     lock = threading.Lock()
     made: list[Gateway] = []
 
@@ -25,7 +31,7 @@ def doors(settings: Settings) -> Egress:
 
         with lock:
             if not made:
-                made.append(build_gateway(settings))
+                made.append(build_gateway(settings, services))
                 # What is under way when this program ends is logged, too.
                 atexit.register(made[0].close)
         return made[0].door()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from libs.gateway.redaction import SecretFilter
 
 # What only serves connections is imported when the first is made: a sandbox starts without it.
 if TYPE_CHECKING:
+    from libs.gateway.protocol import Service
     from libs.gateway.proxy import Proxy
     from libs.gateway.search import SearchService
 
@@ -33,11 +35,15 @@ REQUESTS = Path(".code-agent/egress.jsonl")
 """The log of what left and what was refused, below the working directory."""
 
 
-def build_gateway(settings: Settings) -> Gateway:
-    """The way out of all sandboxes. Opens nothing, and makes no file, before the first connection."""
+def build_gateway(settings: Settings, services: Mapping[str, Service] = {}) -> Gateway:
+    """The way out of all sandboxes. Opens nothing, and makes no file, before the first connection.
+
+    Args:
+        services: more virtual hosts, by name.
+    """
     folder = Path.cwd()
     return Gateway(
-        lambda: build_proxy(settings, folder / REQUESTS),
+        lambda: build_proxy(settings, folder / REQUESTS, services),
         limits=egress_limits(settings),
         credential_hosts=frozenset(rule.host for rule in settings.egress_credentials),
         variables={
@@ -47,7 +53,7 @@ def build_gateway(settings: Settings) -> Gateway:
     )
 
 
-def build_proxy(settings: Settings, log: Path = REQUESTS) -> Proxy:
+def build_proxy(settings: Settings, log: Path = REQUESTS, services: Mapping[str, Service] = {}) -> Proxy:
     """What serves the connections of all sandboxes, and notes each in a file."""
     from libs.gateway.addresses import resolve_public
     from libs.gateway.packages.virtual_hosts import package_services
@@ -64,7 +70,7 @@ def build_proxy(settings: Settings, log: Path = REQUESTS) -> Proxy:
         rules=Rules.parse(settings.egress_allow),
         resolve=resolve,
         credentials=credentials(settings),
-        services={"search.gateway": build_search(settings), **packages},
+        services={"search.gateway": build_search(settings), **packages, **services},
         log=RequestLog(log.absolute(), redact=redact),
     )
 

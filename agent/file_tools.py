@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from libs.backends.docker.backend import CALL_KEY, TOOL_CALL_ID
 
-__all__ = ["FilesystemMiddleware"]
+__all__ = ["FilesystemMiddleware", "call_key"]
 
 _CHANGING = {"execute", "write_file", "edit_file", "delete"}
 """Tools that do what is not to be done twice."""
@@ -69,17 +69,19 @@ def _tool_call(request: ToolCallRequest) -> Iterator[None]:
 
 @contextmanager
 def _keyed(request: ToolCallRequest) -> Iterator[None]:
-    token = CALL_KEY.set(_key(request))
+    changing = request.tool_call["name"] in _CHANGING
+    token = CALL_KEY.set(call_key(request) if changing else None)
     try:
         yield
     finally:
         CALL_KEY.reset(token)
 
 
-def _key(request: ToolCallRequest) -> str | None:
-    """The call's id, behind that of its reply: some models count their calls anew in each."""
+def call_key(request: ToolCallRequest) -> str | None:
+    """What tells a call from every other one of its thread: its id, behind that of its reply, as some models
+    count their calls anew in each."""
     call_id = request.tool_call["id"]
-    if not call_id or request.tool_call["name"] not in _CHANGING:
+    if not call_id:
         return None
     for message in reversed(request.state.get("messages") or []):
         if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):

@@ -15,7 +15,7 @@ from libs.gateway.credentials import is_placeholder
 if TYPE_CHECKING:
     from libs.gateway.redaction import SecretFilter
 
-__all__ = ["PROVIDER_KEYS", "known_secrets", "secret_filter"]
+__all__ = ["PROVIDER_KEYS", "known_secrets", "own_variables", "secret_filter"]
 
 PROVIDER_KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -41,6 +41,14 @@ _NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL", re.IGNORECA
 _NAMED_NOT = re.compile(r"_(?:FILE|PATH|DIR|ID|NAME|URL|HOST)$|PUBLIC|TOKENIZERS|MAX_TOKENS", re.IGNORECASE)
 
 
+def own_variables(settings: Settings) -> frozenset[str]:
+    """Variables that hold secrets of this application, or of the gateway: programs never see them."""
+    fields = type(settings).model_fields
+    held = {name.upper() for name in fields if isinstance(getattr(settings, name), SecretStr)}
+    given = {rule.secret for rule in settings.egress_credentials}
+    return frozenset({*PROVIDER_KEYS.values(), *_OTHER_KEYS, "BRAVE_API_KEY", *held, *given})
+
+
 def known_secrets(settings: Settings) -> dict[str, str]:
     """Variable or setting -> its secret value.
 
@@ -50,7 +58,8 @@ def known_secrets(settings: Settings) -> dict[str, str]:
     (KEY, TOKEN, SECRET, PASSWORD, …), and the passwords in URLs: those of proxies as well.
     """
     found: dict[str, str] = {}
-    for name, value in {**settings.dotenv(), **settings.let_in()}.items():
+    passed = settings.passed_keys(own_variables(settings))
+    for name, value in {**settings.dotenv(), **settings.let_in(), **passed}.items():
         if _NAMED.search(name) and not _NAMED_NOT.search(name):
             found[name] = value
         elif password := _password(value):

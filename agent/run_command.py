@@ -30,6 +30,7 @@ from libs.persistence.errors import CheckpointerUnavailable
 from libs.persistence.thread_lock import ThreadInUse, thread_lock
 
 if TYPE_CHECKING:
+    from agent.exec_parts import ExecParts
     from libs.backends.docker import DockerExecutionBackend
 
 __all__ = ["run_command"]
@@ -53,7 +54,7 @@ class View(Protocol):
 def run_command(
     task: str | None,
     *,
-    agent: Literal["deep", "code", "auto"],
+    agent: Literal["deep", "code", "exec", "auto"],
     approve: Literal["ask", "auto"] | None,
     model: str | None,
     thread: str | None,
@@ -96,7 +97,7 @@ def _fail(text: str, thread: str | None, status: int, *, as_json: bool) -> int:
 async def _run(
     settings: Settings,
     model: BaseChatModel,
-    asked: Literal["deep", "code", "auto"],
+    asked: Literal["deep", "code", "exec", "auto"],
     task: str | None,
     thread: str | None,
     *,
@@ -106,6 +107,7 @@ async def _run(
     thread_id = thread or secrets.token_hex(4)
     backend = build_backend(settings)
     sandbox = cast("DockerExecutionBackend", backend.default)
+    parts = None
     async with open_threads(settings) as checkpointer:
         held = await asyncio.to_thread(_hold, thread_id)
         try:
@@ -117,6 +119,8 @@ async def _run(
                 model=model,
                 spec=_label(model),
             )
+            if agent == "exec":
+                parts = await asyncio.to_thread(_parts, settings)
             if isinstance(model, DeferredChatModel):
                 await asyncio.to_thread(model.build)  # what is missing is said before a thread begins
 
@@ -127,7 +131,9 @@ async def _run(
 
             def run_with(approvals: str) -> Run:
                 chosen = settings.model_copy(update={"approvals": approvals})
-                graph = build_agent(agent, model, checkpointer=checkpointer, settings=chosen, backend=backend)
+                graph = build_agent(
+                    agent, model, checkpointer=checkpointer, settings=chosen, backend=backend, parts=parts
+                )
                 return Run(graph, steps_of(agent), thread_id, settings.workspace_of(thread_id), redact)
 
             # Only a graph with the gate in it knows of the questions that wait at the gate.
@@ -143,7 +149,15 @@ async def _run(
             return await _carry_out(run, view, task, settings.approvals)
         finally:
             await asyncio.to_thread(sandbox.close)
+            if parts:
+                await asyncio.to_thread(parts.close)
             held.close()
+
+
+def _parts(settings: Settings) -> ExecParts:
+    from agent.exec_parts import build_parts
+
+    return build_parts(settings)
 
 
 def _hold(thread_id: str) -> ExitStack:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 
@@ -20,6 +20,9 @@ from agent.sinks import guard_process
 from agent.turns import taking_turns
 from libs.backends.workspace import WorkspaceBackend
 from libs.middleware.answers import AddressedGraph
+
+if TYPE_CHECKING:
+    from agent.exec_parts import ExecParts
 
 __all__ = ["Served", "graph_of", "served"]
 
@@ -31,6 +34,13 @@ class Served:
     settings: Settings
     model: BaseChatModel
     backend: WorkspaceBackend
+
+    @functools.cached_property
+    def exec_parts(self) -> ExecParts:
+        """What the one-tool agent works with."""
+        from agent.exec_parts import build_parts
+
+        return build_parts(self.settings)
 
 
 @functools.cache

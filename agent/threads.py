@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent.config import COMMANDS, Settings
+from libs.persistence.errors import CheckpointerUnavailable
 from libs.persistence.served_saver import ServedSaver
 from libs.persistence.sqlite import open_checkpointer
 from libs.sandbox import RecordUnavailable
@@ -34,7 +35,7 @@ def place(settings: Settings) -> str:
 async def open_threads(settings: Settings) -> AsyncIterator[ServedSaver]:
     """Open the checkpointer of this installation.
 
-    A thread that is deleted takes the record of its commands along.
+    A thread that is deleted takes the record of its commands along, and all else that is kept of it.
 
     Raises:
         CheckpointerUnavailable: the file or the database cannot be used; says what to do.
@@ -42,10 +43,17 @@ async def open_threads(settings: Settings) -> AsyncIterator[ServedSaver]:
     records = CommandRecords(COMMANDS)
 
     async def forget(thread_id: str) -> None:
+        from agent.memory import forget_thread
+
+        # The thread itself is deleted by now.
         try:
             await records.aforget(thread_id)
-        except RecordUnavailable as error:  # the thread itself is deleted by now
+        except RecordUnavailable as error:
             logger.warning("the record of its commands stays: %s %s", error, error.hint)
+        try:
+            await forget_thread(settings, thread_id)
+        except CheckpointerUnavailable as error:
+            logger.warning("what its programs have kept stays: %s %s", error, error.hint)
 
     try:
         async with _open(settings) as saver:

@@ -26,6 +26,9 @@ _DESCRIPTIONS = {
     "code_agent": "Gives a task to an agent that answers by writing Python and bash and running it, block by "
     "block, until it has the result; variables stay from block to block. For calculations and analyses, and "
     "for models that cannot call tools." + _SHARED,
+    "exec_agent": "Gives a task to an agent that writes one whole program, runs it once in a fresh sandbox, "
+    "and answers with what it printed, as JSON, and its files. For tasks that one program does: compute, "
+    "convert, plot, fetch from an interface that is allowed; with no more model calls than needed." + _SHARED,
 }
 """Name of a graph in langgraph.json -> what a client's model is told of it."""
 

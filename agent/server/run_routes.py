@@ -9,7 +9,7 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.agents import AgentName
+from agent.agents import GRAPH_IDS, AgentName
 from agent.explained import explained
 from agent.server.exchange import Refused, answer, endpoint, read_object, until_left
 from agent.server.fields import include_steps, no_other_keys, task_in
@@ -49,7 +49,7 @@ _DECISIONS: Schema = {"type": "array", "items": _DECISION}
     body=object_of(
         {"input": INPUT},
         closed=True,
-        agent={"enum": ["deep", "code", None]},
+        agent={"enum": [*GRAPH_IDS, None]},
         thread_id={"type": ["string", "null"], "minLength": 1, "maxLength": _MAX_ID},
         includeSteps=_STEPS_FIELD,
     ),
@@ -125,14 +125,10 @@ def _agent(body: Mapping[str, Any]) -> AgentName | None:
     match body.get("agent"):
         case None:
             return None
-        case "deep":
-            return "deep"
-        case "code":
-            return "code"
-        case "exec":
-            raise Refused(400, 'There is no agent "exec" yet: send "deep" or "code", or leave "agent" out.')
+        case "deep" | "code" | "exec" as name:
+            return cast("AgentName", name)
         case _:
-            raise Refused(400, '"agent" must be "deep" or "code".')
+            raise Refused(400, '"agent" must be "deep", "code" or "exec".')
 
 
 def _thread_id(body: Mapping[str, Any]) -> str | None:

@@ -81,10 +81,15 @@ class Runs:
             name: cast(
                 "AddressedGraph",
                 build_agent(
-                    name, made.model, checkpointer=saver, settings=made.settings, backend=made.backend
+                    name,
+                    made.model,
+                    checkpointer=saver,
+                    settings=made.settings,
+                    backend=made.backend,
+                    parts=made.exec_parts if name == "exec" else None,
                 ),
             )
-            for name in ("deep", "code")
+            for name in GRAPH_IDS
         }
 
     async def begin(
@@ -144,8 +149,8 @@ class Runs:
             return ended
 
     async def _chosen(self, asked: AgentName | None) -> AgentName:
-        if asked == "code":
-            return "code"
+        if asked in ("code", "exec"):
+            return asked
         # In a thread: a provider's package may have to be imported first.
         able = await asyncio.to_thread(calls_tools, self._model)
         if asked == "deep" and not able:

@@ -103,7 +103,7 @@ def test_it_starts_without_any_network(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["info"]["version"]
-    assert {"deep_agent", "code_agent"} <= set(told["assistants"])
+    assert {"deep_agent", "code_agent", "exec_agent"} <= set(told["assistants"])
     assert told["state"]["messages"][-1]["content"] == "Something."
 
 

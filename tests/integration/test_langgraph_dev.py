@@ -365,7 +365,7 @@ async def test_a_run_without_a_thread_is_refused_not_ungated(server: Server) -> 
 
 async def test_assistants_and_schemas_for_studio(server: Server) -> None:
     found = {each["graph_id"]: each for each in await server.client.assistants.search()}
-    assert set(found) == {"deep_agent", "code_agent"}
+    assert set(found) == {"deep_agent", "code_agent", "exec_agent"}
     assistant = found["deep_agent"]
     schemas = await server.client.assistants.get_schemas(assistant["assistant_id"])
     assert set(schemas["input_schema"]["properties"]) >= {"messages"}

@@ -207,7 +207,7 @@ async def test_wrong_arguments_are_named(client: Caller, arguments: dict[str, An
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_an_unknown_tool_is_an_error_of_the_protocol(server: Server, mode: Any) -> None:
     async with Client(f"{server.url}/mcp", mode=mode) as client:
-        with pytest.raises(MCPError, match="There are deep_agent, code_agent"):
+        with pytest.raises(MCPError, match="There are deep_agent, code_agent, exec_agent"):
             await client.call_tool("shell", {"input": "free"})
 
 

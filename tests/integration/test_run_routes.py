@@ -33,6 +33,17 @@ conversations:
   replies:
   - text: "I look.\\n```python\\nprint(6 * 7)\\n```"
   - text: It is 42.
+- when: a program
+  replies:
+  - tool_calls:
+    - {name: execute_code, args: {code: "print('{\\"answer\\": \\"It is %d.\\", \\"n\\": 42}' % (6 * 7))"}}
+  - text: (made of what it printed)
+  - tool_calls: [{name: execute_code, args: {code: "1/0"}}]
+  - tool_calls: [{name: execute_code, args: {code: "print(1)"}}]
+- when: a long program
+  replies:
+  - tool_calls: [{name: execute_code, args: {code: "import subprocess; subprocess.run(['sleep', 'MARKER'])"}}]
+  - text: I look before I repeat it.
 - when: no question
   replies:
   - tool_calls:
@@ -163,6 +174,35 @@ def test_the_code_agent(client: httpx.Client) -> None:
         "args": {"language": "python", "code": "print(6 * 7)"},
         "result": "42\n",
     }
+
+
+def test_the_one_tool_agent(client: httpx.Client) -> None:
+    thread, [question] = asked(client, "a program", agent="exec")
+    assert question["value"]["action_requests"][0]["name"] == "execute_code"
+    told = resume(client, thread, {**APPROVE, "includeSteps": True}).json()
+    assert told["status"] == "completed"
+    assert told["output"] == 'It is 42.\n\n```json\n{\n  "n": 42\n}\n```'
+    step, final = told["steps"]
+    assert (step["name"], json.loads(step["result"])["result"]["n"]) == ("execute_code", 42)
+    assert final == {"type": "final", "content": told["output"]}
+
+    answer = run(client, "and another", thread_id=thread, includeSteps=True)
+    assert answer.status_code == 202
+    assert resume(client, thread).status_code == 202, "what mends it is asked about as well"
+    told = resume(client, thread, {**APPROVE, "includeSteps": True}).json()
+    assert [json.loads(step["result"])["ok"] for step in told["steps"][:-1]] == [False, True]
+    assert run(client, "once more", thread_id=thread, agent="deep").status_code == 409
+
+
+def test_a_client_that_leaves_ends_its_program(client: httpx.Client) -> None:
+    thread, _ = asked(client, "a long program", agent="exec")
+    with pytest.raises(httpx.ReadTimeout):
+        resume(client, thread, timeout=5)
+    deadline = time.monotonic() + 30
+    while (answer := run(client, "and on", thread_id=thread)).status_code == 409:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert answer.json()["output"] == "I look before I repeat it."
 
 
 @pytest.mark.parametrize(

@@ -62,14 +62,15 @@ def python(program: str, cwd: Path = ROOT, **added: str) -> subprocess.Completed
     )
 
 
+@pytest.mark.parametrize("module", ["graph", "code_graph", "exec_graph"])
 @pytest.mark.parametrize("model", ["", "local", "openai:gpt-5-mini", "scripted:/gone.yaml", "nobody:nothing"])
-def test_import(model: str) -> None:
-    done = python(IMPORT, MODEL=model)
+def test_import(model: str, module: str) -> None:
+    done = python(IMPORT.replace("agent.graph", f"agent.{module}"), MODEL=model)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[-1] == "None", "the server brings its own checkpointer"
 
 
-@pytest.mark.parametrize("module", ["agent.graph", "agent.code_graph"])
+@pytest.mark.parametrize("module", ["agent.graph", "agent.code_graph", "agent.exec_graph"])
 def test_what_only_a_run_needs_is_not_imported(tmp_path: Path, module: str) -> None:
     """Whoever makes a graph waits for all that is imported."""
     done = python(LOADED.format(module=module, names=NOT_BEFORE_A_RUN), cwd=tmp_path, PYTHONPATH=str(ROOT))
@@ -77,14 +78,14 @@ def test_what_only_a_run_needs_is_not_imported(tmp_path: Path, module: str) -> N
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("module", ["agent.graph", "agent.code_graph"])
+@pytest.mark.parametrize("module", ["agent.graph", "agent.code_graph", "agent.exec_graph"])
 def test_a_graph_of_ones_own_does_not_wait_for_the_served_one(module: str) -> None:
     done = python(SERVED.format(module=module))
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["0", "True", "1"]
 
 
-@pytest.mark.parametrize("file", ["graph", "code_graph"])
+@pytest.mark.parametrize("file", ["graph", "code_graph", "exec_graph"])
 def test_the_server_finds_the_graph_in_the_dictionary(file: str) -> None:
     """It loads the file by its path, under a name of its own, and never asks by attribute."""
     done = python(BY_PATH.format(file=file))

@@ -198,8 +198,7 @@ async def test_run_answers_in_a_thread_that_goes_on(client: httpx.AsyncClient) -
 @pytest.mark.parametrize(
     ("more", "status", "error"),
     [
-        ({"agent": "exec"}, 400, 'There is no agent "exec" yet'),
-        ({"agent": "else"}, 400, '"agent" must be "deep" or "code"'),
+        ({"agent": "else"}, 400, '"agent" must be "deep", "code" or "exec"'),
         ({"agent": 3}, 400, '"agent" must be'),
         ({"thread_id": 3}, 400, '"thread_id" must be a string'),
         ({"thread_id": ""}, 400, '"thread_id" must be a string'),

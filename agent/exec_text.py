@@ -1,0 +1,150 @@
+"""Models without tools, and answers where a call should be: text becomes the call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, NotRequired
+from uuid import uuid4
+
+from langchain.agents.middleware import hook_config
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ModelRequest,
+    ModelResponse,
+    PrivateStateAttr,
+)
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.runtime import Runtime
+
+from agent.models import calls_tools
+from libs.code_blocks import read_reply
+from libs.code_blocks.need import Need, need_for_code
+from libs.code_blocks.reader import without_thoughts
+from libs.exec_tool.tool import NAME
+
+__all__ = ["CallsInText", "by_person"]
+
+_NUDGE = (
+    "Nothing was run, so nothing is known yet. Do the task with one whole program; or, if none is needed, "
+    "say so."
+)
+_NUDGE_PREFIX = "nudge-"
+_MOST_NUDGES = 1
+
+
+class TextState(AgentState[Any]):
+    exec_nudges: NotRequired[Annotated[int, PrivateStateAttr]]
+    exec_status: NotRequired[Annotated[str | None, PrivateStateAttr]]
+
+
+class CallsInText(AgentMiddleware[TextState, Any, Any]):
+    """List it last: a call must be one before the budget, and a person, look at it.
+
+    Args:
+        prompt: the system prompt of the agent.
+        in_text: what takes its place for a model that has no tools.
+    """
+
+    state_schema = TextState
+
+    def __init__(self, prompt: str, in_text: str) -> None:
+        super().__init__()
+        self._prompt = prompt
+        self._in_text = in_text
+
+    def before_agent(self, state: TextState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Begin a run."""
+        return {"exec_nudges": 0}
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Ask a model that has no tools for a block, and make the call of it."""
+        if calls_tools(request.model):
+            return handler(request)
+        return _with_call(handler(self._as_text(request)))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """As `wrap_model_call`."""
+        if await asyncio.to_thread(calls_tools, request.model):
+            return await handler(request)
+        return _with_call(await handler(self._as_text(request)))
+
+    def _as_text(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """The request without tools: what was called and answered stands in it as text."""
+        before = request.system_message.text if request.system_message else ""
+        return request.override(
+            tools=[],
+            system_message=SystemMessage(before.replace(self._prompt, self._in_text)),
+            messages=[_as_text(message) for message in request.messages],
+        )
+
+    @hook_config(can_jump_to=["model"])
+    def after_model(self, state: TextState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """Ask again, once, where a reply answers in words what has to be found out."""
+        reply = state["messages"][-1]
+        if not isinstance(reply, AIMessage) or reply.tool_calls:
+            return None
+        task, tried = _run_so_far(state)
+        # What is said of it is no sign: something may be remembered.
+        if tried or need_for_code(task, "") is not Need.SURE:
+            return None
+        if state.get("exec_nudges", 0) >= _MOST_NUDGES:
+            return {"exec_status": "no_execution"}
+        nudge = HumanMessage(_NUDGE, id=f"{_NUDGE_PREFIX}{uuid4()}")
+        return {"messages": [nudge], "exec_nudges": 1, "jump_to": "model"}
+
+
+def by_person(message: AnyMessage) -> bool:
+    """Whether a person has said it, and not this module."""
+    return isinstance(message, HumanMessage) and not str(message.id).startswith(_NUDGE_PREFIX)
+
+
+def _run_so_far(state: TextState) -> tuple[str, bool]:
+    """The task of the run, and whether anything was called in it."""
+    tried = False
+    for message in reversed(state["messages"]):
+        if isinstance(message, ToolMessage):
+            tried = True
+        elif by_person(message):
+            return message.text, tried
+    return "", tried
+
+
+def _as_text(message: Any) -> Any:
+    if isinstance(message, ToolMessage):
+        return HumanMessage(f"What came of it:\n{message.text}", id=message.id)
+    if isinstance(message, AIMessage) and message.tool_calls:
+        blocks = [
+            f"```{call['args'].get('language', 'python')}\n{call['args'].get('code', '')}\n```"
+            for call in message.tool_calls
+        ]
+        return AIMessage("\n\n".join(blocks), id=message.id)
+    return message
+
+
+def _with_call(response: ModelResponse[Any]) -> ModelResponse[Any]:
+    """The reply with the call that its only block stands for."""
+    reply = response.result[-1]
+    if not isinstance(reply, AIMessage):
+        return response
+    reading = read_reply(without_thoughts(reply.text))
+    if reading.problem or not reading.blocks:
+        return response
+    block = reading.blocks[0]
+    call = {
+        "name": NAME,
+        "args": {"code": block.code, "language": block.language},
+        "id": f"call_{uuid4().hex}",
+        "type": "tool_call",
+    }
+    told = reply.model_copy(update={"content": "", "tool_calls": [call]})
+    return ModelResponse(
+        result=[*response.result[:-1], told], structured_response=response.structured_response
+    )

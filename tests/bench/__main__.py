@@ -1,6 +1,7 @@
 """Take every figure in one run: `make bench`, or `python -m tests.bench PART …` for parts of it.
 
-The parts: commands, blocks, files, life, crowd, redaction, gateway, imports, request, tokens, server.
+The parts: commands, blocks, files, life, crowd, programs, redaction, gateway, imports, request, tokens,
+server.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tests.bench import (
     gateway,
     imports,
     life,
+    programs,
     redaction,
     request,
     server,
@@ -36,7 +38,7 @@ from tests.bench.peers import Peers
 from tests.bench.sandboxes import image
 
 PARTS = (
-    *("commands", "blocks", "files", "life", "crowd"),
+    *("commands", "blocks", "files", "life", "crowd", "programs"),
     *("redaction", "gateway", "imports", "request", "tokens", "server"),
 )
 WITH_PEERS = {"commands", "blocks", "files", "life"}
@@ -56,6 +58,8 @@ def _figures(part: str, root: Path, peers: Peers) -> Iterator[Figure]:
         yield from life.figures(root, peers)
     elif part == "crowd":
         yield from crowd.figures(root / "crowd")
+    elif part == "programs":
+        yield from programs.figures(root / "programs")
     elif part == "redaction":
         yield from redaction.figures(root / "redaction")
     elif part == "gateway":

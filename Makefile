@@ -8,7 +8,7 @@ TASK ?= Plot the revenue in each month of /data/sales.csv as a line and save it 
 DEMO := scripted:agent/demo.yaml
 export TASK
 
-.PHONY: setup local model run demo dev test chromium lint bench soak eval lock clean
+.PHONY: setup local model run demo dev ui ui-check test chromium lint bench soak eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup
@@ -66,6 +66,21 @@ demo: setup
 dev: setup
 	@$(MAKE) --no-print-directory model || echo "The server starts without a model." >&2
 	@LANGGRAPH_NO_VERSION_CHECK=true $(BIN)/langgraph dev --port $(PORT) --no-browser --no-reload --n-jobs-per-worker 10
+
+# The page's bundle, from agent/ui/src. Only for who changes the page: the bundle is part of the repository.
+ui:
+	cd agent/ui && npm ci && npm run build
+
+# Whether the bundle in the repository is what its source gives, byte for byte. Where there is no Node.js that can
+# build it, this says so and checks nothing: users have none.
+ui-check:
+	@node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' 2> /dev/null \
+	  && command -v npm > /dev/null || { \
+	    echo "Not checked: whether agent/ui/dist is built from agent/ui/src. That needs npm and Node.js 20.19 or newer."; exit 0; }; \
+	copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && cp -R agent/ui/. "$$copy" && rm -rf "$$copy/dist" "$$copy/node_modules" \
+	  && cd "$$copy" && npm ci --loglevel=error > /dev/null && npm run --silent build > /dev/null && cd "$(CURDIR)" \
+	  && diff -r "$$copy/dist" agent/ui/dist && echo "agent/ui/dist is what agent/ui/src gives." || { \
+	    echo "agent/ui/dist is not what agent/ui/src gives: run make ui and commit it." >&2; exit 1; }
 
 lint: .venv/.ready
 	$(BIN)/ruff check

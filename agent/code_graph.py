@@ -18,6 +18,7 @@ from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, loa
 from agent.known_secrets import secret_filter
 from agent.listing import LISTING_SECONDS, data_listing
 from agent.models import is_local
+from agent.page_stream import stream_transformers
 from agent.served import graph_of
 from agent.sinks import clean_input, withheld
 from agent.skill_growth import Growth, Offer, build_growth, decisions_about
@@ -36,7 +37,7 @@ from libs.models.redacted import redacted_model
 from libs.sandbox import SandboxError
 from libs.sandbox.protocol import Sandbox
 
-__all__ = ["EDITS", "BlockApprovals", "build_graph", "graph"]
+__all__ = ["EDITS", "BlockApprovals", "build_graph", "graph", "stream_transformers"]
 
 _RESULT = re.compile(r"/results/[\w./-]*\w\.[A-Za-z]\w{0,4}\b")
 _MAX_NAMED = 20

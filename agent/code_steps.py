@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from langchain_core.messages import HumanMessage
 from langgraph.types import Command, StateSnapshot
 
 from agent.code_prompt import STOPPED
 from agent.events import CommandEnded, CommandStarted, Event, Execution
+from libs.code_blocks.told import told
 
 __all__ = ["CodeSteps"]
 
@@ -39,4 +39,4 @@ class CodeSteps:
         """See `Steps.cut_off`: the model reads that the effect of its reply's blocks is unknown."""
         if "run" not in state.next:
             return None
-        return "run", Command(goto="model", update={"messages": [HumanMessage(STOPPED)], "nudges": 0})
+        return "run", Command(goto="model", update={"messages": [told(STOPPED)], "nudges": 0})

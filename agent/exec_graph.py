@@ -20,6 +20,7 @@ from agent.exec_text import CallsInText
 from agent.file_tools import call_key
 from agent.known_secrets import secret_filter
 from agent.models import RealModel
+from agent.page_stream import stream_transformers
 from agent.served import graph_of, served
 from agent.sinks import clean_input, withheld
 from agent.suspected import suspected
@@ -37,7 +38,7 @@ from libs.models.redacted import redacted_model
 if TYPE_CHECKING:
     from agent.exec_parts import ExecParts
 
-__all__ = ["build_graph", "graph"]
+__all__ = ["build_graph", "graph", "stream_transformers"]
 
 
 def build_graph(

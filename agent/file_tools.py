@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -38,8 +39,9 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
 
         # Not around what the middleware does itself, such as putting a long result into a file.
         def once(request: ToolCallRequest) -> ToolMessage | Command[Any]:
+            began = time.monotonic()
             with _keyed(request):
-                return handler(request)
+                return _timed(handler(request), began)
 
         with _tool_call(request):
             return super().wrap_tool_call(request, once)
@@ -51,11 +53,23 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
     ) -> ToolMessage | Command[Any]:
 
         async def once(request: ToolCallRequest) -> ToolMessage | Command[Any]:
+            began = time.monotonic()
             with _keyed(request):
-                return await handler(request)
+                return _timed(await handler(request), began)
 
         with _tool_call(request):
             return await super().awrap_tool_call(request, once)
+
+
+def _timed(answer: ToolMessage | Command[Any], began: float) -> ToolMessage | Command[Any]:
+    """The answer; that of a command says how many seconds it took, beside its exit code."""
+    if (
+        isinstance(answer, ToolMessage)
+        and isinstance(answer.artifact, dict)
+        and "exit_code" in answer.artifact
+    ):
+        answer.artifact["seconds"] = round(time.monotonic() - began, 3)
+    return answer
 
 
 @contextmanager

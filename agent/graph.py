@@ -14,6 +14,7 @@ from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, loa
 from agent.file_tools import FilesystemMiddleware
 from agent.known_secrets import secret_filter
 from agent.models import RealModel
+from agent.page_stream import stream_transformers
 from agent.served import graph_of
 from agent.sinks import clean_input, withheld
 from agent.skill_growth import build_growth
@@ -28,7 +29,7 @@ from libs.middleware.subagents import bound_subagents
 from libs.middleware.withheld_calls import WithheldCalls
 from libs.models.redacted import redacted_model
 
-__all__ = ["build_graph", "graph"]
+__all__ = ["build_graph", "graph", "stream_transformers"]
 
 
 def build_graph(

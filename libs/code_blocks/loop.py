@@ -38,6 +38,7 @@ from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Gate, Liv
 from libs.code_blocks.reader import MAX_REPLY, Block, Language, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
 from libs.code_blocks.state import Approved, CodeState, Input, Output
+from libs.code_blocks.told import told
 from libs.sandbox.blocking import blocking
 
 __all__ = ["CodeLoop"]
@@ -237,7 +238,7 @@ class CodeLoop:
                 reply = reply.model_copy(update={"id": reply.id or str(uuid4())})
                 update["forgotten"] = [*(state.get("forgotten") or []), reply.id]
             nudges = state["nudges"] + 1
-            return _go("model", meter, reply, HumanMessage(said), steps=steps, nudges=nudges, **update)
+            return _go("model", meter, reply, told(said), steps=steps, nudges=nudges, **update)
         words = feedback.closing(status, steps=steps, nudges=state["nudges"], last=last)
         return _end(status, meter, _with_words(reply, words), steps=steps)
 
@@ -285,19 +286,20 @@ class CodeLoop:
             turns = failed_turns(state["messages"], executions)
             forgotten = [turn.id for turn in turns if turn.id]
             update["forgotten"] = [*(state.get("forgotten") or []), *forgotten]
+        message = told(said, approved, ran.outcomes)
         status = ran.over
         if not status and last and last["exit_code"] and ran.repeats + 1 >= MAX_FAILURES:
             status = "error"
         if not status and state["steps"] >= self._max_steps:
             status = "max_steps"
         if not status:
-            return _go("model", meter, HumanMessage(said), **update)
+            return _go("model", meter, message, **update)
         words = (
             meter.budget.explain(ran.over)
             if ran.over
             else feedback.closing(status, steps=state["steps"], nudges=0, last=last)
         )
-        return _end(status, meter, HumanMessage(said), AIMessage(words), **update)
+        return _end(status, meter, message, AIMessage(words), **update)
 
 
 def _need(state: CodeState, text: str) -> Need:

@@ -1,0 +1,80 @@
+import { useMemo, useState } from "react";
+import type { PageConfig } from "../api/config";
+import { Approvals } from "../approvals/Approvals";
+import { Grants } from "../approvals/Grants";
+import { Composer } from "./Composer";
+import { itemsOf } from "./conversation";
+import { Empty } from "./Empty";
+import { Items } from "./Items";
+import { Plan } from "./Plan";
+import { Problem } from "./Problem";
+import { useAnswers } from "./useAnswers";
+import { useConversation } from "./useConversation";
+import { useEnd } from "./useEnd";
+import { useNews } from "./useNews";
+import { usePending } from "./usePending";
+
+interface ChatProps {
+  config: PageConfig;
+  agent: string;
+  thread: string | null;
+  onThread: (id: string) => void;
+  /** Something has ended: files, threads and their states may be others. */
+  onNews: () => void;
+}
+
+/** A chat: what was said and done, what waits, and where to write. */
+export function Chat({ config, agent, thread, onThread, onNews }: ChatProps) {
+  const { stream, outputs } = useConversation(agent, thread, onThread);
+  const [suggestion, setSuggestion] = useState("");
+  const items = useMemo(() => itemsOf(stream.messages), [stream.messages]);
+  const current = thread ?? stream.threadId;
+  const pending = usePending(stream, current);
+  const { waiting, answer } = useAnswers(stream, pending);
+  const busy = stream.isLoading;
+  const state = waiting.length > 0 ? "waiting" : busy ? "running" : "ready";
+  const end = useEnd(items.length + waiting.length);
+  useNews(busy, stream.messages.length, onNews);
+
+  const say = (text: string) => {
+    setSuggestion("");
+    void stream.submit({ messages: [{ type: "human", content: text }] } as never);
+  };
+  const todos = stream.values.todos ?? [];
+  return (
+    <>
+      <div className="scroller" ref={end.scroller} tabIndex={-1}>
+        <div className="column" aria-busy={busy}>
+          {items.length === 0 && !busy && !stream.isThreadLoading && !stream.error && (
+            <Empty config={config} onSample={setSuggestion} />
+          )}
+          {stream.isThreadLoading && items.length === 0 && <p className="note">Loading this chat …</p>}
+          <Items
+            items={items}
+            stream={stream}
+            outputs={outputs}
+            busy={busy}
+            asked={waiting.length > 0}
+            thread={current}
+            granted={stream.values.granted_calls ?? {}}
+          />
+          {waiting.length > 0 && <Approvals pending={waiting} onAnswer={answer} />}
+          {busy && waiting.length === 0 && (
+            <p className="working" role="status">
+              <span className="spinner" aria-hidden="true" /> The agent is at work
+            </p>
+          )}
+          {stream.error != null && !busy && (
+            <Problem error={stream.error} onRetry={current ? () => void stream.submit(null) : null} />
+          )}
+          <div ref={end.end} />
+        </div>
+      </div>
+      <div className="dock">
+        {current && <Grants thread={current} news={busy} />}
+        {todos.length > 0 && <Plan todos={todos} />}
+        <Composer state={state} suggestion={suggestion} onSend={say} onStop={() => void stream.stop()} />
+      </div>
+    </>
+  );
+}

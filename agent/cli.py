@@ -114,6 +114,40 @@ def run(
 
 
 @app.command()
+def chat(
+    *,
+    agent: Annotated[
+        str,
+        typer.Option(help="The agent of new threads, one of those that /agent lists, or auto."),
+    ] = "auto",
+    approve: Annotated[
+        Literal["ask", "auto"] | None,
+        typer.Option(help="ask: you approve each command, block, edit and deletion. auto: nobody is asked."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="provider:model, local, or scripted:FILE. Default: what the settings say."),
+    ] = None,
+    thread: Annotated[
+        str | None, typer.Option(help="Go on in this thread, or begin one of this name.")
+    ] = None,
+) -> None:
+    """Talk with the agent: its words and the output of commands as they come, approvals at the prompt.
+
+    /help lists the commands. Ctrl-C stops what runs, twice ends the program; Ctrl-D ends it. From a pipe each
+    line is a message; where approval is needed it ends with status 3, as nobody can answer.
+    """
+    from agent.chat.command import chat_command
+
+    try:
+        status = chat_command(agent=agent, approve=approve, model=model, thread=thread)
+    except BrokenPipeError:  # as in `run`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    raise typer.Exit(status)
+
+
+@app.command()
 def setup() -> None:
     """Make this machine ready: a Docker Engine (Debian, as root, unless SETUP_ENGINE=0) and the image."""
     from agent.engine_setup import build_image, ensure_engine

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import secrets
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel
 from rich.console import Console
 
 from agent.agents import AgentName, AgentRefused, agent_of, build_agent, choose_agent, steps_of
-from agent.ask import LeftPending, ask_person
+from agent.ask import LeftPending, PlainAnswers, ask_person
+from agent.carry_out import View, approve_all, carry_out
 from agent.config import Settings, SettingsError, build_backend, build_model, load_settings
-from agent.events import Approval, Event, Result
-from agent.explained import explained
+from agent.events import Approval, Result
 from agent.json_lines import JsonLines, write_result
 from agent.known_secrets import secret_filter
+from agent.produced import is_plot
 from agent.run import Run
 from agent.show import HumanView
 from agent.sinks import KNOWN, guard_traces
@@ -41,14 +42,6 @@ _BAD_USAGE = 2
 
 class BadUsage(Exception):
     """What was asked for cannot be done; the message says why."""
-
-
-class View(Protocol):
-    """Where a run is shown."""
-
-    def show(self, event: Event) -> None: ...
-
-    def finish(self, result: Result) -> None: ...
 
 
 def run_command(
@@ -146,7 +139,7 @@ async def _run(
             view: View = JsonLines(thread_id)
             if not as_json:
                 view = _human_view(settings, agent, model, thread_id, options)
-            return await _carry_out(run, view, task, settings.approvals)
+            return await _carry_out(run, view, task, settings.approvals, sandbox)
         finally:
             await asyncio.to_thread(sandbox.close)
             if parts:
@@ -196,61 +189,28 @@ def _label(model: BaseChatModel) -> str:
     return str(getattr(model, "label", None) or f"scripted:{getattr(model, 'source', '')}")
 
 
-async def _carry_out(run: Run, view: View, task: str | None, approvals: str) -> int:
+async def _carry_out(
+    run: Run, view: View, task: str | None, approvals: str, sandbox: DockerExecutionBackend
+) -> int:
     """Run until the end, asking where there is somebody to ask."""
-    status: int | None = None
-    try:
-        result, status = await _until_end(run, view, task, approvals)
-    except asyncio.CancelledError:
-        await run.settle()
-        result, status = run.ended("error", "Stopped by Ctrl-C."), STOPPED
-    except BaseException as error:
-        if (text := explained(error)) is None:
-            view.finish(run.ended("error", f"{type(error).__name__}: {error}"))
-            raise
-        result = run.ended("error", text)
-    view.finish(result)
-    return _exit_status(result.status) if status is None else status
 
+    async def decide(approval: Approval) -> list[dict[str, Any]]:
+        if approvals == "auto":
+            return await approve_all(approval, view)
+        if not isinstance(view, HumanView) or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            view.show(approval)
+            raise LeftPending(by_ctrl_c=False)
+        return await ask_person(
+            approval.question, lambda index: view.show_request(approval.question, index), PlainAnswers()
+        )
 
-async def _until_end(run: Run, view: View, task: str | None, approvals: str) -> tuple[Result, int | None]:
-    waiting = [] if task is not None else await run.approvals()
-    if not waiting:
-        await _show(view, run.begin(task) if task is not None else run.go_on())
-        waiting = await run.approvals()
-    while waiting:
-        decisions: dict[str, list[dict[str, Any]]] = {}
-        try:
-            for approval in waiting:
-                decisions[approval.interrupt_id] = _decide(approval, view, approvals)
-        except LeftPending as left:
-            return await run.result(), STOPPED if left.by_ctrl_c else None
-        await _show(view, run.answer(decisions))
-        waiting = await run.approvals()
-    return await run.result(), None
+    outcome = await carry_out(run, view, task, decide)
+    if isinstance(view, HumanView) and any(map(is_plot, outcome.result.files)):
+        from agent.pictures.plots import show_plots  # loaded where there is something to show
 
-
-def _decide(approval: Approval, view: View, approvals: str) -> list[dict[str, Any]]:
-    """Decisions for all calls of a question; without a terminal the question is shown and left pending.
-
-    Raises:
-        LeftPending: nobody decided.
-    """
-    if approvals == "auto":
-        view.show(approval)
-        return [
-            {"type": "approve", "digest": request["digest"]}
-            for request in approval.question["action_requests"]
-        ]
-    if not isinstance(view, HumanView) or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        view.show(approval)
-        raise LeftPending(by_ctrl_c=False)
-    return ask_person(approval.question, lambda index: view.show_request(approval.question, index))
-
-
-async def _show(view: View, events: AsyncIterator[Event]) -> None:
-    async for event in events:
-        view.show(event)
+        await show_plots(outcome.result.files, sandbox, view.console)
+    view.finish(outcome.result)
+    return STOPPED if outcome.by_ctrl_c else _exit_status(outcome.result.status)
 
 
 def _exit_status(status: str) -> int:

@@ -28,7 +28,9 @@ from agent.produced import is_plot
 from libs.code_blocks.reader import without_thoughts
 from libs.sandbox.errors import program
 
-__all__ = ["HumanView", "harmless"]
+__all__ = ["APPROVALS_OFF", "EventView", "HumanView", "harmless"]
+
+APPROVALS_OFF = "Approvals are off: every command, edit and deletion runs without asking."
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # C0 without tab and newline, DEL and C1; what reorders text; halves of characters.
@@ -49,34 +51,11 @@ def harmless(text: str) -> str:
     return _CONTROL.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text)
 
 
-class HumanView:
-    """Prints each step as it happens, tabs and long lines as they are; never reads markup in any of it.
+class EventView:
+    """Prints each step as it happens, tabs and long lines as they are; never reads markup in any of it."""
 
-    Args:
-        console: where to.
-        thread_id: the thread of the run.
-        agent: `deep` or `code`.
-        model: what is configured, for people.
-        scripted: whether that is a script.
-        approvals: `ask` or `auto`.
-        options: words of the command line that going on needs again.
-    """
-
-    def __init__(
-        self,
-        console: Console,
-        *,
-        thread_id: str,
-        agent: str,
-        model: str,
-        scripted: bool,
-        approvals: str,
-        options: Sequence[str] = (),
-    ) -> None:
-        self._console = console
-        self._thread_id = thread_id
-        self._model = f"{model} (a script that is played, not a model)" if scripted else model
-        self._go_on = shlex.join([program(), "run", "--thread", thread_id, *options])
+    def __init__(self, console: Console) -> None:
+        self.console = console
         self._streaming: str | None = None
         """The message whose pieces are being printed."""
         self._streamed: dict[str, str] = {}
@@ -85,9 +64,6 @@ class HumanView:
         self._at_line_start = True
         self._commands: dict[str, str] = {}
         self._output_of: str | None = None
-        self._line(f"Thread {thread_id}, {agent} agent, model {self._model}", "dim")
-        if approvals == "auto":
-            self._line("Approvals are off: every command, edit and deletion runs without asking.", "yellow")
 
     def show(self, event: Event) -> None:
         """Print an event."""
@@ -138,21 +114,18 @@ class HumanView:
         self._line(f"Waits for approval{count}:", "bold yellow")
         self._line(_shifted(requests[index]["description"]), "")
 
-    def finish(self, result: Result) -> None:
-        """Print how the run ended, what came of it and how to go on."""
+    def say(self, text: str, style: str = "") -> None:
+        """Print text as lines of their own."""
+        self._line(text, style)
+
+    def ended(self, result: Result) -> None:
+        """Print what went wrong, and which files came of it."""
         self._end_line()
         if result.status == "error" and result.text != self._said:
             self._line(result.text, "bold red")
-        self._console.print()
+        self.console.print()
         for path in result.files:
             self._line(f"{'Plot' if is_plot(path) else 'File'}: {path}", "magenta")
-        self._line(f"Thread {result.thread_id}: {result.status}. Model: {self._model}", "dim")
-        if result.status == "interrupted":
-            self._line("Nothing of what waits was run. Go on at a terminal, or approve it:", "yellow")
-            self._line(f"  {self._go_on}", "")
-            self._line(f"  {self._go_on} --approve auto", "")
-        else:
-            self._line(f'Go on: {self._go_on} "…"', "dim")
 
     def _earlier(self, granted: str | None) -> None:
         """Say why nobody was asked about the call that was just shown."""
@@ -164,7 +137,7 @@ class HumanView:
             self._end_line()
             self._streaming = delta.message_id
             self._streamed.setdefault(delta.message_id, "")
-            self._console.print()
+            self.console.print()
             if delta.subagent:
                 self._print("[subagent]\n", "dim")
         self._streamed[delta.message_id] += delta.text
@@ -189,14 +162,57 @@ class HumanView:
 
     def _print(self, text: str, style: str) -> None:
         # As segments, not as text: rich would turn tabs into blanks and fold long lines.
-        segments = Segments([Segment(text, self._console.get_style(style))])
-        self._console.print(segments, end="", crop=False, soft_wrap=True)
+        segments = Segments([Segment(text, self.console.get_style(style))])
+        self.console.print(segments, end="", crop=False, soft_wrap=True)
 
     def _end_line(self) -> None:
         self._streaming = None
         if not self._at_line_start:
-            self._console.print()
+            self.console.print()
             self._at_line_start = True
+
+
+class HumanView(EventView):
+    """One run, with what it is at its beginning and how to go on at its end.
+
+    Args:
+        console: where to.
+        thread_id: the thread of the run.
+        agent: its name.
+        model: what is configured, for people.
+        scripted: whether that is a script.
+        approvals: `ask` or `auto`.
+        options: words of the command line that going on needs again.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        thread_id: str,
+        agent: str,
+        model: str,
+        scripted: bool,
+        approvals: str,
+        options: Sequence[str] = (),
+    ) -> None:
+        super().__init__(console)
+        self._model = f"{model} (a script that is played, not a model)" if scripted else model
+        self._go_on = shlex.join([program(), "run", "--thread", thread_id, *options])
+        self._line(f"Thread {thread_id}, {agent} agent, model {self._model}", "dim")
+        if approvals == "auto":
+            self._line(APPROVALS_OFF, "yellow")
+
+    def finish(self, result: Result) -> None:
+        """Print how the run ended, what came of it and how to go on."""
+        self.ended(result)
+        self._line(f"Thread {result.thread_id}: {result.status}. Model: {self._model}", "dim")
+        if result.status == "interrupted":
+            self._line("Nothing of what waits was run. Go on at a terminal, or approve it:", "yellow")
+            self._line(f"  {self._go_on}", "")
+            self._line(f"  {self._go_on} --approve auto", "")
+        else:
+            self._line(f'Go on: {self._go_on} "…"', "dim")
 
 
 def _indent(subagent: bool) -> str:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
-__all__ = ["STOPPED", "prompting", "run_stoppable"]
+__all__ = ["STOPPED", "on_ctrl_c", "prompting", "run_stoppable"]
 
 STOPPED = 128 + signal.SIGINT
 """Exit status after Ctrl-C, as a shell gives it."""
@@ -26,14 +26,15 @@ def run_stoppable(main: Coroutine[Any, Any, T]) -> T:
 
     async def stoppable() -> T:
         task = asyncio.ensure_future(main)
-        with _on_ctrl_c(task):
+        with on_ctrl_c(task):
             return await task
 
     return asyncio.run(stoppable())
 
 
 @contextmanager
-def _on_ctrl_c(task: asyncio.Future[T]) -> Iterator[None]:
+def on_ctrl_c(task: asyncio.Future[T]) -> Iterator[None]:
+    """Within, Ctrl-C cancels `task`, and a second one ends the program at once."""
     loop = asyncio.get_running_loop()
     stopping = False
 

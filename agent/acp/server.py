@@ -27,9 +27,9 @@ from acp.schema import (
 )
 
 if TYPE_CHECKING:
-    from agent.acp.installation import Installation
     from agent.acp.prompts import PromptBlock
     from agent.acp.session import Session
+    from agent.installation import Installation
 
 __all__ = ["EditorAgent"]
 
@@ -150,7 +150,7 @@ class EditorAgent:
 
 def _opener() -> Callable[[AsyncExitStack], Awaitable[Installation]]:
     from agent.acp.errors import as_request_errors
-    from agent.acp.installation import open_installation
+    from agent.installation import open_installation
 
     async def opened(stack: AsyncExitStack) -> Installation:
         with as_request_errors():

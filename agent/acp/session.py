@@ -13,11 +13,11 @@ from acp.interfaces import Client
 from acp.schema import PermissionOption, StopReason, ToolCallUpdate
 
 from agent.acp.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, as_request_errors
-from agent.acp.installation import Installation
 from agent.acp.replay import last_calls, replayed
 from agent.acp.tool_calls import host_path, kind_of, locations, proposed, title_of
 from agent.acp.updates import Updates
 from agent.events import Approval, Event
+from agent.installation import Installation
 from agent.run import Run
 
 __all__ = ["Session"]

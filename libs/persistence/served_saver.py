@@ -262,6 +262,17 @@ class ServedSaver(BaseCheckpointSaver[str]):
             rows = await do("SELECT DISTINCT thread_id FROM checkpoints WHERE checkpoint_ns = ''")
         return [str(thread_id) for (thread_id,) in rows]
 
+    async def newest(self, count: int) -> list[str]:
+        """The threads that were at work last, the latest first."""
+        async with self.transaction() as do:
+            rows = await do(
+                # Ids begin with the time.
+                "SELECT thread_id, MAX(checkpoint_id) AS latest FROM checkpoints WHERE checkpoint_ns = '' "
+                "GROUP BY thread_id ORDER BY latest DESC LIMIT ?",
+                count,
+            )
+        return [str(thread_id) for thread_id, _ in rows]
+
     async def began(self, run_id: str) -> bool:
         """Whether a run has written anything."""
         async with self.transaction() as do:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import pty
 import re
 import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -123,11 +126,20 @@ def check_lines(output: str) -> list[dict[str, Any]]:
 class Terminal:
     """The program under a pseudo-terminal."""
 
-    def __init__(self, program: Program, arguments: Sequence[str]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        arguments: Sequence[str],
+        *,
+        size: tuple[int, int] | None = None,
+        term: str = "xterm-256color",
+    ) -> None:
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
+            if size:
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
             os.chdir(program.folder)
-            os.execvpe(PROGRAM[0], [*PROGRAM, *arguments], {**program.env, "TERM": "xterm-256color"})
+            os.execvpe(PROGRAM[0], [*PROGRAM, *arguments], {**program.env, "TERM": term})
         self.raw = ""
         self._seen = 0
 

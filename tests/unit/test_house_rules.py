@@ -22,6 +22,7 @@ TOP_LEVEL = {
 # Who reads the environment, and why it is not a setting.
 READS_ENVIRONMENT = {
     "agent/config.py": "the one place for settings",
+    "agent/pictures/capable.py": "TERM belongs to the terminal",
     "libs/sandbox/engine.py": "DOCKER_CONTEXT belongs to Docker",
     "libs/sandbox/interpreter.py": "runs in the container, and passes its own on",
     "libs/sandbox/runner.py": "runs in the container, and passes its own on",

@@ -1,0 +1,79 @@
+"""A stand-in for a terminal: a screen that can be read, and answers to what programs ask of terminals."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+import pyte
+from cli_program import Program, Terminal
+
+_KITTY, _NAME, _CELL, _ATTRIBUTES = "\x1b_Gi=31;OK\x1b\\", "\x1bP>|{}\x1b\\", "\x1b[6;20;10t", "\x1b[?62;{}c"
+
+SAYS: Mapping[str, str] = {
+    "kitty": _KITTY + _NAME.format("kitty(0.40)") + _CELL + _ATTRIBUTES.format("52"),
+    "iterm2": _NAME.format("iTerm2 3.5.0") + _CELL + _ATTRIBUTES.format("4;22"),
+    "sixel": _CELL + _ATTRIBUTES.format("4;22"),
+    "plain": _ATTRIBUTES.format("22"),
+    "nothing": "",
+}
+"""What each kind of terminal answers to the questions of `agent.pictures.capable`."""
+
+COLUMNS, ROWS = 100, 40
+
+# What a terminal draws instead of printing it, or leaves alone.
+_STRINGS = re.compile(r"\x1b[P_\]][^\x1b\x07]*(?:\x1b\\|\x07)")
+_SEQUENCES = re.compile(r"\x1b\[[0-9;?>]*[ -/]*[@-~]|\x1b[=>()][0-9A-B]?")
+
+
+class ScreenTerminal(Terminal):
+    """The program at a terminal of 100 columns and 40 rows, which answers as one of `SAYS`."""
+
+    def __init__(
+        self, program: Program, arguments: Sequence[str], says: str = "plain", *, term: str = "xterm-256color"
+    ) -> None:
+        self._says = says
+        self.asked = 0
+        super().__init__(program, arguments, size=(ROWS, COLUMNS), term=term)
+
+    @property
+    def text(self) -> str:
+        """All that was ever printed, in order, without what steers the terminal."""
+        return _SEQUENCES.sub("", _STRINGS.sub("", self.raw)).replace("\r\n", "\n").replace("\r", "")
+
+    @property
+    def shown(self) -> str:
+        """What a person sees, with what has scrolled away."""
+        screen = pyte.HistoryScreen(COLUMNS, ROWS, history=10_000)
+        pyte.Stream(screen).feed(_STRINGS.sub("", self.raw))
+        above = ["".join(line[x].data for x in range(COLUMNS)) for line in screen.history.top]
+        return "\n".join(line.rstrip() for line in [*above, *screen.display]).rstrip()
+
+    def prompted(self) -> None:
+        """Wait until the person may type a message: the last line is the prompt and nothing else."""
+        self.prompted_with("")
+
+    def prompted_with(self, begun: str, seconds: float = 60) -> None:
+        """Wait until the last prompt has this on it; a menu of completions may be below."""
+        deadline = time.monotonic() + seconds
+        while not self._prompt_is(f"> {begun}".rstrip()):
+            assert self._read(max(deadline - time.monotonic(), 0)), f"no prompt: {self.shown}"
+        self._seen = len(self.text)
+
+    def _prompt_is(self, line: str) -> bool:
+        lines = self.shown.split("\n")
+        return lines[-1] == line or (line != ">" and line in lines[-12:])
+
+    def send(self, line: str) -> None:
+        """Type a message at the prompt, and Enter."""
+        self.prompted()
+        self.type(f"{line}\r")
+
+    def _read(self, seconds: float) -> bool:
+        before = len(self.raw)
+        more = super()._read(seconds)
+        if "\x1b[c" in self.raw[max(before - 2, 0) :]:
+            self.asked += 1
+            self.type(SAYS[self._says])
+        return more

@@ -12,6 +12,7 @@ from __future__ import annotations
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
 from agent.config import Settings
+from agent.named_in_task import named_in
 from agent.worked_examples import nearest
 
 __all__ = ["opening"]
@@ -66,16 +67,17 @@ def opening(task: str, settings: Settings, *, skills: str, data: str) -> list[An
     ]
     for example in nearest(task, _EXAMPLES, listing=data):
         messages += [
-            HumanMessage("\n\n".join(filter(None, (_listed(example.listing), example.task)))),
+            HumanMessage("\n\n".join(filter(None, (_listed(example.listing, example.task), example.task)))),
             AIMessage(example.reply),
             HumanMessage(f"The python block succeeded:\n```output\n{example.output}\n```"),
             AIMessage(example.answer),
         ]
     if data:
-        messages.append(HumanMessage(_listed(data)))
+        messages.append(HumanMessage(_listed(data, task)))
     return messages
 
 
-def _listed(listing: str) -> str:
+def _listed(listing: str, task: str) -> str:
     # A file may be called ```: nothing in the listing may end it.
-    return _DATA.format(listing=listing.replace("```", "'''")) if listing else ""
+    safe = listing.replace("```", "'''")
+    return "\n".join(filter(None, (_DATA.format(listing=safe), named_in(task, safe)))) if listing else ""

@@ -13,12 +13,12 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from agent.config import Settings
 from agent.named_in_task import named_in
-from agent.worked_examples import nearest
+from agent.worked_examples import chosen
 
 __all__ = ["opening"]
 
 _EXAMPLES = 4
-"""Each takes some 350 tokens, one and a half seconds to read on two cores."""
+"""At most. Each takes some 350 tokens, one and a half seconds to read on two cores."""
 
 _SYSTEM = """\
 You carry out tasks by writing code. The computer is a Linux container{network}; it has Python 3 with pandas, numpy, matplotlib, pypdf and reportlab, and bash.
@@ -65,7 +65,7 @@ def opening(task: str, settings: Settings, *, skills: str, data: str) -> list[An
     messages: list[AnyMessage] = [
         SystemMessage("\n\n".join(part.strip("\n") for part in (system, skills) if part))
     ]
-    for example in nearest(task, _EXAMPLES, listing=data):
+    for example in chosen(task, _EXAMPLES, listing=data):
         messages += [
             HumanMessage("\n\n".join(filter(None, (_listed(example.listing, example.task), example.task)))),
             AIMessage(example.reply),

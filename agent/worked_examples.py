@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["EXAMPLES", "WorkedExample", "nearest"]
+__all__ = ["EXAMPLES", "WorkedExample", "chosen", "nearest"]
 
 EXAMPLES = Path(__file__).with_name("examples")
 _MAX_WORDS = 200
@@ -38,6 +38,8 @@ _TASK, _ABOUT = 1.0, 2.0
 
 _UNLIKE = 0.7
 """What is left of an example's likeness for each way in which it is of another kind."""
+_LIKE, _FEWEST = 0.4, 2
+"""How much of the nearest one's likeness an example that is shown has at least, and how many are anyway."""
 _LISTED = re.compile(r"^- (.+?): |^/data/(.*?) \(|'([^'\n]{3,})'", re.MULTILINE)
 """Columns, files and values in a listing."""
 _FILE = re.compile(r"^/data/\S.*?(\.\w+)?(?:\.gz|\.\d+)* \([\d,]+ bytes\)", re.MULTILINE)
@@ -80,6 +82,17 @@ class WorkedExample(BaseModel):
         return f"Plan:\n{steps}\n```python\n{self.code.rstrip()}\n```"
 
 
+def chosen(task: str, most: int, *, listing: str = "") -> list[WorkedExample]:
+    """The examples to show for a task, the nearest last; see `nearest`. None is far behind that one.
+
+    What only sounds a little alike misleads more than it helps. Two are shown at least.
+    """
+    ranked = _ranked(task, listing)
+    best = max(ranked.values(), default=0.0)
+    like = sum(score >= _LIKE * best for score in ranked.values())
+    return nearest(task, min(most, max(_FEWEST, like)), listing=listing)
+
+
 def nearest(task: str, count: int, *, listing: str = "") -> list[WorkedExample]:
     """The `count` examples whose words are most like those of a task (BM25), the nearest last.
 
@@ -88,6 +101,13 @@ def nearest(task: str, count: int, *, listing: str = "") -> list[WorkedExample]:
     kind, on several instead of one, on dates that are not there, or makes a file that is not asked for.
     """
     examples = _all()
+    found = list(_ranked(task, listing))
+    others = [number for number in range(len(examples)) if number not in found]
+    return [examples[number] for number in reversed((found + others)[:count])]
+
+
+def _ranked(task: str, listing: str) -> dict[int, float]:
+    """How like a task each example is that has any word of it, most first."""
     found_words = dict.fromkeys(re.findall(r"\w+", _without_names(task.lower())))
     words = [word for word in found_words if len(word) > 1 and word not in _COMMON][:_MAX_WORDS]
     subject = {
@@ -105,11 +125,10 @@ def nearest(task: str, count: int, *, listing: str = "") -> list[WorkedExample]:
             ).fetchall()
         )
     shape = _Shape.of(task, listing)
-    ranked = sorted(
-        scores, key=lambda number: scores[number] * _UNLIKE ** shape.unlike(_shapes()[number]), reverse=True
-    )
-    others = [number for number in range(len(examples)) if number not in scores]
-    return [examples[number] for number in reversed((ranked + others)[:count])]
+    likeness = {
+        number: score * _UNLIKE ** shape.unlike(_shapes()[number]) for number, score in scores.items()
+    }
+    return dict(sorted(likeness.items(), key=lambda item: item[1], reverse=True))
 
 
 class _Shape(NamedTuple):

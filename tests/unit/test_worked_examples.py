@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.worked_examples import EXAMPLES, nearest
+from agent.worked_examples import EXAMPLES, _all, _ranked, chosen, nearest
 from libs.code_blocks import read_reply
 from libs.code_blocks.feedback import first_block
 
@@ -66,3 +66,53 @@ def test_without_likeness_the_first_are_of_tables() -> None:
 
 def test_a_long_task_is_found_in_time() -> None:
     assert nearest("weekday " + " ".join(f"w{n}" for n in range(100_000)), 1)[0].name == "by-weekday"
+
+
+def listing(*files: str, columns: str = "") -> str:
+    return "\n".join(f"{file} (90 bytes): 6 rows\n{columns}" for file in files)
+
+
+def place(name: str, task: str, data: str) -> int:
+    """How many examples are nearer to a task."""
+    return [example.name for example in reversed(nearest(task, 1_000, listing=data))].index(name)
+
+
+def test_words_of_the_subject_find_no_example() -> None:
+    """One has cheese in a PDF file."""
+    task = "What does the cheese from the farm with the name Alm cost?"
+    data = listing("/data/a.pdf", columns="- cheese: text: 'Brie' 3\n- farm: text: 'Alm' 6")
+    assert place("pdf-table-to-csv", task, "") == 0
+    assert place("pdf-table-to-csv", task, data) > 3
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "unlike"),
+    [
+        ("busiest-minute", listing("/data/a.log"), listing("/data/a.csv")),
+        ("two-files", listing("/data/a.csv", "/data/b.csv"), listing("/data/a.csv")),
+        ("tree", listing("/data/a.json"), listing("/data/a.json.gz", "/data/b.json.1")),
+        ("one-month", listing("/data/a.csv", columns="- d: dates 2024-01-01 to"), listing("/data/a.csv")),
+    ],
+)
+def test_an_example_of_another_kind_counts_less(name: str, like: str, unlike: str) -> None:
+    [example] = (each for each in EVERY if each.name == name)
+    near, far = (_likeness(name, example.task, data) for data in (like, unlike))
+    assert far < near
+
+
+def _likeness(name: str, task: str, data: str) -> float:
+    return next(score for number, score in _ranked(task, data).items() if _all()[number].name == name)
+
+
+def test_an_example_that_makes_a_file_counts_less_where_none_is_asked_for() -> None:
+    task = "The minutes of the calls in each month, oldest first"
+    asked, not_asked = (_likeness("table-by-month", f"{verb} {task}", "") for verb in ("Write", "Tell"))
+    assert not_asked < asked
+
+
+def test_none_is_shown_that_is_far_behind_the_nearest() -> None:
+    sharp = "How many lines of level WARN do the log and its older parts, app.log.1 and app.log.2.gz, hold?"
+    assert len(chosen(sharp, 4)) < 4
+    assert chosen(sharp, 4) == nearest(sharp, 4)[-len(chosen(sharp, 4)) :]
+    assert len(chosen("xyzzy", 4)) == 2
+    assert len(chosen("Which is the most, the sum, the mean, the day, the number of rows?", 4)) == 4

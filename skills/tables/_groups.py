@@ -56,7 +56,7 @@ def group_totals(
         raise ValueError("totals: by is a column or a list of columns")
     if top is not None and (not isinstance(top, int) or top < 1):
         raise ValueError(f"totals: top is how many groups to keep, 1 or more, not {top!r}")
-    how = _how(how, value, "totals")
+    how = _how(how, value, "totals", table)
     values = _values(table, value, how, "totals")
     keys = [keys_of(table[name]) for name in names]
     result = _aggregate(values.groupby(keys if len(keys) > 1 else keys[0], sort=True), how)
@@ -72,7 +72,7 @@ def period_totals(table: pd.DataFrame, date: str, value: str | None, every: str,
     if every not in EVERY:
         raise ValueError(f"per_period: every is one of {', '.join(EVERY)}, not {every!r}")
     name = column_name(table, date, "per_period")
-    how = _how(how, value, "per_period")
+    how = _how(how, value, "per_period", table)
     values = _values(table, value, how, "per_period")
     dates = dates_of(table, name, "per_period")
     _say_undated("per_period", name, dates)
@@ -96,10 +96,15 @@ def _say_undated(what: str, name: object, dates: pd.Series) -> None:
         print(f"{what}: {missing:,} of {len(dates):,} rows without {name} are left out")
 
 
-def _how(how: str, value: str | None, what: str) -> str:
+def _how(how: str, value: str | None, what: str, table: pd.DataFrame) -> str:
     wanted = _SAME_HOW.get(str(how).lower(), str(how).lower())
     if wanted not in HOWS:
-        raise ValueError(f"{what}: how is one of {', '.join(HOWS)}, not {how!r}")
+        hint = (
+            f"; for both columns write such as '{value} / {how}' as the value"
+            if str(how) in list(table.columns)
+            else ""
+        )
+        raise ValueError(f"{what}: how is one of {', '.join(HOWS)}, not {how!r}{hint}")
     if value is None and wanted not in ("sum", "count"):
         raise ValueError(f"{what}: how={how!r} needs value='...', a column; without one, rows are counted")
     return wanted if value is not None else "count"

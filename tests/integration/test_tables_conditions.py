@@ -85,6 +85,7 @@ def test_where_no_row_is_left_the_values_are_shown(backend: DockerExecutionBacke
         ('where(t, "kg in 3")', "`in` stands between a column and a list"),
         ('where(t, "kg", "~", 3)', "'~' is no comparison"),
         ("where([1], 'kg > 1')", "the first argument is a table"),
+        ('totals(t, "town", "kg", "a-b")', "write such as 'kg / a-b' as the value"),
         ('totals(t, "town", "kg / prize")', "there is no column 'prize'"),
         ('totals(t, "town", "kg / town")', "is no number but text"),
     ],

@@ -47,6 +47,8 @@ _DATES = re.compile(
     r"^- .+?: .*?\b(?:dates|times|months)\b|\d\d:\d\d|\d{4}-\d\d|\.(?:log|pdf|jsonl?)\b", re.MULTILINE
 )
 """What may be dates; other kinds of files may hold some that a listing does not show."""
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xlsx")
+_READS = "from skills.tables import"
 _ON_DATES = re.compile(r"\.dt\.|\b(?:in_period|per_period|latest|to_datetime|Timedelta|date_range)\b")
 _MAKES = re.compile(
     r"/results|\b(?:bars?|build|charts?|clean|convert|copy|create|diagram|draw|export|files?|graph|histogram|make|picture|"
@@ -135,7 +137,7 @@ class _Shape(NamedTuple):
     """What a task works on and makes, whatever it is about."""
 
     kinds: frozenset[str]
-    """Endings of the files' names; empty where there are no files, or where they are not known."""
+    """Endings of the files' names, "table" where one is read as a table; empty where no files are known."""
     several: bool
     """Whether there is more than one file."""
     dates: bool
@@ -145,7 +147,13 @@ class _Shape(NamedTuple):
 
     @classmethod
     def of(cls, task: str, listing: str, code: str | None = None) -> Self:
-        files = _FILE.findall(listing)
+        _, *parts = _FILE.split(listing)
+        files = [
+            "table"
+            if ending in _TABLES and "read with: load(" in about and _READS in (code or _READS)
+            else ending
+            for ending, about in zip(parts[::2], parts[1::2], strict=True)
+        ]
         makes = _MAKES.search(task) is not None if code is None else "/results" in task
         dates = bool(_DATES.search(listing) or not files) if code is None else bool(_ON_DATES.search(code))
         return cls(frozenset(files), len(files) > 1, dates, makes)

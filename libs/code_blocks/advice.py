@@ -71,7 +71,7 @@ def _missing_column(said: Sequence[str], failure: _Failure) -> str:
     owner = next((table for table, columns in failure.tables.items() if name in columns), None)
     if owner is not None:
         if not _GROUPED.search(failure.line):
-            return ""  # of two tables the other has it, and the interpreter has said how they are joined
+            return _made_before(name, owner, failure)
         return (
             f"{name!r} is a column of {owner}, but what a group-by makes has it as its index, or has lost it. Keep that "
             "in a name of its own, and take the group from its index: `result.index[0]` is the first group, "
@@ -87,6 +87,21 @@ def _missing_column(said: Sequence[str], failure: _Failure) -> str:
     return (
         f"No table has a column {name!r}.{meant} There are: {there}. One that is computed from others is made first: "
         f"`{next(iter(failure.tables))}[{name!r}] = …`."
+    )
+
+
+def _made_before(name: str, owner: str, failure: _Failure) -> str:
+    """What to say where another table has the column: "" where they belong to different files.
+
+    The interpreter has said how two tables are joined. But one that was loaded again wants no join.
+    """
+    lacking = next((table for table, _, column in _SUBSCRIPT.findall(failure.line) if column == name), "")
+    columns = set(failure.tables.get(lacking, ()))
+    if not columns or len(columns & set(failure.tables[owner])) * 2 <= len(columns):
+        return ""
+    return (
+        f"{lacking} was loaded again in this block, so the column {name!r} that had been made is gone. Make it again here, "
+        "in a line before it is used."
     )
 
 
@@ -173,7 +188,8 @@ def _always(text: str) -> Callable[[Sequence[str], _Failure], str]:
 
 _RULES: tuple[tuple[str, Callable[[Sequence[str], _Failure], str]], ...] = (
     (r"^KeyError: ['\"](.*)['\"]$", _missing_column),
-    (r"there is no column ['\"](.*?)['\"];", _missing_column),
+    # The skill `tables`, which says itself what is nearest.
+    (r"there is no column ['\"](.*?)['\"];", lambda said, failure: _computed(said[0], failure)),
     (r"^ImportError: cannot import name '(\w+)' from '([\w.]+)'", _no_import),
     (
         r"^ModuleNotFoundError: No module named '([\w.]+)'",

@@ -13,6 +13,8 @@ from skills.tables._periods import Period, bounds
 
 HOWS = ("sum", "mean", "median", "min", "max", "count", "nunique")
 _SAME_HOW = {"avg": "mean", "average": "mean", "total": "sum", "size": "count", "unique": "nunique"}
+_COUNTS = ("count", "size")
+"""In place of a column: the number of rows is meant."""
 EVERY = {"hour": "h", "day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 _SAME_EVERY = {"daily": "day", **{form.lower(): name for name, form in EVERY.items()}}
 _MAX_PERIODS = 100_000
@@ -56,6 +58,8 @@ def group_totals(
         raise ValueError("totals: by is a column or a list of columns")
     if top is not None and (not isinstance(top, int) or top < 1):
         raise ValueError(f"totals: top is how many groups to keep, 1 or more, not {top!r}")
+    if value in _COUNTS and value not in table:
+        value, how = None, "count"
     how = _how(how, value, "totals", table)
     values = _values(table, value, how, "totals")
     keys = [keys_of(table[name]) for name in names]
@@ -72,6 +76,8 @@ def period_totals(table: pd.DataFrame, date: str, value: str | None, every: str,
     if every not in EVERY:
         raise ValueError(f"per_period: every is one of {', '.join(EVERY)}, not {every!r}")
     name = column_name(table, date, "per_period")
+    if value in _COUNTS and value not in table:
+        value, how = None, "count"
     how = _how(how, value, "per_period", table)
     values = _values(table, value, how, "per_period")
     dates = dates_of(table, name, "per_period")

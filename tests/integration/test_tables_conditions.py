@@ -104,6 +104,13 @@ def test_a_value_may_be_a_calculation(backend: DockerExecutionBackend) -> None:
     assert "there is no column 'a'" in named, "a column is what is called so, before it is a calculation"
 
 
+def test_count_in_place_of_a_column_counts_rows(backend: DockerExecutionBackend) -> None:
+    code = 'print(totals(t, "open", "count", how="sum").to_dict(), per_period(t, "when", "size").to_dict())'
+    assert run(backend, code).endswith("{True: 2, False: 1} {'2024-03': 1, '2024-04': 1}\n")
+    code = 't["count"] = t["kg"]\nprint(totals(t, "open", "count").to_dict())'
+    assert run(backend, code) == "{False: 3, True: 3}\n"
+
+
 @pytest.mark.parametrize(
     ("name", "meant"),
     [

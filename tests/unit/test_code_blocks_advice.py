@@ -55,7 +55,9 @@ def test_a_column_that_is_nowhere_is_looked_for_among_those_there_are() -> None:
 
 def test_the_skill_says_in_its_own_words_which_column_is_missing() -> None:
     error = "skills.tables._keys.NoColumn: totals: there is no column 'prize'; the columns are: boat"
-    assert "The nearest is 'price'" in advice(failed(error, "totals(t, 'boat', 'prize')", TABLE))
+    assert advice(failed(error, "totals(t, 'boat', 'prize')", TABLE)) == ""
+    calculation = advice(failed(error.replace("prize", "price/3"), "latest(t, 'boat', 'price/3')", TABLE))
+    assert "t['price_per_3'] = t['price'] / 3" in calculation
 
 
 def test_a_column_that_became_the_index_is_taken_from_there() -> None:
@@ -63,6 +65,14 @@ def test_a_column_that_became_the_index_is_taken_from_there() -> None:
     assert "`result.index[0]`" in said
     another_table = advice(failed("KeyError: 'boat'", "u['boat']", TABLE))
     assert another_table == "", "the interpreter has said how to merge"
+
+
+def test_a_column_that_is_gone_as_the_file_was_loaded_again_is_made_again() -> None:
+    first = TABLE.replace("[t:", "[first:").replace("price (int64)", "price (int64), days (int64)")
+    said = advice(failed("KeyError: 'days'", "t['most'] = t['days'].max()", TABLE, first))
+    assert "t was loaded again in this block, so the column 'days'" in said
+    other = "[u: a DataFrame of 3 rows with the columns boat (text), days (int64)]"
+    assert advice(failed("KeyError: 'days'", "t['most'] = t['days'].max()", TABLE, other)) == ""
 
 
 def test_an_import_that_does_not_exist_is_left_out() -> None:

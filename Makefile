@@ -78,8 +78,9 @@ ui-check:
 	  && command -v npm > /dev/null || { \
 	    echo "Not checked: whether agent/ui/dist is built from agent/ui/src. That needs npm and Node.js 20.19 or newer."; exit 0; }; \
 	copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && cp -R agent/ui/. "$$copy" && rm -rf "$$copy/dist" "$$copy/node_modules" \
-	  && cd "$$copy" && npm ci --loglevel=error > /dev/null && npm run --silent build > /dev/null && cd "$(CURDIR)" \
-	  && diff -r "$$copy/dist" agent/ui/dist && echo "agent/ui/dist is what agent/ui/src gives." || { \
+	  && { cd "$$copy" && npm ci --loglevel=error > /dev/null && npm run --silent build > /dev/null; } || { \
+	    echo "agent/ui could not be built: see above." >&2; exit 1; }; \
+	cd "$(CURDIR)" && diff -r "$$copy/dist" agent/ui/dist && echo "agent/ui/dist is what agent/ui/src gives." || { \
 	    echo "agent/ui/dist is not what agent/ui/src gives: run make ui and commit it." >&2; exit 1; }
 
 lint: .venv/.ready

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from "react";
-import { agentOf, createThread, deleteThread, type ThreadSummary } from "./api/threads";
+import { agentOf, createThread, deleteThread, titled, type ThreadSummary } from "./api/threads";
+import type { RequestFailed } from "./api/http";
 import { addressOf, threadIn } from "./address";
 import { Chat } from "./chat/Chat";
 import { FilePanel } from "./files/FilePanel";
@@ -22,9 +23,13 @@ export function App() {
   const [panel, setPanel] = useState<"threads" | "files" | null>(null);
   const [filesShown, setFilesShown] = useState(false);
   const [news, setNews] = useState(0);
+  const [began, setBegan] = useState("");
+  const [note, setNote] = useState("");
 
   const show = useCallback((thread: string | null, agent: string | null) => {
     setOpen((before) => ({ thread, agent, key: before.key + 1 }));
+    setBegan("");
+    setNote("");
     setPanel(null);
   }, []);
   const go = (thread: string | null, agent: string | null) => {
@@ -42,19 +47,28 @@ export function App() {
     history.replaceState(null, "", addressOf(thread));
     setOpen((before) => ({ ...before, thread, agent }));
   }, []);
-  const onNews = useCallback(() => {
-    setNews((count) => count + 1);
-    reload();
-  }, [reload]);
+  const onNews = useCallback(
+    (first: string | undefined) => {
+      setNews((count) => count + 1);
+      setBegan(first ?? "");
+      reload();
+    },
+    [reload],
+  );
 
   const { thread, agent: chosen } = open;
   useEffect(() => {
     if (!thread || chosen || !config) return;
     agentOf(thread).then(
       (agent) => setOpen((now) => (now.thread === thread ? { ...now, agent: agent ?? config.default_agent } : now)),
-      () => setOpen((now) => (now.thread === thread ? { ...now, agent: config.default_agent } : now)),
+      (error: RequestFailed) => {
+        if (error.status !== 404) return;
+        history.replaceState(null, "", addressOf(null));
+        show(null, null);
+        setNote("That chat is not on the server, or not any more. This is a new one.");
+      },
     );
-  }, [thread, chosen, config]);
+  }, [thread, chosen, config, show]);
   useEffect(() => {
     const escape = (event: KeyboardEvent) => event.key === "Escape" && setPanel(null);
     addEventListener("keydown", escape);
@@ -63,7 +77,11 @@ export function App() {
 
   if (!config) return <Start problem={problem} />;
   const agent = chosen ?? (thread ? null : config.default_agent);
-  const title = threads.find((each) => each.thread_id === thread)?.title;
+  // The server's list is a moment behind.
+  const listed = threads.map((each) =>
+    each.thread_id === thread && began ? { ...each, title: titled(began) } : each,
+  );
+  const title = began ? titled(began) : listed.find((each) => each.thread_id === thread)?.title;
   const needThread = async () => {
     if (thread) return thread;
     const made = await createThread(agent ?? config.default_agent);
@@ -87,7 +105,7 @@ export function App() {
           Code agent
         </div>
         <ThreadList
-          threads={threads}
+          threads={listed}
           current={thread}
           onOpen={(each) => go(each?.thread_id ?? null, each?.agent ?? null)}
           onDelete={(each) => void remove(each)}
@@ -108,9 +126,9 @@ export function App() {
             setPanel(filesShown ? null : "files");
           }}
         />
-        {problem && (
+        {(problem ?? note) && (
           <p className="banner" role="alert">
-            {problem}
+            {problem ?? note}
           </p>
         )}
         {agent && (

@@ -67,7 +67,8 @@ function words(content: unknown): string {
   return content.map((part: { text?: unknown }) => (typeof part?.text === "string" ? part.text : "")).join(" ");
 }
 
-function titled(text: string): string {
+/** What a chat that begins with `text` is called. */
+export function titled(text: string): string {
   const line = text.trim().replace(/\s+/g, " ");
   if (!line) return "New chat";
   return line.length > 120 ? `${line.slice(0, 119)}…` : line;

@@ -80,6 +80,7 @@ export function Approvals({ pending, onAnswer }: ApprovalsProps) {
           key={call.key}
           request={call.request}
           allowed={offered(call.question, call.request)}
+          once={call.question.scopes?.join() === "call"}
           position={calls.length > 1 ? `${index + 1} of ${calls.length}` : ""}
           decision={decided[call.key]}
           next={call.key === open[0]?.key}

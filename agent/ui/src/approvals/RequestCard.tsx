@@ -2,12 +2,15 @@ import { useEffect, useRef, useState } from "react";
 import { Icon } from "../chat/Icon";
 import { CallShown, headingOf } from "./CallShown";
 import { Edited } from "./Edited";
-import { Menu } from "./Menu";
+import { visible } from "../text/visible";
+import { Menu, type Choice } from "./Menu";
 import { bound, type Decision, type DecisionType, type Request, type Scope } from "./question";
 
 interface RequestCardProps {
   request: Request;
   allowed: readonly DecisionType[];
+  /** Whether an approval can hold for this call alone. */
+  once: boolean;
   /** Which of how many, where there are several. */
   position: string;
   decision: Decision | undefined;
@@ -17,7 +20,7 @@ interface RequestCardProps {
 }
 
 /** One call that waits for a person: what it is, and what can be answered. */
-export function RequestCard({ request, allowed, position, decision, next, onDecide }: RequestCardProps) {
+export function RequestCard({ request, allowed, once, position, decision, next, onDecide }: RequestCardProps) {
   const [asking, setAsking] = useState<"reason" | "edit" | null>(null);
   const reject = useRef<HTMLButtonElement>(null);
   const { verb, what } = headingOf(request);
@@ -71,25 +74,11 @@ export function RequestCard({ request, allowed, position, decision, next, onDeci
       ) : (
         asking === null && (
           <div className="answers">
-            <div className="split">
+            <div className={once ? "" : "split"}>
               <button type="button" className="primary" data-answer="approve" onClick={() => approve("call")}>
                 Approve {next && <kbd>a</kbd>}
               </button>
-              <Menu
-                label="Approve for the rest of this chat"
-                choices={[
-                  {
-                    name: "Approve this exact call for this chat",
-                    about: "The same call, to the last character, runs unasked from now on.",
-                    onChoose: () => approve("command"),
-                  },
-                  {
-                    name: `Approve every ${request.name} for this chat`,
-                    about: "Whatever it is: you will not see it before it runs.",
-                    onChoose: () => approve("tool"),
-                  },
-                ]}
-              />
+              {!once && <Menu label="Approve for the rest of this chat" choices={lasting(request, approve)} />}
             </div>
             <button ref={reject} type="button" data-answer="reject" onClick={() => setAsking("reason")}>
               Reject {next && <kbd>r</kbd>}
@@ -104,6 +93,21 @@ export function RequestCard({ request, allowed, position, decision, next, onDeci
       )}
     </article>
   );
+}
+
+function lasting(request: Request, approve: (scope: Scope) => void): Choice[] {
+  return [
+    {
+      name: "Approve this exact call for this chat",
+      about: "The same call, to the last character, runs unasked from now on.",
+      onChoose: () => approve("command"),
+    },
+    {
+      name: `Approve every ${visible(request.name)} for this chat`,
+      about: "Whatever it is: you will not see it before it runs.",
+      onChoose: () => approve("tool"),
+    },
+  ];
 }
 
 function decidedWords(decision: Decision): string {

@@ -4,6 +4,8 @@ export interface Question {
   review_configs: { action_name: string; allowed_decisions: DecisionType[] }[];
   /** Why an earlier answer was not taken. */
   error?: string;
+  /** `["call"]` where an approval holds for this call alone. */
+  scopes?: Scope[];
 }
 
 /** One call that waits. */

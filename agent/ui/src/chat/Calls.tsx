@@ -18,12 +18,13 @@ export function CallCard({ call, outputs, busy, asked, granted }: CallCardProps)
   const live = outputs.of(call.id);
   if (!call.result && asked && live?.began == null) return null;
   const state = stateOf(call, busy);
-  if (call.name !== "execute") return <ToolCard call={call} state={state} />;
+  const program = call.name === "execute_code";
+  if (call.name !== "execute" && !program) return <ToolCard call={call} state={state} />;
   return (
     <RunCard
-      title="Command"
-      code={String(call.args["command"] ?? "")}
-      language="bash"
+      title={program ? "Program" : "Command"}
+      code={String(call.args[program ? "code" : "command"] ?? "")}
+      language={program ? String(call.args["language"] ?? "python") : "bash"}
       state={state}
       live={live}
       output={call.result?.text ?? null}

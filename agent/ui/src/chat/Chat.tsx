@@ -19,8 +19,8 @@ interface ChatProps {
   agent: string;
   thread: string | null;
   onThread: (id: string) => void;
-  /** Something has ended: files, threads and their states may be others. */
-  onNews: () => void;
+  /** Something has happened: files, threads and their states may be others. `first` is what the chat began with. */
+  onNews: (first: string | undefined) => void;
 }
 
 /** A chat: what was said and done, what waits, and where to write. */
@@ -34,7 +34,8 @@ export function Chat({ config, agent, thread, onThread, onNews }: ChatProps) {
   const busy = stream.isLoading;
   const state = waiting.length > 0 ? "waiting" : busy ? "running" : "ready";
   const end = useEnd(items.length + waiting.length);
-  useNews(busy, stream.messages.length, onNews);
+  const first = items.find((item) => item.kind === "person");
+  useNews(`${busy} ${stream.messages.length} ${waiting.length}`, () => onNews(first?.text));
 
   const say = (text: string) => {
     setSuggestion("");

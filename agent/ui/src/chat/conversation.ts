@@ -86,12 +86,44 @@ function callsOf(message: BaseMessage): Omit<Call, "result">[] {
 function resultOf(message: BaseMessage | undefined): Result | null {
   if (!message) return null;
   const { artifact, status } = message as unknown as ToolResult;
+  const program = programIn(artifact, message.text);
+  if (program) return program;
   const exitCode = artifact?.exit_code ?? null;
   return {
     text: message.text.replace(VERDICT, ""),
     failed: status === "error" || (exitCode !== null && exitCode !== 0),
     exitCode,
     seconds: artifact?.seconds ?? null,
+  };
+}
+
+/** What the one-tool agent's call came to, as libs/exec_tool/outcome.py tells it. */
+interface Program {
+  ok: boolean;
+  stdout: string;
+  stderr: string;
+  result: unknown;
+  note?: string;
+  error: { message: string; hint: string } | null;
+  metrics: { exit_code: number | null; total: number };
+}
+
+function programIn(artifact: unknown, text: string): Result | null {
+  let told = artifact as Program | null;
+  if (!told?.metrics && text.startsWith("{")) {
+    try {
+      told = JSON.parse(text) as Program;
+    } catch {
+      return null;
+    }
+  }
+  if (!told?.metrics) return null;
+  const said = [told.stdout, told.stderr, told.note, told.error && `${told.error.message}\n${told.error.hint}`];
+  return {
+    text: said.filter(Boolean).join("\n"),
+    failed: !told.ok,
+    exitCode: told.metrics.exit_code,
+    seconds: told.metrics.total,
   };
 }
 

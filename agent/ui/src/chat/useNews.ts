@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "react";
 
-/** Calls `onNews` when a run begins or ends, and with each message. */
-export function useNews(busy: boolean, messages: number, onNews: () => void): void {
+/** Calls `onNews` whenever `news` is another: a run has begun or ended, a message or a question has come. */
+export function useNews(news: string, onNews: () => void): void {
   const tell = useRef(onNews);
   tell.current = onNews;
-  useEffect(() => tell.current(), [busy, messages]);
+  useEffect(() => tell.current(), [news]);
 }

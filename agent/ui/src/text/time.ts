@@ -1,5 +1,6 @@
 /** How long something took, for people: `0.4 s`, `12 s`, `3 min 20 s`. */
 export function duration(seconds: number): string {
+  if (seconds < 0.1) return "< 0.1 s";
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;

@@ -36,13 +36,11 @@ class DataListing:
     Args:
         sandboxes: gives it.
         home: the workspace on the host: nothing is started for an empty folder.
-        inside: where `data` is in a sandbox.
     """
 
-    def __init__(self, sandboxes: FreshSandboxes[Any], home: Path, inside: str) -> None:
+    def __init__(self, sandboxes: FreshSandboxes[Any], home: Path) -> None:
         self._sandboxes = sandboxes
         self._home = home
-        self._inside = inside
         self._known: dict[tuple[object, ...], str] = {}
 
     async def text(self) -> str:
@@ -55,7 +53,6 @@ class DataListing:
                 self._known.clear()
             try:
                 async with self._sandboxes.aone() as sandbox:
-                    await sandbox.arun(f"ln -s {self._inside} data")
                     self._known[looks] = await data_listing(sandbox, how=False)
             except SandboxError:
                 return ""

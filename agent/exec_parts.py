@@ -85,6 +85,7 @@ def build_parts(settings: Settings) -> ExecParts:
         egress=doors(settings, {HOST: KvService(store)}),
         redact=redact,
         check_image=check_image,
+        links={"data": f"{HOME}/data"},
     )
     runner = CodeRunner(
         sandboxes,
@@ -93,9 +94,9 @@ def build_parts(settings: Settings) -> ExecParts:
         files=ExportedFiles(store, settings.workspace_dir, partial(_folder_of, settings)),
         records=CommandRecords(COMMANDS),
         redact=redact,
-        links={"data": f"{HOME}/data"},
+        read_only=("data",),
     )
-    data = DataListing(sandboxes, settings.workspace_dir, f"{HOME}/data")
+    data = DataListing(sandboxes, settings.workspace_dir)
     return ExecParts(runner, build_memory(settings, database), database, data)
 
 

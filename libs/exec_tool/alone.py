@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from libs.exec_tool.layout import furnish
 from libs.exec_tool.outcome import ExecResult
 from libs.exec_tool.runner import CodeRunner
 from libs.sandbox.egress import Egress
@@ -44,11 +45,13 @@ def fresh_sandboxes(
     egress: Egress | None = None,
     redact: Redact | None = None,
     check_image: Callable[[docker.DockerClient], None] = lambda _: None,
+    links: Mapping[str, str] = {},
 ) -> FreshSandboxes[ScratchSandbox]:
     """Sandboxes for programs: see `ScratchSandbox` and `FreshSandboxes`.
 
     Args:
         mounts: gives, for each, what it can read of the host: path inside -> folder.
+        links: see `libs.exec_tool.layout.furnish`.
     """
     make = partial(
         ScratchSandbox,
@@ -64,7 +67,9 @@ def fresh_sandboxes(
         redact=redact,
         check_image=check_image,
     )
-    return FreshSandboxes(lambda: make(read_only=mounts()), warm=warm, most=most)
+    return FreshSandboxes(
+        lambda: make(read_only=mounts()), warm=warm, most=most, first=lambda sandbox: furnish(sandbox, links)
+    )
 
 
 @contextmanager

@@ -83,6 +83,8 @@ class Counted:
     """Bytes of the files in the workspace."""
     packed: bool = False
     """Whether the workspace was packed."""
+    empty: bool = False
+    """Whether there was nothing to pack."""
 
 
 def counted(output: str) -> Counted:
@@ -102,6 +104,7 @@ def counted(output: str) -> Counted:
         disk_left=found.get("disk"),
         size=found.get("size"),
         packed=found.get("packed") in (0, 1),  # 1: a file has changed meanwhile
+        empty="empty" in found,
     )
 
 

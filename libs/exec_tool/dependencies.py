@@ -10,14 +10,14 @@ import shlex
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from libs.sandbox.protocol import RunResult, Sandbox
 
-__all__ = ["Dependencies", "NotInstalled", "Ready"]
+__all__ = ["Dependencies", "NotInstalled", "Ready", "Stop"]
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +55,40 @@ class NotInstalled(Exception):
         super().__init__(message)
         self.hint = hint
         self.late = late
+
+
+class Stop:
+    """Breaks off an installation that nobody waits for any more, from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._end: Callable[[], None] | None = None
+        self._stopped = False
+
+    def __call__(self) -> None:
+        """Break it off; returns at once."""
+        with self._lock:
+            self._stopped = True
+            end = self._end
+        if end:
+            threading.Thread(target=end, name="installation-end", daemon=True).start()
+
+    @contextmanager
+    def ends(self, end: Callable[[], None]) -> Iterator[None]:
+        """What is called, for the length of the block, to break it off."""
+        with self._lock:
+            self._end = end
+        try:
+            self.check()
+            yield
+        finally:
+            with self._lock:
+                self._end = None
+
+    def check(self) -> None:
+        """Raise NotInstalled where it was broken off."""
+        if self._stopped:
+            raise NotInstalled("It was broken off.", "Send the call again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +132,13 @@ class Dependencies:
         self.cache.mkdir(parents=True, exist_ok=True)
         return self.cache
 
-    def ready(self, packages: Sequence[str], seconds: float) -> Ready:
+    def ready(self, packages: Sequence[str], seconds: float, stop: Stop | None = None) -> Ready:
         """Have a set of packages there. Blocks; who waits for the same set waits together.
 
         Args:
             packages: in their canonical form, see `libs.exec_tool.call.canonical`.
             seconds: how long it may take.
+            stop: breaks it off. Others that wait for the same set install it themselves then.
 
         Raises:
             NotInstalled: it is not there, and cannot be installed in this time.
@@ -118,6 +153,7 @@ class Dependencies:
                 f"installed.",
                 self._closed,
             )
+        stop = stop or Stop()
         deadline = time.monotonic() + seconds
         with self._lock:
             lock = self._under_way.setdefault(name, threading.Lock())
@@ -126,10 +162,11 @@ class Dependencies:
         try:
             if self._found(name):
                 return Ready(f"{MOUNT}/{name}", cache_hit=True)
+            stop.check()
             left = deadline - time.monotonic()
             if left < _SMALLEST:
                 raise self._late(packages, seconds)
-            self._install(self._installer, name, packages, left)
+            self._install(self._installer, name, packages, left, stop)
         finally:
             lock.release()
         return Ready(f"{MOUNT}/{name}", cache_hit=False)
@@ -146,12 +183,17 @@ class Dependencies:
         return True
 
     def _install(
-        self, installer: Callable[[Path], Sandbox], name: str, packages: Sequence[str], seconds: float
+        self,
+        installer: Callable[[Path], Sandbox],
+        name: str,
+        packages: Sequence[str],
+        seconds: float,
+        stop: Stop,
     ) -> None:
         staging = self.make_folder() / f"{_STAGING}{secrets.token_hex(4)}"
         command = _INSTALL.format(packages=" ".join(map(shlex.quote, packages)), most=_MOST_SET)
         try:
-            with installer(staging) as sandbox:
+            with installer(staging) as sandbox, stop.ends(sandbox.close):
                 done = sandbox.run(command, timeout=seconds)
             if done.timed_out:
                 raise self._late(packages, seconds)

@@ -1,12 +1,14 @@
-"""What goes into a sandbox and comes out of it: one archive each way, made and read in memory.
+"""What goes into a sandbox and comes out of it: files as one archive each way, made and read in memory.
 
-Nothing of what comes out is unpacked on the host. Members of an archive that are no regular files, or whose
-names a call could not have, are left where they are.
+What every program finds is put there before it is known. Nothing of what comes out is unpacked on the host.
+Members of an archive that are no regular files, or whose names a call could not have, are left where they
+are.
 """
 
 from __future__ import annotations
 
 import io
+import shlex
 import tarfile
 import time
 from collections.abc import Mapping
@@ -14,6 +16,8 @@ from dataclasses import dataclass
 from importlib.resources import files as package_files
 
 from libs.exec_tool.call import Language, check_path
+from libs.sandbox.errors import SandboxError
+from libs.sandbox.protocol import Sandbox
 from libs.sandbox.workspace import FOLDERS
 
 __all__ = [
@@ -26,6 +30,7 @@ __all__ = [
     "UNPACK",
     "Collected",
     "collected",
+    "furnish",
     "packed",
     "program_path",
 ]
@@ -33,7 +38,14 @@ __all__ = [
 PLACE = "/tmp/run"  # noqa: S108 - inside
 """Where the program is, beside the module `kv`: the first place that its imports are looked for."""
 IN, OUT = f"{PLACE}/in.tar", f"{PLACE}/out.tar"
-UNPACK = f"tar -xmf {IN} -C / && : > {IN}"
+UNPACK = f"tar -xmf {IN} -C /workspace && : > {IN}"
+
+_FURNISH = """\
+{folders}
+python3 -c 'import json'
+tar -cf /dev/null scripts
+"""
+"""Makes the folders. What runs here first is slower than ever after: not the program is to wait for that."""
 
 COLLECT = f"""\
 said() {{{{
@@ -48,12 +60,20 @@ said peak memory/memory.max_usage_in_bytes memory.peak
 said oom memory/memory.oom_control memory.events
 said pids pids/pids.events pids.events
 said cpu cpuacct/cpuacct.usage cpu.stat
-(ulimit -f {{most}}; exec tar --one-file-system --exclude=./.output -cf {OUT} . 2>/dev/null)
-echo "packed $?"
+shopt -s dotglob nullglob
+there=(* scripts/* results/*)
+[ -L data ] || there+=(data/*)
+for name in "${{{{there[@]}}}}"; do
+  case $name in {"|".join((*FOLDERS, ".output"))}) [ -d "$name" ] && continue;; esac
+  (ulimit -f {{most}}; exec tar --one-file-system --exclude=./.output -cf {OUT} . 2>/dev/null)
+  echo "packed $?"
+  exit
+done
+echo "empty 1"
 """
 """Prints what the kernel has counted, a name and a value a line, for either version of control groups, and
-packs the workspace, in an archive of `most` KB at most. The sandbox is fresh: what was counted is the
-program's."""
+packs the workspace where anything is in it, in an archive of `most` KB at most. The sandbox is fresh: what
+was counted is the program's, but for the little that `furnish` took."""
 
 LEFT = """\
 echo "disk $(stat -f -c %a .)"
@@ -71,24 +91,31 @@ def program_path(language: Language) -> str:
     return f"{PLACE}/program.{'py' if language == 'python' else 'sh'}"
 
 
-def packed(code: str, language: Language, files: Mapping[str, bytes], links: Mapping[str, str] = {}) -> bytes:
-    """The archive of a program, the module `kv`, and what is in the workspace before it starts."""
-    kv = (package_files("libs.exec_tool") / "inside_kv.py").read_bytes()
-    members = {
-        program_path(language): code.encode("utf-8", "replace"),
-        f"{PLACE}/kv.py": kv,
-        **{f"/workspace/{path}": content for path, content in files.items()},
-    }
+def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:
+    """Put into a sandbox what every program finds there: folders, the module `kv`.
+
+    Args:
+        links: folder in the workspace -> where it is inside, for those that lie elsewhere.
+
+    Raises:
+        SandboxError: it cannot be done.
+    """
+    made = [
+        f"ln -s {shlex.quote(links[name])} {name}" if name in links else f"mkdir {name}" for name in FOLDERS
+    ]
+    try:
+        sandbox.write_file(f"{PLACE}/kv.py", (package_files("libs.exec_tool") / "inside_kv.py").read_bytes())
+    except OSError as error:
+        raise SandboxError(f"A fresh sandbox cannot be written to: {error}.", hint="Try again.") from error
+    sandbox.run(_FURNISH.format(folders="\n".join(made)), timeout=20)
+
+
+def packed(files: Mapping[str, bytes]) -> bytes:
+    """The archive of what is in the workspace before the program starts."""
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for name in FOLDERS:
-            folder = tarfile.TarInfo(f"workspace/{name}")
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o755
-            if name in links:
-                folder.type, folder.linkname = tarfile.SYMTYPE, links[name]
-            archive.addfile(folder)
-        for path, content in members.items():
-            member = tarfile.TarInfo(path.lstrip("/"))
+        for path, content in files.items():
+            member = tarfile.TarInfo(path)
             member.size, member.mtime, member.mode = len(content), int(time.time()), 0o644
             archive.addfile(member, io.BytesIO(content))
     return written.getvalue()

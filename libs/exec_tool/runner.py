@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from libs.exec_tool import spans
 from libs.exec_tool.call import Call, explained
-from libs.exec_tool.dependencies import Dependencies, NotInstalled
+from libs.exec_tool.dependencies import Dependencies, NotInstalled, Ready, Stop
 from libs.exec_tool.outcome import ELSEWHERE, ErrorClass, ExecResult, Metrics
 from libs.exec_tool.visit import Visit
 from libs.sandbox.blocking import blocking
@@ -78,7 +78,7 @@ class CodeRunner:
         records: where it is written down what has begun, so that a run that is executed again after a kill
             runs nothing twice; without it, a key has no effect.
         redact: takes secrets out of what comes from the record. All else comes redacted from the sandbox.
-        links: folder in the workspace -> where it is inside, for those that can only be read.
+        read_only: folders in the workspace that a call can put no file into.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class CodeRunner:
         files: ThreadFiles | None = None,
         records: CommandRecords | None = None,
         redact: Redact | None = None,
-        links: Mapping[str, str] = {},
+        read_only: Collection[str] = (),
     ) -> None:
         self._sandboxes = sandboxes
         self._seconds = seconds
@@ -98,7 +98,7 @@ class CodeRunner:
         self._files: ThreadFiles = files or NoFiles()
         self._records = records
         self._redact = redact
-        self._links = dict(links)
+        self._read_only = frozenset(read_only)
         # Gone with whoever waits in it.
         self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -151,7 +151,7 @@ class CodeRunner:
         self, call: Call, *, thread: str = "", key: str | None = None, on_output: OnOutput | None = None
     ) -> ExecResult:
         """As `arun`, of a call that was read before."""
-        if closed := next((path for path in call.files if path.split("/")[0] in self._links), None):
+        if closed := next((path for path in call.files if path.split("/")[0] in self._read_only), None):
             why = f"files: {closed} lies in a folder that can only be read: choose another one."
             return ExecResult.failed("input", why, _AGAIN)
         once = Once(_Startable(), self._records, lambda: thread, self._redact)
@@ -219,7 +219,7 @@ class CodeRunner:
             started = time.monotonic()
             with spans.part("sandbox"):
                 sandbox = await stack.enter_async_context(self._sandboxes.aone(thread))
-            visit = Visit(sandbox, call, before, self._links, folder)
+            visit = Visit(sandbox, call, before, folder)
             result = await visit.run(left, on_output, replace(metrics, sandbox=time.monotonic() - started))
         written = {**call.contents, **result.files}
         changed = {path: content for path, content in written.items() if path not in result.removed}
@@ -232,9 +232,14 @@ class CodeRunner:
                 result = replace(result, note=" ".join(filter(None, (result.note, note))))
         return result.after(time.monotonic() - begun)
 
-    async def _installed(self, call: Call) -> Any:
+    async def _installed(self, call: Call) -> Ready:
         if self._dependencies is None:
             raise NotInstalled(
                 "There are no packages besides those that are there.", "Do without `dependencies`."
             )
-        return await asyncio.to_thread(self._dependencies.ready, call.dependencies, self._seconds)
+        stop = Stop()
+        try:
+            return await asyncio.to_thread(self._dependencies.ready, call.dependencies, self._seconds, stop)
+        except asyncio.CancelledError:
+            stop()
+            raise

@@ -50,8 +50,6 @@ class Visit:
     call: Call
     before: Mapping[str, bytes]
     """Files that are there before the program starts, those of the call included."""
-    links: Mapping[str, str]
-    """Folder in the workspace -> where it is inside."""
     packages: str | None
     """Where the dependencies are inside."""
 
@@ -100,11 +98,14 @@ class Visit:
 
     async def _fill(self) -> ExecError | None:
         """Put the program and its files in; why they do not fit, where they do not."""
-        archive = await asyncio.to_thread(packed, self.call.code, self.call.language, self.before, self.links)
+        code = self.call.code.encode("utf-8", "replace")
+        said = None
         try:
-            await self.sandbox.awrite_file(IN, archive)
-            done = await self.sandbox.arun(UNPACK, timeout=_COLLECT_SECONDS)
-            said = done.output if done.exit_code else None
+            await self.sandbox.awrite_file(program_path(self.call.language), code)
+            if self.before:
+                await self.sandbox.awrite_file(IN, await asyncio.to_thread(packed, self.before))
+                done = await self.sandbox.arun(UNPACK, timeout=_COLLECT_SECONDS)
+                said = done.output if done.exit_code else None
         except OSError as error:
             said = str(error)
         if said is None:
@@ -139,9 +140,11 @@ class Visit:
         if said is None:
             return Counted(), nothing, "What it wrote cannot be had: it left no room for another process."
         kernel = counted(said)
-        if failed or not kernel.packed:
+        if failed or not (kernel.packed or kernel.empty):
             said += await self._asked(LEFT + ("" if kernel.packed else ROOM + collect)) or ""
             kernel = counted(said)
+        if kernel.empty:
+            return kernel, Collected({}, tuple(sorted(self.before)), ()), ""
         if not kernel.packed:
             why = f"Its files have {kernel.size or 0:,} bytes; as at most {MOST_BYTES:,} come back, none did."
             return kernel, nothing, why

@@ -16,6 +16,8 @@ __all__ = ["Fresh", "FreshSandboxes"]
 
 _AT_ONCE = 8
 """Sandboxes that are ended at once."""
+_PAUSE = 0.1
+"""Seconds until one is ended: whoever has just given it back is about to answer."""
 
 
 class Fresh(Sandbox, Protocol):
@@ -38,17 +40,27 @@ class FreshSandboxes(Generic[S]):
     Args:
         make: one that is not started.
         warm: spares that are kept ready from the first use on; 0 for none.
+        first: is done in each once it is started, a spare or not; may raise SandboxError.
         most: how many do work at once. Further ones wait.
     """
 
-    def __init__(self, make: Callable[[], S], *, warm: int = 1, most: int = 8) -> None:
+    def __init__(
+        self,
+        make: Callable[[], S],
+        *,
+        warm: int = 1,
+        most: int = 8,
+        first: Callable[[S], None] = lambda _: None,
+    ) -> None:
         if most < 1:
             raise ValueError(f"most must be at least 1, not {most}")
         self._make = make
-        self._ready: Ready[S] = Ready(make, lambda sandbox: sandbox.close(), warm)
+        self._first = first
+        self._ready: Ready[S] = Ready(make, lambda sandbox: sandbox.close(), warm, started=first)
         self._turns = threading.BoundedSemaphore(most)
         self._used: set[S] = set()
         self._lock = threading.Lock()
+        self._closing = threading.Event()
         self._ending = ThreadPoolExecutor(_AT_ONCE, "sandbox-end")
         self._taking = ThreadPoolExecutor(max_workers=64, thread_name_prefix="sandbox-take")
 
@@ -87,11 +99,13 @@ class FreshSandboxes(Generic[S]):
 
     def close(self) -> None:
         """End all of them, and wait for that. What is under way finds its sandbox dead."""
+        self._closing.set()
         self._ready.close()
         with self._lock:
             used = list(self._used)
         for done in [self._ending.submit(sandbox.close) for sandbox in used]:
             done.result()
+        self._closing.clear()
 
     def _take(self, thread: str) -> S:
         self._turns.acquire()
@@ -102,6 +116,7 @@ class FreshSandboxes(Generic[S]):
             try:
                 if not sandbox.running:
                     sandbox.start()
+                    self._first(sandbox)
                 sandbox.belongs_to(thread)
             except BaseException:
                 self._end(sandbox)
@@ -114,12 +129,16 @@ class FreshSandboxes(Generic[S]):
 
     def _give_back(self, sandbox: S) -> None:
         self._turns.release()
-        self._ending.submit(self._end, sandbox)
+        self._ending.submit(self._end_soon, sandbox)
 
     def _came_too_late(self, taking: Future[S]) -> None:
         """Whoever wanted it has gone while it was started."""
         if not taking.cancelled() and taking.exception() is None:
             self._give_back(taking.result())
+
+    def _end_soon(self, sandbox: S) -> None:
+        self._closing.wait(_PAUSE)
+        self._end(sandbox)
 
     def _end(self, sandbox: S) -> None:
         try:

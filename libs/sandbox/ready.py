@@ -33,7 +33,7 @@ class Ready(Generic[S]):
         make: one that is not started.
         end: ends one, and removes what belongs to it.
         count: how many are kept ready; 0 for none.
-        started: is told of each that was started.
+        started: is told of each that was started; may raise SandboxError, and it is none then.
         before: is called before some are made.
     """
 
@@ -119,6 +119,7 @@ class Ready(Generic[S]):
             try:
                 made = self._make()
                 made.start()
+                self._started(made)
             except SandboxError as error:
                 # Whoever needs a sandbox is told by their own start.
                 logger.debug("no spare sandbox: %s", error)
@@ -126,7 +127,6 @@ class Ready(Generic[S]):
                     self._end(made)
                 self._over()
                 return
-            self._started(made)
             with self._lock:
                 self._ready.append(made)
                 self._lock.notify_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from package_servers import Server, html_page, served, wheel
+from package_servers import Answer, Server, html_page, served, wheel
 
 from libs.exec_tool import Dependencies
 from libs.exec_tool.dependencies import MOUNT
@@ -22,7 +23,7 @@ from libs.gateway.packages.variables import PIP_HOST, VARIABLES
 from libs.gateway.proxy import Proxy
 from libs.gateway.rules import Rules
 from libs.sandbox.container import DockerSandbox
-from tests.integration.exec_runners import IMAGE, containers, runner
+from tests.integration.exec_runners import IMAGE, containers, eventually, runner
 
 pytestmark = pytest.mark.docker
 
@@ -165,20 +166,35 @@ def test_where_nothing_may_be_installed(tmp_path: Path, index: Server) -> None:
     assert "EGRESS_PACKAGES=1" in error.hint
 
 
-def test_one_budget_for_installing_and_running(tmp_path: Path) -> None:
+@contextmanager
+def slow_index() -> Iterator[Server]:
+    """One that goes on answering for ever."""
+
+    def endless() -> Iterator[bytes]:
+        while True:
+            time.sleep(0.2)
+            yield b" "
+
     with served() as slow:
-
-        def endless() -> Iterator[bytes]:
-            while True:
-                time.sleep(0.2)
-                yield b" "
-
-        from package_servers import Answer
-
         slow.add("/simple/thing/", Answer(endless(), "text/html"))
-        with with_packages(tmp_path, slow, seconds=6) as run:
-            begun = time.monotonic()
-            error = run.run(SHOW, dependencies=["thing"]).error
-            assert time.monotonic() - begun < 20
+        yield slow
+
+
+async def test_cancelling_ends_an_installation_at_once(tmp_path: Path) -> None:
+    with slow_index() as slow, with_packages(tmp_path, slow) as run:
+        running = asyncio.create_task(run.arun(SHOW, dependencies=["thing"]))
+        await asyncio.to_thread(eventually, lambda: slow.asked)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await asyncio.to_thread(eventually, lambda: containers(INSTALLER) == [], 10)
+        await asyncio.to_thread(eventually, lambda: list((tmp_path / "packages").iterdir()) == [])
+
+
+def test_one_budget_for_installing_and_running(tmp_path: Path) -> None:
+    with slow_index() as slow, with_packages(tmp_path, slow, seconds=6) as run:
+        begun = time.monotonic()
+        error = run.run(SHOW, dependencies=["thing"]).error
+        assert time.monotonic() - begun < 20
     assert error and error.kind == "timeout"
     assert "EXEC_SECONDS" in error.hint

@@ -26,12 +26,9 @@ def archive(*members: tuple[str, bytes | str]) -> bytes:
 
 
 def test_what_goes_in() -> None:
-    inside = packed("print(1)", "python", {"a/b.bin": b"\xff"}, {"data": "/mnt/data"})
-    with tarfile.open(fileobj=io.BytesIO(inside)) as opened:
-        members = {member.name: member for member in opened}
-    assert {"tmp/run/program.py", "tmp/run/kv.py", "workspace/a/b.bin"} <= members.keys()
-    assert members["workspace/results"].isdir()
-    assert members["workspace/data"].linkname == "/mnt/data"
+    with tarfile.open(fileobj=io.BytesIO(packed({"a/b.bin": b"\xff"}))) as opened:
+        members = {member.name: opened.extractfile(member).read() for member in opened}  # type: ignore[union-attr]
+    assert members == {"a/b.bin": b"\xff"}
 
 
 def test_new_and_changed_files_come_back_nested_and_binary() -> None:

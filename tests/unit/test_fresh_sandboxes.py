@@ -83,11 +83,29 @@ def test_a_spare_is_ready_for_the_next_and_the_pool_refills(
 ) -> None:
     with fresh.one():
         pass
-    eventually(lambda: len(maker.running) == 1)
-    [spare] = maker.running
+    eventually(lambda: len(maker.made) == 2 and maker.running == [maker.made[1]])
     with fresh.one() as taken:
-        assert taken is spare
+        assert taken is maker.made[1]
     eventually(lambda: len(maker.made) == 3 and maker.running == [maker.made[2]])
+
+
+def test_something_is_done_first_in_each_a_spare_or_not(maker: Maker) -> None:
+    failing = [True]
+
+    def first(sandbox: Local) -> None:
+        sandbox.write_file("first", b"done")
+        if len(maker.made) == 2 and failing.pop():
+            raise SandboxError("no", hint="")
+
+    made = FreshSandboxes(maker, warm=1, first=first)
+    with made.one() as cold:
+        assert cold.read_file("first") == b"done"
+    eventually(lambda: not failing and maker.running == [])
+    eventually(lambda: (made.prepare(), maker.running == maker.made[2:] != [])[1])
+    with made.one() as spare:
+        assert spare is maker.made[2]
+        assert spare.read_file("first") == b"done"
+    made.close()
 
 
 def test_one_can_be_had_ready_beforehand(maker: Maker, fresh: FreshSandboxes[Local]) -> None:

@@ -95,7 +95,7 @@ export function App() {
     reload();
   };
   return (
-    <div className={`page ${panel ?? ""} ${filesShown ? "with-files" : ""}`}>
+    <div className={`page ${panel ? `show-${panel}` : ""} ${filesShown ? "with-files" : ""}`}>
       <a className="skip" href="#message">
         Go to the message
       </a>

@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from statistics import median
 
-from libs.exec_tool import CodeRunner, Dependencies, ExecResult
+from libs.exec_tool import CodeRunner, Dependencies, ExecResult, Metrics
 from libs.exec_tool.alone import fresh_sandboxes
 from libs.exec_tool.dependencies import MOUNT
 from libs.gateway.addresses import resolve_public
@@ -29,6 +30,9 @@ from tests.package_servers import html_page, served, wheel
 __all__ = ["figures"]
 
 PROGRAM = "import json\nprint(json.dumps({'ok': True}))"
+ROUNDS = 100
+ONE_IN = 10
+"""Rounds of which one measures a bare container, too."""
 SETS = 5
 """Sets of packages that are installed; each is then asked for ten times."""
 
@@ -37,7 +41,7 @@ def figures(root: Path) -> Iterator[Figure]:
     """A spare ready and without one; packages for the first time and again."""
     with ExitStack() as stack:
         runner = _runner(stack, root)
-        yield from _fresh(runner, 20 if MOST_ROUNDS == 0 else MOST_ROUNDS)
+        yield from _fresh(runner, MOST_ROUNDS or ROUNDS)
         yield from _packages(runner)
 
 
@@ -71,7 +75,7 @@ def _fresh(runner: CodeRunner, rounds: int) -> Iterator[Figure]:
     }
     over: list[float] = []
     _good(runner.run(PROGRAM))
-    for _ in range(rounds):
+    for number in range(rounds):
         _wait_for_spare(runner)
         begun = time.perf_counter()
         result = _good(runner.run(PROGRAM))
@@ -84,11 +88,13 @@ def _fresh(runner: CodeRunner, rounds: int) -> Iterator[Figure]:
         samples["host subprocess"].append(
             timed(partial(subprocess.run, command, check=True, capture_output=True))
         )
-        samples["bare container"].append(
-            timed(lambda: client.containers.run(image(), ["-c", PROGRAM], entrypoint="python3", remove=True))
-        )
+        if number % ONE_IN == 0:
+            options = {"entrypoint": "python3", "remove": True}
+            samples["bare container"].append(
+                timed(partial(client.containers.run, image(), ["-c", PROGRAM], **options))
+            )
     client.close()
-    overhead = sorted(over)[len(over) // 2]
+    overhead = median(over)
     yield Times(samples).figure(
         "a program in a fresh sandbox, a spare ready",
         "at most 30 ms over the program's own time",
@@ -98,36 +104,26 @@ def _fresh(runner: CodeRunner, rounds: int) -> Iterator[Figure]:
     alone = CodeRunner(fresh_sandboxes(image=image(), name="bench-programs", home=Path.cwd(), warm=0))
     cold = [_good(alone.run(PROGRAM)).metrics for _ in range(5)]
     alone.close()
-    yield Figure(
-        "the same without a spare",
-        "ms",
-        {
-            name: sorted(getattr(each, name) for each in cold)[2] * 1000
-            for name in ("sandbox", "run", "total")
-        },
-        "none",
-        True,
-    )
+    yield Figure("the same without a spare", "ms", _parts_of(cold), "none", True)
 
 
 def _packages(runner: CodeRunner) -> Iterator[Figure]:
-    first, again = [], []
+    first: list[Metrics] = []
+    again: list[Metrics] = []
     for number in range(SETS):
         code, packages = f"import thing{number}\n{PROGRAM}", [f"thing{number}"]
-        first.append(_good(runner.run(code, dependencies=packages)).metrics)
-        for _ in range(10):
-            again.append(_good(runner.run(code, dependencies=packages)).metrics.install)
-    added = sorted(again)[len(again) // 2] * 1000
-    yield Figure(
-        "packages of a program",
-        "ms",
-        {
-            "first time": sorted(each.install for each in first)[SETS // 2] * 1000,
-            "again": added,
-        },
-        "at most 10 ms again",
-        added <= 10,
-    )
+        for times in (first, *[again] * 10):
+            _wait_for_spare(runner)
+            times.append(_good(runner.run(code, dependencies=packages)).metrics)
+    added = _parts_of(again)["install"]
+    yield Figure("a program with packages, the first time", "ms", _parts_of(first), "none", True)
+    yield Figure("the same packages again", "ms", _parts_of(again), "install at most 10 ms", added <= 10)
+
+
+def _parts_of(executions: Sequence[Metrics]) -> dict[str, float]:
+    """The median of each part, in milliseconds."""
+    named = {"creation": "sandbox", "install": "install", "run": "run", "total": "total"}
+    return {part: median(getattr(each, name) for each in executions) * 1000 for part, name in named.items()}
 
 
 def _good(result: ExecResult) -> ExecResult:

@@ -35,7 +35,12 @@ os_results = sales.groupby("region").size()
 os_results.plot.bar().figure.savefig("results/regions.png")
 print(json.dumps({"ok": True, "answer": f"{len(sales)} rows.", "regions": os_results.to_dict()}))
 """
-GREEDY = "x = bytearray(4 << 30)\nfor n in range(0, len(x), 4096): x[n] = 1"
+TOO_MUCH = {
+    "cpu": "while True: pass",
+    "memory": "x = bytearray(4 << 30)\nfor n in range(0, len(x), 4096): x[n] = 1",
+    "processes": "import os\nwhile True: os.fork()",
+    "disk": "with open('big', 'wb') as file:\n    while True: file.write(bytes(1 << 20))",
+}
 MODEST = 'print(\'{"answer": "It fits."}\')'
 
 
@@ -54,11 +59,9 @@ def program(code: str, **args: Any) -> Reply:
 
 
 def playing(*replies: Reply | str) -> Recording:
-    """Each program is followed by the answer that is made of it: a place in the script that is not played."""
-    script: list[Reply] = []
-    for reply in replies:
-        script.append(Reply(text=reply) if isinstance(reply, str) else reply)
-    return Recording(conversations=(Conversation(replies=tuple(script)),))
+    """An answer that is made of a program's output takes a place in the script, and is not played."""
+    script = tuple(Reply(text=reply) if isinstance(reply, str) else reply for reply in replies)
+    return Recording(conversations=(Conversation(replies=script),))
 
 
 @pytest.fixture
@@ -149,13 +152,23 @@ async def test_a_helper_of_one_step_in_a_later_one_and_values(folder: Path, part
     assert result["messages"][-1].text == "42 1"
 
 
-async def test_the_agent_tries_smaller(folder: Path, parts: ExecParts) -> None:
-    model = playing(program(GREEDY), program(MODEST))
-    result = await run(build_graph(model, settings=settings(folder, exec_seconds=60), parts=parts), "Do it.")
-    assert result["messages"][-1].text == "It fits."
+@pytest.mark.parametrize("kind", TOO_MUCH)
+async def test_the_agent_tries_smaller(folder: Path, kind: str) -> None:
+    chosen = settings(
+        folder,
+        exec_seconds=5 if kind == "cpu" else 60,
+        sandbox_memory="256m",
+        sandbox_tmp="16m",
+        sandbox_pids=64,
+        exec_disk="32m",
+    )
+    model, parts = playing(program(TOO_MUCH[kind]), program(MODEST)), build_parts(chosen)
+    result = await run(build_graph(model, settings=chosen, parts=parts), "Do it.")
+    parts.close()
+    assert (result["status"], result["messages"][-1].text) == ("completed", "It fits.")
     told = json.loads(model._requests[1][-1].text)
-    assert told["error"]["class"] == "memory"
-    assert "less at once" in told["error"]["hint"]
+    assert told["error"]["class"] == kind
+    assert told["error"]["hint"]
 
 
 async def test_the_output_is_seen_while_it_comes(folder: Path, parts: ExecParts) -> None:

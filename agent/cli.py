@@ -151,18 +151,17 @@ def chat(
 def setup() -> None:
     """Make this machine ready: a Docker Engine (Debian, as root, unless SETUP_ENGINE=0) and the image."""
     from agent.engine_setup import build_image, ensure_engine
+    from agent.progress import steps
     from libs.sandbox.errors import SandboxError
 
     settings = _settings()
 
-    def report(line: str) -> None:
-        typer.echo(f"  {line}")
-
     try:
-        ensure_engine(report, install=settings.setup_engine)
-        image = build_image(
-            settings.image, report, install=settings.setup_engine, browser=settings.sandbox_browser
-        )
+        with steps() as report:
+            ensure_engine(report, install=settings.setup_engine)
+            image = build_image(
+                settings.image, report, install=settings.setup_engine, browser=settings.sandbox_browser
+            )
     except SandboxError as error:
         _end(f"{error}\n{error.hint}")
     done = f"built in {image.seconds:.0f} s" if image.built else "current"

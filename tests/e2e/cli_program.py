@@ -46,6 +46,7 @@ class Program:
 
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
+    command: Sequence[str] = tuple(PROGRAM)
 
     def script(self, *replies: str | dict[str, Any] | list[dict[str, Any]]) -> None:
         """What the model says, reply by reply: text, a tool call, or several."""
@@ -70,7 +71,7 @@ class Program:
     def run(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run it to its end, standard input at end of file."""
         return subprocess.run(
-            [*PROGRAM, *arguments],
+            [*self.command, *arguments],
             cwd=self.folder,
             env=self.env,
             stdin=subprocess.DEVNULL,
@@ -88,7 +89,7 @@ class Program:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*PROGRAM, *arguments],
+            [*self.command, *arguments],
             cwd=self.folder,
             env=self.env,
             stdin=subprocess.DEVNULL,
@@ -139,7 +140,7 @@ class Terminal:
             if size:
                 fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
             os.chdir(program.folder)
-            os.execvpe(PROGRAM[0], [*PROGRAM, *arguments], {**program.env, "TERM": term})
+            os.execvpe(program.command[0], [*program.command, *arguments], {**program.env, "TERM": term})
         self.raw = ""
         self._seen = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import shutil
 import ssl
 import subprocess
@@ -112,7 +113,7 @@ def fetch_wheels(
     wheels.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=wheels) as unfinished:
         platforms = [f"manylinux_2_{minor}_{machine}" for minor in _GLIBC] + [f"manylinux2014_{machine}"]
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
         command += [
             "--implementation=cp",
             f"--python-version={_PYTHON}",
@@ -121,12 +122,10 @@ def fetch_wheels(
             "--abi=none",
         ]
         command += [f"--platform={platform}" for platform in platforms]
-        command += [f"--dest={unfinished}", f"--requirement={list_}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-        if done.returncode:
-            last = (
-                " | ".join(line for line in done.stderr.splitlines() if "ERROR" in line) or done.stderr[-500:]
-            )
+        command += ["--progress-bar=off", f"--dest={unfinished}", f"--requirement={list_}"]
+        code, errors = _download(command, _count(list_), progress)
+        if code:
+            last = " | ".join(line for line in errors.splitlines() if "ERROR" in line) or errors[-500:]
             raise ImageMissing(
                 f"pip could not fetch the packages of the image: {last}",
                 hint="See with `pip config list` and `pip download pandas` whether pip reaches its index.",
@@ -136,6 +135,35 @@ def fetch_wheels(
                 shutil.rmtree(old)
         shutil.copytree(unfinished, ready)
     return ready
+
+
+def _count(requirements: Path) -> int:
+    lines = requirements.read_text(encoding="utf-8").splitlines()
+    return sum(bool(re.match(r"[A-Za-z]", line)) for line in lines)
+
+
+def _download(command: list[str], count: int, progress: Callable[[str], None]) -> tuple[int, str]:
+    """Have pip download `count` packages, telling of each; its exit code, and what it says is wrong."""
+    seen = 0
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            errors="replace",
+        ) as pip,
+    ):
+        assert pip.stdout is not None  # noqa: S101 - PIPE was asked for
+        for line in pip.stdout:
+            if line.startswith("Collecting "):
+                seen = min(seen + 1, count)
+                progress(f"fetching the Python packages of the image: {seen} of {count}, {line.split()[1]}")
+        code = pip.wait()
+        errors.seek(0)
+        return code, errors.read()
 
 
 @contextmanager

@@ -200,17 +200,17 @@ async def _show(chat: Chat, words: str) -> None:
         chat.complain("Say /show plot, or /show plot PATH.", 2)
         return
     path = path.strip().lstrip("/").removeprefix("workspace/")
+    workspace = chat.installation.settings.workspace_of(chat.thread_id)
     if not path:
-        await chat.refresh()
-        every = [*(path for path in chat.files if is_plot(path)), *chat.plots]
-        if not every:
+        found = await asyncio.to_thread(listing, workspace)
+        plots = [name for name in found if is_plot(name)]
+        if not plots:
             chat.view.say("There is no plot yet.")
             return
-        path = every[-1]
+        path = max(plots, key=lambda name: found[name][0])
     chat.view.say(path, "magenta")
     with chat.installation.within(chat.thread_id) as computer:
         if reason := await show_plot(path, computer, chat.console):
-            workspace = chat.installation.settings.workspace_of(chat.thread_id)
             chat.view.say(f"Not shown: {reason}. On this machine: {workspace.absolute() / path}", "yellow")
 
 

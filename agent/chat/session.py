@@ -24,7 +24,7 @@ from agent.events import Approval, Result
 from agent.explained import explained
 from agent.installation import Installation
 from agent.pictures.plots import show_plots
-from agent.produced import is_plot, listing
+from agent.produced import listing
 from agent.show import APPROVALS_OFF, EventView
 from agent.stop import STOPPED, on_ctrl_c
 from libs.models.deferred import ModelUnavailable
@@ -86,8 +86,6 @@ class Chat:
         """Those that are offered as completions."""
         self.files: Sequence[str] = ()
         """Likewise, relative to the workspace."""
-        self.plots: list[str] = []
-        """Made in this conversation, the newest last."""
         self._answers = answers
         self._begun = ""
         """What was typed while the agent was at work."""
@@ -230,8 +228,6 @@ class Chat:
 
     async def _tell(self, result: Result, *, stopped: bool) -> None:
         self._status = 4 if result.status.startswith("budget_") else _STATUS.get(result.status, 1)
-        new = [path for path in result.files if is_plot(path)]
-        self.plots = [*(path for path in self.plots if path not in new), *new]
         if self.console.is_terminal:
             with self.installation.within(self.thread_id) as computer:
                 await show_plots(result.files, computer, self.console)

@@ -35,6 +35,7 @@ class ScreenTerminal(Terminal):
     ) -> None:
         self._says = says
         self.asked = 0
+        program.environment = {**program.environment, "COLUMNS": str(COLUMNS)}
         super().__init__(program, arguments, size=(ROWS, COLUMNS), term=term)
 
     @property
@@ -68,7 +69,9 @@ class ScreenTerminal(Terminal):
     def send(self, line: str) -> None:
         """Type a message at the prompt, and Enter."""
         self.prompted()
-        self.type(f"{line}\r")
+        self.type(line)
+        self.prompted_with(line)
+        self.type("\r")
 
     def _read(self, seconds: float) -> bool:
         before = len(self.raw)

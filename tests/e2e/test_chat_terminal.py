@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import pytest
@@ -362,3 +364,89 @@ def test_without_colour(program: Program, term: str, no_color: str) -> None:
         code for code in ("\x1b[31", "\x1b[32", "\x1b[33", "\x1b[36", "\x1b[38") if code in terminal.raw
     ]
     assert term != "dumb" or "\x1b[" not in terminal.raw
+
+
+def test_the_code_block_agent(program: Program) -> None:
+    first = "I set it.\n```python\nx = 41\nprint('set')\n```"
+    program.script(first, "It is set.", "I use it.\n```python\nprint(x + 1)\n```", "It is 42.")
+    terminal = chat(program, "--agent", "code")
+    terminal.send("set x")
+    terminal.wait_for("code (2 lines):")
+    terminal.wait_for(QUESTION)
+    terminal.type("a\r")
+    terminal.wait_for("│ set")
+    terminal.wait_for("It is set.")
+    terminal.send("use x")
+    terminal.wait_for(QUESTION)
+    terminal.type("t\r")
+    terminal.wait_for("│ 42")
+    terminal.wait_for("It is 42.")
+    terminal.send("/thread")
+    terminal.wait_for(", code agent,")
+    terminal.send("/exit")
+    ended(terminal)
+
+
+def test_the_one_tool_agent(program: Program) -> None:
+    code = "import json\nprint(json.dumps({'answer': 42}))"
+    program.script(call("execute_code", code=code), "It is 42.")
+    terminal = chat(program, "--agent", "exec")
+    terminal.send("how much?")
+    terminal.wait_for(QUESTION)
+    terminal.type("a\r")
+    terminal.wait_for("exit 0")
+    terminal.wait_for('"answer": 42')
+    terminal.send("/exit")
+    ended(terminal)
+
+
+def test_a_thread_that_was_broken_off_goes_on(program: Program) -> None:
+    program.script(execute("touch /results/begun; sleep 60"), "The command was cut off.")
+    terminal = chat(program, "--approve", "auto", "--thread", "t")
+    terminal.send("go")
+    terminal.wait_for("$ touch /results/begun; sleep 60")
+    since = time.monotonic()
+    while not (program.workspace / "results" / "begun").exists():
+        assert time.monotonic() - since < 60
+    os.kill(terminal.pid, signal.SIGKILL)
+    assert terminal.end() == -signal.SIGKILL
+
+    terminal = chat(program, "--approve", "auto", "--thread", "t")
+    terminal.wait_for("> go")
+    terminal.wait_for("This thread was broken off: /continue goes on with it.")
+    terminal.send("/threads")
+    terminal.wait_for("go  broken off")
+    terminal.send("/continue")
+    terminal.wait_for("The command was cut off.")
+    terminal.send("/continue")
+    terminal.wait_for("Nothing is pending in this thread.")
+    terminal.send("/exit")
+    ended(terminal)
+
+
+def test_each_thread_with_a_sandbox_of_its_own(program: Program) -> None:
+    program.environment |= {"SANDBOX_SCOPE": "thread", "SANDBOX_WARM": "0"}
+    draw = (
+        "python3 -c \"from PIL import Image; Image.new('RGB', (4, 4)).save('/results/own.png')\"; sleep 63 &"
+    )
+    program.script(execute(draw), "drawn")
+    terminal = chat(program, "--approve", "auto", "--thread", "one", says="kitty")
+    terminal.send("go")
+    terminal.wait_for("drawn")
+    terminal.wait_for("Plot: results/own.png")
+    assert terminal.raw.count("\x1b_Ga=T") == 1
+    terminal.send("/files")
+    terminal.wait_for("results/own.png")
+    terminal.send("/show plot")
+    terminal.wait_for("results/own.png")
+    terminal.prompted()
+    assert terminal.raw.count("\x1b_Ga=T") == 2
+    assert any("sleep 63" in line for line in processes_of(terminal.pid))
+    terminal.send("/stop")
+    terminal.wait_for("Everything in the sandbox has ended")
+    assert not any("sleep 63" in line for line in processes_of(terminal.pid))
+    terminal.send("/new two")
+    terminal.send("/show plot")
+    terminal.wait_for("There is no plot yet.")
+    terminal.send("/exit")
+    ended(terminal)

@@ -19,8 +19,11 @@ from libs.persistence.errors import CheckpointerUnavailable
 
 __all__ = ["Database", "Do", "PostgresDatabase", "SqliteDatabase"]
 
-_PATIENCE = 5.0
+_PATIENCE = 5
 """Seconds that a write waits for one of another program."""
+
+_SILENCE = 30
+"""Seconds after which a database that acknowledges nothing over the network is given up."""
 
 _RESTED = 5.0
 """Seconds after which it is looked whether a connection has broken meanwhile."""
@@ -114,6 +117,8 @@ class SqliteDatabase(Database):
     def __init__(self, path: Path, schema: Sequence[str] = ()) -> None:
         super().__init__(schema)
         self._path = path.absolute()
+        self._file: tuple[int, int] | None = None
+        """Which file is open."""
 
     def _connect(self) -> sqlite3.Connection:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -126,15 +131,23 @@ class SqliteDatabase(Database):
             _use_log(connection)
             # To the system at once, to the disk later: it outlives this process.
             connection.execute("PRAGMA synchronous = NORMAL")
+            self._file = self._found()
         except sqlite3.Error:
             connection.close()
             raise
         return connection
 
+    def _found(self) -> tuple[int, int]:
+        found = self._path.stat()
+        return found.st_dev, found.st_ino
+
     def _do(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self._connection.execute(statement, parameters).fetchall()]
 
     def _transaction(self, work: Callable[[Do], Given]) -> Given:
+        # Of one that was removed while it is open, SQLite says nothing, and what it is given is lost.
+        if self._found() != self._file:
+            raise FileNotFoundError("another file has taken its place")
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             done = work(self._do)
@@ -147,13 +160,14 @@ class SqliteDatabase(Database):
     def _explained(self, error: Exception) -> CheckpointerUnavailable | None:
         if not isinstance(error, sqlite3.Error | OSError):
             return None
-        damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
-        hint = (
-            f"Move it away to begin anew: `mv {self._path} {self._path}.damaged`."
-            if damaged
-            else "Make the file and its folder writable, free some disk, or end the program that holds it."
-        )
-        return CheckpointerUnavailable(f"{self._path} cannot be used: {error}.", hint=hint)
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        if isinstance(error, FileNotFoundError):
+            hint = "It was removed while it was in use: put it back, or go on with a new one."
+        elif isinstance(error, sqlite3.OperationalError | OSError):  # read-only, locked, disk full
+            hint = "Make the file and its folder writable, free some disk, or end the program that holds it."
+        else:
+            hint = f"Move it away to begin anew: `mv {self._path} {self._path}.damaged`."
+        return CheckpointerUnavailable(f"{self._path} cannot be used: {why}.", hint=hint)
 
 
 class PostgresDatabase(Database):
@@ -169,7 +183,12 @@ class PostgresDatabase(Database):
     def _connect(self) -> Any:
         import psycopg
 
-        return psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+        connection = psycopg.connect(
+            self._url, autocommit=True, connect_timeout=10, tcp_user_timeout=_SILENCE * 1000
+        )
+        connection.execute(f"SET lock_timeout = '{_PATIENCE}s'".encode())
+        connection.execute("SET jit = off")  # to compile these statements takes longer than to do them
+        return connection
 
     def _make_tables(self) -> None:
         # Of two programs that make the same table at once, one would fail.
@@ -207,12 +226,14 @@ class PostgresDatabase(Database):
     def _explained(self, error: Exception) -> CheckpointerUnavailable | None:
         import psycopg
 
-        if not isinstance(error, psycopg.Error):
+        # What was asked is wrong, not the database.
+        if not isinstance(error, psycopg.Error) or isinstance(error, psycopg.DataError):
             return None
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].strip().rstrip(".")
         return CheckpointerUnavailable(
             f"The database at DATABASE_URL cannot be used: {why}.",
-            hint="Start it, or correct DATABASE_URL; its user must be allowed to make tables.",
+            hint="Start it, or correct DATABASE_URL; its user must be allowed to make tables, and no other "
+            "program may hold them for long.",
         )
 
 

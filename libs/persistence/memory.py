@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from libs.persistence.database import Database, Do
-from libs.persistence.word_search import find_words
+from libs.persistence.errors import CheckpointerUnavailable
+from libs.persistence.word_search import find_words, searchable
 
 if TYPE_CHECKING:
-    from libs.persistence.vectors import Vectors
+    from libs.persistence.vectors import Scope, Vectors
 
 __all__ = ["Embedder", "Kept", "MessageMemory", "Recall", "Said"]
 
@@ -22,6 +24,7 @@ _MOST_TEXT = 20_000
 """Characters of a message that are kept; what is longer is cut."""
 _AT_ONCE = 200
 """Messages that are embedded with one request."""
+_FOUND = "m.id, m.thread, m.role, m.body, m.said_at"
 
 
 class Embedder(Protocol):
@@ -37,7 +40,7 @@ class Said:
     """One message, to be kept."""
 
     id: str
-    role: Literal["user", "assistant", "tool"]
+    role: Literal["user", "assistant"]
     text: str
 
 
@@ -72,32 +75,37 @@ class MessageMemory:
         database: where.
         embedder: finds by meaning; None: by words.
         label: its name. Vectors of another one are made anew.
+        patience: seconds that finding by meaning may take, vectors that are missing included; then it is by
+            words. What was made in that time is kept.
     """
 
-    def __init__(self, database: Database, embedder: Embedder | None = None, *, label: str = "") -> None:
+    def __init__(
+        self,
+        database: Database,
+        embedder: Embedder | None = None,
+        *,
+        label: str = "",
+        patience: float = 10,
+    ) -> None:
         self._database = database
         self._embedder = embedder
         self._label = label
+        self._patience = patience
         self._vectors: Vectors | None = None
         database.needs(*_schema(database.kind))
 
     async def keep(self, thread: str, said: Sequence[Said], *, owner: str = "") -> None:
         """Keep messages, each once: one of the same thread and id is there already."""
-        rows = [each for each in said if each.text.strip()]
+        rows = [(each.id, each.role, _plain(each.text)) for each in said if each.text.strip()]
         if not rows:
             return
 
         def work(do: Do) -> None:
-            for each in rows:
+            for row in rows:
                 do(
                     "INSERT INTO thread_messages (thread, owner, id, role, body, said_at) "
                     "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (thread, id) DO NOTHING",
-                    thread,
-                    owner,
-                    each.id,
-                    each.role,
-                    each.text[:_MOST_TEXT].replace("\0", "\ufffd").encode("utf-8", "replace").decode(),
-                    time.time(),
+                    *(thread, owner, *row, time.time()),
                 )
 
         await self._database.awaited(work)
@@ -107,12 +115,11 @@ class MessageMemory:
 
         def work(do: Do) -> list[Kept]:
             rows = do(
-                "SELECT thread, role, body, said_at FROM thread_messages WHERE thread = ? "
-                "ORDER BY number DESC LIMIT ?",
-                thread,
-                count,
+                f"SELECT {_FOUND} FROM thread_messages m WHERE m.thread = ? "  # noqa: S608
+                "ORDER BY m.number DESC LIMIT ?",
+                *(thread, count),
             )
-            return [Kept(*row) for row in reversed(rows)]
+            return [Kept(*row[1:]) for row in reversed(rows)]
 
         return await self._database.awaited(work)
 
@@ -132,125 +139,155 @@ class MessageMemory:
             thread: only those of one thread; None: those of all threads of the owner.
             besides: ids of messages that are not to be found, as they are known anyway.
         """
-        scope = ("thread = ?", thread) if thread is not None else ("owner = ?", owner)
-        note = "no EMBEDDER is set"
+        scope = ("thread", thread) if thread is not None else ("owner", owner)
+        question, note = _plain(question), "no EMBEDDER is set"
         if self._embedder is not None:
             try:
-                return Recall(
-                    await self._by_meaning(self._embedder, question, count, scope, besides), "meaning"
-                )
-            except Exception as error:  # noqa: BLE001 - providers raise what they like; words are found without one
+                async with asyncio.timeout(self._patience):
+                    rows = await self._by_meaning(self._embedder, question, 2 * count + len(besides), scope)
+                    return Recall(_chosen(rows, count, besides), "meaning")
+            except CheckpointerUnavailable:
+                raise
+            except TimeoutError:
+                note = f"{self._label} takes too long"
+            except Exception as error:  # noqa: BLE001 - providers raise what they like; words need none
                 logger.warning("messages cannot be found by meaning with %s: %s", self._label, error)
                 note = f"{self._label} does not answer"
-        return Recall(await self._by_words(question, count, scope, besides), "words", note)
+
+        def work(do: Do) -> list[tuple[Any, ...]]:
+            kind, most = self._database.kind, 2 * count + len(besides)
+            return find_words(do, kind, question, scope=scope, count=most, columns=_FOUND)
+
+        return Recall(_chosen(await self._database.awaited(work), count, besides), "words", note)
+
+    async def copy(self, source: str, target: str) -> None:
+        """Give a thread that was copied from another what was said in that one."""
+
+        def work(do: Do) -> None:
+            do(
+                "INSERT INTO thread_messages (thread, owner, id, role, body, said_at) "
+                "SELECT ?, owner, id, role, body, said_at FROM thread_messages WHERE thread = ? "
+                "ORDER BY number ON CONFLICT DO NOTHING",
+                *(target, source),
+            )
+            do(
+                "INSERT INTO message_vectors (number, thread, owner, embedder, vector) "
+                "SELECT n.number, n.thread, n.owner, v.embedder, v.vector FROM thread_messages n "
+                "JOIN thread_messages m ON m.thread = ? AND m.id = n.id "
+                "JOIN message_vectors v ON v.number = m.number WHERE n.thread = ? ON CONFLICT DO NOTHING",
+                *(source, target),
+            )
+
+        await self._database.awaited(work)
 
     async def forget(self, thread: str) -> None:
         """Remove all messages of a thread that is gone for good."""
 
         def work(do: Do) -> None:
+            do("DELETE FROM message_vectors WHERE thread = ?", thread)
             do("DELETE FROM thread_messages WHERE thread = ?", thread)
+            if self._vectors:
+                self._vectors.clear()
 
         await self._database.awaited(work)
-        if self._vectors:
-            self._vectors.clear()
-
-    # -- by words
-
-    async def _by_words(
-        self, question: str, count: int, scope: tuple[str, str], besides: Sequence[str]
-    ) -> list[Kept]:
-
-        def work(do: Do) -> list[Kept]:
-            kind = self._database.kind
-            rows = find_words(do, kind, question, scope=scope, count=count + len(besides))
-            found = [Kept(*row[1:]) for row in rows if row[0] not in besides]
-            return found[:count]
-
-        return await self._database.awaited(work)
 
     # -- by meaning
 
     async def _by_meaning(
-        self, embedder: Embedder, question: str, count: int, scope: tuple[str, str], besides: Sequence[str]
-    ) -> list[Kept]:
+        self, embedder: Embedder, question: str, count: int, scope: Scope
+    ) -> list[tuple[Any, ...]]:
         from libs.persistence.vectors import Vectors  # numpy takes a tenth of a second to import
 
-        await self._embed(embedder, scope)
-        vectors = self._vectors = self._vectors or Vectors(self._label)
-        asked = await embedder.aembed_query(question[:_MOST_TEXT])
-        where, whose = scope
+        asked = await embedder.aembed_query(question)
+        # Only vectors of one length can be compared: a model behind the same name may have changed.
+        label = f"{self._label}/{len(asked)}"
+        await self._embed(embedder, label, scope)
+        vectors = self._vectors = self._vectors or Vectors()
 
-        def work(do: Do) -> list[Kept]:
-            numbers = vectors.nearest(do, scope, asked, count + len(besides))
-            if not numbers:
-                return []
-            marks = ", ".join("?" * len(numbers))
+        def work(do: Do) -> list[tuple[Any, ...]]:
+            numbers = vectors.nearest(do, scope, label, asked, count)
+            marks = ", ".join("?" * len(numbers)) or "0"
             rows = do(
-                f"SELECT number, id, thread, role, body, said_at FROM thread_messages WHERE {where} "  # noqa: S608
-                f"AND number IN ({marks})",
-                whose,
+                f"SELECT m.number, {_FOUND} FROM thread_messages m WHERE m.number IN ({marks})",  # noqa: S608
                 *numbers,
             )
             by_number = {row[0]: row[1:] for row in rows}
-            ordered = [by_number[number] for number in numbers if number in by_number]
-            return [Kept(*row[1:]) for row in ordered if row[0] not in besides][:count]
+            return [by_number[number] for number in numbers if number in by_number]
 
         return await self._database.awaited(work)
 
-    async def _embed(self, embedder: Embedder, scope: tuple[str, str]) -> None:
+    async def _embed(self, embedder: Embedder, label: str, scope: Scope) -> None:
         """Make the vectors that are missing."""
         from libs.persistence.vectors import packed
 
-        where, whose = scope
+        column, whose = scope
 
         def missing(do: Do) -> list[tuple[int, str]]:
+            [(said,)] = do(f"SELECT count(*) FROM thread_messages WHERE {column} = ?", whose)  # noqa: S608
+            [(made,)] = do(
+                f"SELECT count(*) FROM message_vectors WHERE {column} = ? AND embedder = ?",  # noqa: S608
+                *(whose, label),
+            )
+            if said == made:
+                return []
             rows = do(
-                f"SELECT number, body FROM thread_messages WHERE {where} "  # noqa: S608
-                "AND (embedder IS NULL OR embedder <> ?) ORDER BY number LIMIT ?",
-                whose,
-                self._label,
-                _AT_ONCE,
+                f"SELECT m.number, m.body FROM thread_messages m WHERE m.{column} = ? AND NOT EXISTS "  # noqa: S608
+                "(SELECT 1 FROM message_vectors v WHERE v.number = m.number AND v.embedder = ?) "
+                "ORDER BY m.number LIMIT ?",
+                *(whose, label, _AT_ONCE),
             )
             return [(int(number), str(body)) for number, body in rows]
 
         while rows := await self._database.awaited(missing):
             made = await embedder.aembed_documents([body for _, body in rows])
             done = [(number, packed(vector)) for (number, _), vector in zip(rows, made, strict=True)]
+            if any(len(vector) != len(done[0][1]) for _, vector in done) or not label.endswith(
+                f"/{len(made[0])}"
+            ):
+                raise ValueError("the embedder gave vectors of several lengths")
 
             def work(do: Do, done: Sequence[tuple[int, bytes]] = done) -> None:
-                for number, vector in done:
+                for number, vector in done:  # of messages that are still there
                     do(
-                        "UPDATE thread_messages SET vector = ?, embedder = ? WHERE number = ?",
-                        vector,
-                        self._label,
-                        number,
+                        "INSERT INTO message_vectors (number, thread, owner, embedder, vector) "
+                        "SELECT number, thread, owner, ?, ? FROM thread_messages WHERE number = ? "
+                        "ON CONFLICT (number) DO UPDATE SET embedder = excluded.embedder, "
+                        "vector = excluded.vector",
+                        *(label, vector, number),
                     )
 
             await self._database.awaited(work)
 
 
+def _plain(text: str) -> str:
+    """Text as both databases can keep it."""
+    return text[:_MOST_TEXT].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _chosen(rows: Sequence[tuple[Any, ...]], count: int, besides: Sequence[str]) -> list[Kept]:
+    """The first that are not known anyway, each text once: a copied thread has those of the other."""
+    found: dict[str, Kept] = {}
+    for row in rows:
+        if row[0] not in besides:
+            found.setdefault(row[3], Kept(*row[1:]))
+    return list(found.values())[:count]
+
+
 def _schema(kind: str) -> list[str]:
-    columns = (
-        "thread TEXT NOT NULL, owner TEXT NOT NULL, id TEXT NOT NULL, role TEXT NOT NULL, "
-        "body TEXT NOT NULL, said_at DOUBLE PRECISION NOT NULL, embedder TEXT"
+    number, binary = (
+        ("BIGSERIAL PRIMARY KEY", "BYTEA")
+        if kind == "postgres"
+        else ("INTEGER PRIMARY KEY AUTOINCREMENT", "BLOB")
     )
-    owners = "CREATE INDEX IF NOT EXISTS thread_messages_owner ON thread_messages (owner)"
-    if kind == "postgres":
-        return [
-            f"CREATE TABLE IF NOT EXISTS thread_messages (number BIGSERIAL PRIMARY KEY, {columns}, "
-            "vector BYTEA, words TSVECTOR GENERATED ALWAYS AS (to_tsvector('english', body)) STORED, "
-            "UNIQUE (thread, id))",
-            owners,
-            "CREATE INDEX IF NOT EXISTS thread_messages_words ON thread_messages USING gin (words)",
-        ]
     return [
-        f"CREATE TABLE IF NOT EXISTS thread_messages (number INTEGER PRIMARY KEY AUTOINCREMENT, {columns}, "
-        "vector BLOB, UNIQUE (thread, id))",
-        owners,
-        "CREATE VIRTUAL TABLE IF NOT EXISTS thread_words USING fts5("
-        "body, content='thread_messages', content_rowid='number', tokenize='porter unicode61')",
-        "CREATE TRIGGER IF NOT EXISTS thread_words_in AFTER INSERT ON thread_messages BEGIN "
-        "INSERT INTO thread_words (rowid, body) VALUES (new.number, new.body); END",
-        "CREATE TRIGGER IF NOT EXISTS thread_words_out AFTER DELETE ON thread_messages BEGIN "
-        "INSERT INTO thread_words (thread_words, rowid, body) VALUES ('delete', old.number, old.body); END",
+        f"CREATE TABLE IF NOT EXISTS thread_messages (number {number}, thread TEXT NOT NULL, "
+        "owner TEXT NOT NULL, id TEXT NOT NULL, role TEXT NOT NULL, body TEXT NOT NULL, "
+        "said_at DOUBLE PRECISION NOT NULL, UNIQUE (thread, id))",
+        "CREATE INDEX IF NOT EXISTS thread_messages_in ON thread_messages (thread, number)",
+        "CREATE INDEX IF NOT EXISTS thread_messages_of ON thread_messages (owner, number)",
+        "CREATE TABLE IF NOT EXISTS message_vectors (number BIGINT PRIMARY KEY, thread TEXT NOT NULL, "
+        f"owner TEXT NOT NULL, embedder TEXT NOT NULL, vector {binary} NOT NULL)",
+        "CREATE INDEX IF NOT EXISTS message_vectors_in ON message_vectors (thread, embedder, number)",
+        "CREATE INDEX IF NOT EXISTS message_vectors_of ON message_vectors (owner, embedder, number)",
+        *searchable(kind),
     ]

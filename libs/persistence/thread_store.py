@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import NoReturn
 
 from libs.persistence.database import Database, Do
 
 __all__ = ["ThreadStore", "TooMuch"]
 
+MOST_PATH = 1_000
+"""Characters of the path of a file."""
 MOST_KEY = 200
 """Characters of a key."""
 MOST_VALUE = 1024 * 1024
 """Bytes of a value as JSON."""
 MOST_KEYS = 1_000
 """Keys of a thread."""
+MOST_FILES = 1_000
+"""Files of a thread."""
 MOST_FILE_BYTES = 64 * 1024 * 1024
 """Bytes of all files of a thread."""
 
@@ -33,11 +38,10 @@ class ThreadStore:
         self._database = database
         binary = "BYTEA" if database.kind == "postgres" else "BLOB"
         database.needs(
-            "CREATE TABLE IF NOT EXISTS thread_values ("
-            "thread TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (thread, name))",
-            "CREATE TABLE IF NOT EXISTS thread_files ("
-            f"thread TEXT NOT NULL, path TEXT NOT NULL, content {binary} NOT NULL, PRIMARY KEY "
-            f"(thread, path))",
+            "CREATE TABLE IF NOT EXISTS thread_values (thread TEXT NOT NULL, name TEXT NOT NULL, "
+            "value TEXT NOT NULL, PRIMARY KEY (thread, name))",
+            "CREATE TABLE IF NOT EXISTS thread_files (thread TEXT NOT NULL, path TEXT NOT NULL, "
+            f"content {binary} NOT NULL, PRIMARY KEY (thread, path))",
         )
 
     # -- values
@@ -46,7 +50,8 @@ class ThreadStore:
         """The JSON under a key; None where there is none."""
 
         def work(do: Do) -> str | None:
-            rows = do("SELECT value FROM thread_values WHERE thread = ? AND name = ?", thread, name)
+            sql = "SELECT value FROM thread_values WHERE thread = ? AND name = ?"
+            rows = do(sql, thread, name) if _is_name(name, MOST_KEY) else []
             return str(rows[0][0]) if rows else None
 
         return await self._database.awaited(work)
@@ -58,21 +63,18 @@ class ThreadStore:
             TooMuch: the key, the value or their number is over its limit.
             ValueError: it is no JSON.
         """
-        if not 1 <= len(name) <= MOST_KEY or "\0" in name:
-            raise TooMuch(f"a key has 1 to {MOST_KEY} characters, and none of them is NUL")
+        _check_name("key", name, MOST_KEY)
         if len(value.encode()) > MOST_VALUE:
             raise TooMuch(f"a value has at most {MOST_VALUE:,} bytes as JSON")
-        json.loads(value)
+        _check_json(value)
 
         def work(do: Do) -> None:
             do(
                 "INSERT INTO thread_values VALUES (?, ?, ?) "
                 "ON CONFLICT (thread, name) DO UPDATE SET value = excluded.value",
-                thread,
-                name,
-                value,
+                *(thread, name, value),
             )
-            count = do("SELECT count(*) FROM thread_values WHERE thread = ?", thread)[0][0]
+            [(count,)] = do("SELECT count(*) FROM thread_values WHERE thread = ?", thread)
             if count > MOST_KEYS:
                 raise TooMuch(f"a thread has at most {MOST_KEYS:,} keys: delete some")
 
@@ -83,7 +85,7 @@ class ThreadStore:
 
         def work(do: Do) -> bool:
             sql = "DELETE FROM thread_values WHERE thread = ? AND name = ? RETURNING name"
-            return bool(do(sql, thread, name))
+            return _is_name(name, MOST_KEY) and bool(do(sql, thread, name))
 
         return await self._database.awaited(work)
 
@@ -91,9 +93,8 @@ class ThreadStore:
         """All keys, sorted."""
 
         def work(do: Do) -> list[str]:
-            return sorted(
-                str(row[0]) for row in do("SELECT name FROM thread_values WHERE thread = ?", thread)
-            )
+            rows = do("SELECT name FROM thread_values WHERE thread = ?", thread)
+            return sorted(str(row[0]) for row in rows)
 
         return await self._database.awaited(work)
 
@@ -112,8 +113,10 @@ class ThreadStore:
         """Keep and forget files, all of it or nothing.
 
         Raises:
-            TooMuch: the thread would have more than MOST_FILE_BYTES.
+            TooMuch: the thread would have more than MOST_FILES or MOST_FILE_BYTES, or a path is too long.
         """
+        for path in (*changed, *removed):
+            _check_name("path", path, MOST_PATH)
 
         def work(do: Do) -> None:
             for path in removed:
@@ -122,16 +125,32 @@ class ThreadStore:
                 do(
                     "INSERT INTO thread_files VALUES (?, ?, ?) "
                     "ON CONFLICT (thread, path) DO UPDATE SET content = excluded.content",
-                    thread,
-                    path,
-                    content,
+                    *(thread, path, content),
                 )
-            size = do("SELECT coalesce(sum(length(content)), 0) FROM thread_files WHERE thread = ?", thread)[
-                0
-            ][0]
+            [(count, size)] = do(
+                "SELECT count(*), coalesce(sum(length(content)), 0) FROM thread_files WHERE thread = ?",
+                thread,
+            )
+            if count > MOST_FILES:
+                raise TooMuch(f"the thread has {count:,} files, at most {MOST_FILES:,} are kept")
             if size > MOST_FILE_BYTES:
                 raise TooMuch(
                     f"the files of the thread have {size:,} bytes, at most {MOST_FILE_BYTES:,} are kept"
+                )
+
+        await self._database.awaited(work)
+
+    # -- both
+
+    async def copy(self, source: str, target: str) -> None:
+        """Give a thread that was copied from another what that one has; what it has itself stays."""
+
+        def work(do: Do) -> None:
+            for table, columns in (("thread_values", "name, value"), ("thread_files", "path, content")):
+                do(
+                    f"INSERT INTO {table} (thread, {columns}) SELECT ?, {columns} FROM {table} "  # noqa: S608
+                    "WHERE thread = ? ON CONFLICT DO NOTHING",
+                    *(target, source),
                 )
 
         await self._database.awaited(work)
@@ -144,3 +163,24 @@ class ThreadStore:
             do("DELETE FROM thread_files WHERE thread = ?", thread)
 
         await self._database.awaited(work)
+
+
+def _check_name(what: str, name: str, most: int) -> None:
+    if not _is_name(name, most):
+        raise TooMuch(f"a {what} has 1 to {most:,} characters, and none of them is NUL")
+
+
+def _is_name(name: str, most: int) -> bool:
+    """Whether both databases can keep it; half a surrogate pair is no character."""
+    halves = any("\ud800" <= char <= "\udfff" for char in name)
+    return 1 <= len(name) <= most and "\0" not in name and not halves
+
+
+def _check_json(value: str) -> None:
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        json.loads(value, parse_constant=refuse)
+    except RecursionError:
+        raise TooMuch("the value is nested too deeply") from None

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from libs.persistence.database import Do
 
-__all__ = ["find_words"]
+__all__ = ["find_words", "searchable"]
 
 _MOST_WORDS = 12
 """Words of a question that are looked for."""
-_MOST_TEXT = 20_000
 _SHORTEST = 2
 _RARE = 0.1
-"""Part of all messages that may have a word which tells one from another."""
+"""Part of all messages that is ranked."""
+_FEW = 50
+"""Messages that are, however few there are."""
 _WORD = re.compile(r"[^\W_]+")
 _COMMON = frozenset(
     # Words that nearly every message has, in some languages: they tell none from another. A list of
@@ -25,62 +27,88 @@ _COMMON = frozenset(
     "where which who why will with would you your please tell der die das und ist ein eine mit von zu den im "
     "auf wie wer wo el la los las un una y de en que es por con le les des et est une dans".split()
 )
-_FOUND = "m.id, m.thread, m.role, m.body, m.said_at"
+
+
+def searchable(kind: str) -> list[str]:
+    """Statements that have the column `body` of the table `thread_messages` searched by words."""
+    if kind == "postgres":
+        return [
+            "ALTER TABLE thread_messages ADD COLUMN IF NOT EXISTS "
+            "words TSVECTOR GENERATED ALWAYS AS (to_tsvector('english', body)) STORED",
+            # Without a list of what is new: each search would read all of that.
+            "CREATE INDEX IF NOT EXISTS thread_messages_words ON thread_messages USING gin (words) "
+            "WITH (fastupdate = off)",
+        ]
+    return [
+        "CREATE VIRTUAL TABLE IF NOT EXISTS thread_words USING fts5("
+        "body, content='thread_messages', content_rowid='number', tokenize='porter unicode61')",
+        "CREATE TRIGGER IF NOT EXISTS thread_words_in AFTER INSERT ON thread_messages BEGIN "
+        "INSERT INTO thread_words (rowid, body) VALUES (new.number, new.body); END",
+        "CREATE TRIGGER IF NOT EXISTS thread_words_out AFTER DELETE ON thread_messages BEGIN "
+        "INSERT INTO thread_words (thread_words, rowid, body) VALUES ('delete', old.number, old.body); END",
+    ]
 
 
 def find_words(
-    do: Do, kind: str, question: str, *, scope: tuple[str, str], count: int
+    do: Do, kind: str, question: str, *, scope: tuple[str, str], count: int, columns: str
 ) -> list[tuple[Any, ...]]:
-    """Rows of messages that have words of a question: id, thread, role, body, when.
+    """Rows of messages that have words of a question, the best first.
 
     Args:
         kind: of database.
-        scope: a condition, and what it is asked with.
+        scope: a column of the messages, and what it holds in those that are looked through.
         count: how many at most.
+        columns: what is asked of each, the table being `m`.
     """
-    words = _words(question)
+    column, whose = scope
+    words = _telling(do, kind, _words(question), scope)
     if not words:
         return []
-    return (_in_postgres if kind == "postgres" else _in_sqlite)(do, words, scope, count)
+    if kind == "postgres":
+        return do(
+            f"SELECT {columns} FROM thread_messages m, to_tsquery('english', ?) q "  # noqa: S608
+            f"WHERE m.words @@ q AND m.{column} = ? "
+            "ORDER BY ts_rank_cd(m.words, q, 1) DESC, m.number DESC LIMIT ?",
+            *(" | ".join(words), whose, count),
+        )
+    return do(
+        f"SELECT {columns} FROM thread_words w JOIN thread_messages m ON m.number = w.rowid "  # noqa: S608
+        f"WHERE thread_words MATCH ? AND m.{column} = ? ORDER BY bm25(thread_words), m.number DESC LIMIT ?",
+        *(" OR ".join(map(_quoted, words)), whose, count),
+    )
 
 
 def _words(question: str) -> list[str]:
-    """What is looked for: the longest words, which tell most, each once, common ones left out."""
-    words = (word.lower() for word in _WORD.findall(question[:_MOST_TEXT]))
+    """What may be looked for: the longest words, which tell most, each once, common ones left out."""
+    words = (word.lower() for word in _WORD.findall(question))
     found = dict.fromkeys(word for word in words if len(word) >= _SHORTEST and word not in _COMMON)
     return sorted(found, key=len, reverse=True)[:_MOST_WORDS]
 
 
-def _in_sqlite(do: Do, words: Sequence[str], scope: tuple[str, str], count: int) -> list[tuple[Any, ...]]:
-    """Messages with any of these words, the best first: a rare word counts for more (BM25)."""
-    return do(
-        f"SELECT {_FOUND} FROM thread_words w JOIN thread_messages m ON m.number = w.rowid "  # noqa: S608
-        f"WHERE thread_words MATCH ? AND m.{scope[0]} ORDER BY bm25(thread_words), m.number DESC LIMIT ?",
-        " OR ".join(f'"{word}"' for word in words),
-        scope[1],
-        count,
-    )
+def _telling(do: Do, kind: str, words: Sequence[str], scope: tuple[str, str]) -> list[str]:
+    """The rarest, as many as a tenth of the messages have one of; none that no message has.
 
-
-def _in_postgres(do: Do, words: Sequence[str], scope: tuple[str, str], count: int) -> list[tuple[Any, ...]]:
-    """The same where a rank knows of no other message: words that many of them have are left out."""
-    where, whose = scope
-    [(all_of_them,)] = do(f"SELECT count(*) FROM thread_messages WHERE {where}", whose)  # noqa: S608
-    often: dict[str, int] = {}
-    for word in words:
-        [(often[word],)] = do(
-            f"SELECT count(*) FROM thread_messages WHERE {where} AND words @@ to_tsquery('english', ?)",  # noqa: S608
-            whose,
-            word,
-        )
-    there = [word for word in words if often[word]]
-    rare = [word for word in there if often[word] <= max(10, all_of_them * _RARE)]
-    if not there:
+    To rank all that have a common word takes long, and Postgres ranks them as if it were rare.
+    """
+    if not words:
         return []
-    return do(
-        f"SELECT {_FOUND} FROM thread_messages m, to_tsquery('english', ?) q "  # noqa: S608
-        f"WHERE m.words @@ q AND m.{where} ORDER BY ts_rank_cd(m.words, q, 1) DESC, m.number DESC LIMIT ?",
-        " | ".join(rare or there),
-        whose,
-        count,
-    )
+    column, whose = scope
+    [(everything,)] = do(f"SELECT count(*) FROM thread_messages WHERE {column} = ?", whose)  # noqa: S608
+    few = max(_FEW, int(everything * _RARE))
+    # Up to that number alone: one more tells enough.
+    if kind == "postgres":
+        which = f"thread_messages WHERE {column} = ? AND words @@ to_tsquery('english', ?)"
+        asked = [value for word in words for value in (whose, word, few + 1)]
+    else:
+        which = "thread_words WHERE thread_words MATCH ?"
+        asked = [value for word in words for value in (_quoted(word), few + 1)]
+    each = f"(SELECT count(*) FROM (SELECT 1 FROM {which} LIMIT ?) found)"  # noqa: S608
+    [often] = do(f"SELECT {', '.join([each] * len(words))}", *asked)
+    rarest = sorted((count, word) for word, count in zip(words, often, strict=True) if count)
+    ranked = accumulate(count for count, _ in rarest)
+    found = [word for total, (_, word) in zip(ranked, rarest, strict=True) if total <= few]
+    return found or [word for _, word in rarest[:1]]
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'

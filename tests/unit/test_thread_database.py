@@ -106,3 +106,35 @@ def test_one_that_is_held_is_waited_for_and_then_named(path: Path) -> None:
     other.close()
     database.wait(lambda do: do("INSERT INTO t VALUES (1)"))
     database.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_removed_takes_no_more(path: Path, replaced: bool) -> None:
+    """SQLite would go on writing to what nobody can find any more."""
+    database = counting(path)
+    database.wait(count)
+    path.rename(path.with_name("away"))
+    if replaced:
+        path.write_bytes(b"")
+    with pytest.raises(CheckpointerUnavailable, match="cannot be used") as refused:
+        database.wait(lambda do: do("INSERT INTO t VALUES (1)"))
+    assert "removed while it was in use" in refused.value.hint
+    database.wait(lambda do: do("INSERT INTO t VALUES (1)"))
+    database.close()
+    again = counting(path)
+    assert again.wait(count) == 1
+    again.close()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    database = counting(tmp_path / "file" / "data.sqlite")
+    with pytest.raises(CheckpointerUnavailable, match=r"data\.sqlite cannot be used: File exists"):
+        database.wait(count)
+
+
+def test_its_owner_alone_can_read_it(path: Path) -> None:
+    database = counting(path)
+    database.wait(count)
+    assert [each.stat().st_mode & 0o077 for each in (path, path.parent)] == [0, 0]
+    database.close()

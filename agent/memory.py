@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +17,7 @@ from libs.persistence.thread_store import ThreadStore
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-__all__ = ["Memory", "build_database", "build_memory", "forget_thread"]
+__all__ = ["Memory", "build_database", "build_memory", "copy_thread", "forget_thread"]
 
 _KEYS = {"openai": "OPENAI_API_KEY", "cohere": "COHERE_API_KEY", "mistralai": "MISTRAL_API_KEY"}
 """Providers of embeddings, and the variable that holds the key of each."""
@@ -51,18 +52,39 @@ def build_memory(settings: Settings, database: Database) -> Memory:
     )
 
 
+async def copy_thread(settings: Settings, source: str, target: str) -> None:
+    """Give a thread that was copied from another what is kept of that one.
+
+    Raises:
+        CheckpointerUnavailable: the database cannot be used.
+    """
+    async with _opened(settings) as database:
+        if database:
+            await ThreadStore(database).copy(source, target)
+            await MessageMemory(database).copy(source, target)
+
+
 async def forget_thread(settings: Settings, thread: str) -> None:
     """Remove all that is kept of a thread that is gone for good.
 
     Raises:
         CheckpointerUnavailable: the database cannot be used.
     """
-    if settings.postgres_url is None and not MEMORY.exists():
+    async with _opened(settings) as database:
+        if database:
+            await ThreadStore(database).forget(thread)
+            await MessageMemory(database).forget(thread)
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[Database | None]:
+    """The database; None where nothing was ever kept."""
+    if settings.postgres_url is None and not await asyncio.to_thread(MEMORY.exists):
+        yield None
         return
-    database = build_database(settings)
+    database = await asyncio.to_thread(build_database, settings)
     try:
-        await ThreadStore(database).forget(thread)
-        await MessageMemory(database).forget(thread)
+        yield database
     finally:
         await asyncio.to_thread(database.close)
 

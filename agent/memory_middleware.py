@@ -20,6 +20,7 @@ from langgraph.runtime import Runtime
 
 from agent.exec_text import by_person
 from agent.memory import Memory
+from libs.middleware.skill_rules import fold
 from libs.persistence.errors import CheckpointerUnavailable
 from libs.persistence.memory import Recall, Said
 from libs.sandbox.blocking import blocking
@@ -153,7 +154,7 @@ def _section(found: Recall, *, whole: bool) -> str:
 
 def _quoted(text: str) -> str:
     """In one line, so that it cannot pass for a section of the prompt."""
-    line = " ".join(text.split())
+    line = fold(text)
     return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]} …"
 
 
@@ -175,8 +176,11 @@ def _thread() -> str | None:
 
 
 def _owner() -> str:
+    """Whose thread it is; "" where nobody has a token.
+
+    On LangGraph's routes the server says so, and lets no client say it; on those of this application the
+    metadata does, which is then its own.
+    """
     config = get_config()
-    owner = (config.get("metadata") or {}).get("owner") or config["configurable"].get(
-        "langgraph_auth_user_id"
-    )
-    return str(owner or "")
+    metadata = config.get("metadata") or {}
+    return str(config["configurable"].get("langgraph_auth_user_id") or metadata.get("owner") or "")

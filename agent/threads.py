@@ -35,7 +35,8 @@ def place(settings: Settings) -> str:
 async def open_threads(settings: Settings) -> AsyncIterator[ServedSaver]:
     """Open the checkpointer of this installation.
 
-    A thread that is deleted takes the record of its commands along, and all else that is kept of it.
+    A thread that is deleted takes the record of its commands along, and all else that is kept of it; one that
+    is copied has what is kept of the other.
 
     Raises:
         CheckpointerUnavailable: the file or the database cannot be used; says what to do.
@@ -55,9 +56,17 @@ async def open_threads(settings: Settings) -> AsyncIterator[ServedSaver]:
         except CheckpointerUnavailable as error:
             logger.warning("what its programs have kept stays: %s %s", error, error.hint)
 
+    async def copied(source: str, target: str) -> None:
+        from agent.memory import copy_thread
+
+        try:
+            await copy_thread(settings, source, target)
+        except CheckpointerUnavailable as error:
+            logger.warning("the copy has nothing of what is kept of the thread: %s %s", error, error.hint)
+
     try:
         async with _open(settings) as saver:
-            saver.forget = forget
+            saver.forget, saver.copied = forget, copied
             yield saver
     finally:
         await asyncio.to_thread(records.close)

@@ -39,6 +39,8 @@ class ServedSaver(BaseCheckpointSaver[str]):
     loop: asyncio.AbstractEventLoop
     forget: Callable[[str], Awaitable[None]] | None = None
     """Handed in: removes what is kept elsewhere of a thread that is deleted."""
+    copied: Callable[[str, str], Awaitable[None]] | None = None
+    """Handed in: copies what is kept elsewhere of a thread to another."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -205,6 +207,8 @@ class ServedSaver(BaseCheckpointSaver[str]):
                     target,
                     source,
                 )
+        if self.copied:
+            await self.copied(source, target)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Prune threads: `delete` (or `delete_all`) them, or `keep_latest` of each of their namespaces.

@@ -24,6 +24,10 @@ conversations:
   replies:
   - tool_calls: [{name: write_file, args: {file_path: /results/made.txt, content: "made by the agent"}}]
   - text: It is made.
+- when: ask first
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo ran > /workspace/ran.txt"}}]
+  - text: It has run.
 """
 
 
@@ -139,6 +143,25 @@ def test_what_a_run_makes_is_there_without_asking(files: Page, page_server: Serv
     (page_server.workspace / "results/made.txt").write_text("changed since")
     refresh(files)
     expect(preview(files, "made.txt").get_by_text("changed since")).to_be_visible()
+
+
+def test_a_letter_typed_among_the_files_approves_nothing(files: Page, page_server: Served) -> None:
+    """In the chat, `a` says yes; in a tree, a letter goes to the next name that begins with it."""
+    (page_server.workspace / "a-file.txt").write_text("x")
+    files.get_by_label("Message to the agent").fill("ask first")
+    files.get_by_label("Message to the agent").press("Enter")
+    expect(files.get_by_role("button", name="Approve").first).to_be_visible(timeout=30_000)
+    refresh(files)
+    expect(item(files, "a-file.txt")).to_be_visible()
+    item(files, "data").focus()
+    files.wait_for_timeout(600)  # the chat's keys count from half a second on
+    files.keyboard.press("a")
+    expect(item(files, "a-file.txt")).to_be_focused()
+    files.keyboard.press("r")
+    expect(item(files, "results")).to_be_focused()
+    files.wait_for_timeout(500)
+    expect(files.get_by_role("button", name="Approve").first).to_be_visible()
+    assert not (page_server.workspace / "ran.txt").exists()
 
 
 class TestPreviews:

@@ -222,16 +222,23 @@ const posts = ['/threads/' + thread + '/runs', '/threads/' + thread + '/runs/wai
 """
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["of the same site", "of another site"])
-@pytest.mark.parametrize("how", ATTEMPTS)
-def test_a_page_from_elsewhere_gains_nothing_from_the_password(
-    alice: BrowserContext, page_server: Served, elsewhere: int, how: str, host: str
-) -> None:
-    """The browser would add it to these requests: alice has opened the page in another tab."""
+@pytest.fixture(scope="module")
+def tempting(page_server: Served) -> str:
+    """A thread that waits, with a picture: what all the attempts are at."""
     thread = waiting_thread(page_server)
     results = page_server.workspace / "threads" / thread / "results"
     results.mkdir(parents=True, exist_ok=True)
     (results / "plot.png").write_bytes(png())
+    return thread
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["of the same site", "of another site"])
+@pytest.mark.parametrize("how", ATTEMPTS)
+def test_a_page_from_elsewhere_gains_nothing_from_the_password(
+    alice: BrowserContext, page_server: Served, tempting: str, elsewhere: int, how: str, host: str
+) -> None:
+    """The browser would add it to these requests: alice has opened the page in another tab."""
+    thread = tempting
     alice.new_page().goto("/app")
     page = alice.new_page()
     page.goto(f"http://{host}:{elsewhere}/")

@@ -111,6 +111,9 @@ function Workspace({ thread, version, arrived, onTarget }: WorkspaceProps) {
     onTarget(row.folder ? row.path : folderOf(row.path));
   };
   const root = folders.get(WORKSPACE);
+  // A file that is as it was is not read again: a page of a PDF file takes a while.
+  const shown = selected && rows.find((row) => row.path === selected.path)?.entry;
+  const state = shown?.kind === "file" ? `${shown.modified} ${shown.bytes}` : key;
   return (
     <>
       <div className="file-list">
@@ -130,7 +133,7 @@ function Workspace({ thread, version, arrived, onTarget }: WorkspaceProps) {
           key={selected.path}
           thread={thread}
           path={selected.path}
-          version={key}
+          version={`${asked} ${state}`}
           onClose={() => setSelected(null)}
         />
       )}

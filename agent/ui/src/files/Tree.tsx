@@ -40,9 +40,10 @@ export function Tree({ rows, folders, selected, onSelect, onToggle }: TreeProps)
     else if (event.key === "ArrowLeft" && row.open) onToggle(row.path, false);
     else if (event.key === "ArrowLeft") go(rows.findIndex((each) => each.path === folderOf(row.path)));
     else if (event.key === "Enter" || event.key === " ") choose(row);
+    else if (event.key.length === 1) go(beginning(rows, event.key, at));
     else return;
     event.preventDefault();
-    // The chat has keys of its own.
+    // A letter is the beginning of a name here, and must not approve what waits in the chat.
     event.stopPropagation();
   };
   return (
@@ -66,6 +67,13 @@ export function Tree({ rows, folders, selected, onSelect, onToggle }: TreeProps)
       ))}
     </ul>
   );
+}
+
+/** The next row whose name begins so; -1 where none does. */
+function beginning(rows: readonly Row[], letter: string, at: number): number {
+  const begins = (row: Row) => row.entry.name.toLowerCase().startsWith(letter.toLowerCase());
+  const after = rows.findIndex((row, index) => index > at && begins(row));
+  return after >= 0 ? after : rows.findIndex(begins);
 }
 
 /** What is said beside a name. */

@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from agent.served import served
 from agent.server.exchange import Refused, answer, endpoint
+from agent.server.held_bytes import ROOM
 from agent.server.methods import by_method, nothing_below, only
 from agent.server.openapi import Schema, described, object_of
 from agent.server.workspace_files import MOST_ROWS, WorkspaceFiles
@@ -118,14 +119,15 @@ async def _read(request: Request) -> Response:
     if view == "text":
         text, truncated = await files.text(path)
         return _attached(path, text, "text/plain; charset=utf-8", {"X-Truncated": str(int(truncated))})
-    content = await files.read(path)
-    if view is None:
-        return _attached(path, content, _BYTES)
-    if (kind := picture_type(content)) is None:
-        raise Refused(
-            422, "Its content is no PNG, JPEG, GIF or WebP, whatever its name says: download it instead."
-        )
-    return _attached(path, content, kind)
+    found = await files.find(path)
+    with ROOM.taken(found.bytes) as held:
+        content = await files.read(found)
+        kind = _BYTES if view is None else picture_type(content)
+        if kind is None:
+            raise Refused(
+                422, "Its content is no PNG, JPEG, GIF or WebP, whatever its name says: download it instead."
+            )
+        return held.until_sent(_attached(path, content, kind))
 
 
 @endpoint

@@ -33,6 +33,7 @@ __all__ = [
     "MOST_PATH",
     "MOST_ROWS",
     "PREVIEW_SECONDS",
+    "Found",
     "Listing",
     "Table",
     "WorkspaceFiles",
@@ -129,7 +130,9 @@ class Table(BaseModel):
     """Whether columns or parts of long cells are left out."""
 
 
-class _Look(BaseModel, extra="forbid"):
+class Found(BaseModel, extra="forbid"):
+    """A file that is there."""
+
     path: str
     bytes: int
 
@@ -168,15 +171,19 @@ class WorkspaceFiles:
         told, _ = await self._look("list", Listing, path=_absolute(path))
         return told
 
-    async def read(self, path: str) -> bytes:
-        """All of a file, 128 MiB at most."""
-        found, _ = await self._look("look", _Look, path=_absolute(path))
+    async def find(self, path: str) -> Found:
+        """Where a file is, and its size, 128 MiB at most."""
+        found, _ = await self._look("look", Found, path=_absolute(path))
         if found.bytes > MOST_DOWNLOADED:
             raise Refused(
                 413,
                 f"It has {found.bytes:,} bytes; {MOST_DOWNLOADED:,} are sent at most. It is in the "
                 "workspace folder on the server.",
             )
+        return found
+
+    async def read(self, found: Found) -> bytes:
+        """All of a file."""
         return (await self._file("read", path=found.path))[1]
 
     async def text(self, path: str) -> tuple[bytes, bool]:

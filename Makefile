@@ -8,7 +8,7 @@ TASK ?= Plot the revenue in each month of /data/sales.csv as a line and save it 
 DEMO := scripted:agent/demo.yaml
 export TASK
 
-.PHONY: setup local model run demo dev ui ui-check test chromium lint bench soak eval lock clean
+.PHONY: setup local model run demo dev ui ui-check page-picture test chromium lint bench soak eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup
@@ -102,6 +102,11 @@ chromium:
 	  else \
 	    echo "The tests of the page need Chromium: sudo apt-get install chromium" >&2; exit 1; \
 	  fi; }
+
+# The README's picture of the page, from the test that takes it.
+page-picture: setup chromium
+	$(BIN)/python -m pytest -q tests/e2e/page/test_page_first_use.py
+	cp tests/artifacts/page/readme.png docs/images/page.png
 
 bench: setup
 	$(BIN)/python -m tests.bench $(PARTS)

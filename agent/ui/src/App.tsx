@@ -2,11 +2,12 @@ import { useCallback, useEffect, useState } from "react";
 import { agentOf, createThread, deleteThread, titled, type ThreadSummary } from "./api/threads";
 import type { RequestFailed } from "./api/http";
 import { addressOf, threadIn } from "./address";
-import { Chat } from "./chat/Chat";
+import { Chat, type News } from "./chat/Chat";
 import { FilePanel } from "./files/FilePanel";
 import { Header } from "./Header";
 import { ThreadList } from "./threads/ThreadList";
 import { useThreads } from "./threads/useThreads";
+import { harmless } from "./text/visible";
 import { useServer } from "./useServer";
 
 /** What is open: a thread, or a new chat, and its agent. `key` changes with each of them that is opened. */
@@ -23,12 +24,12 @@ export function App() {
   const [panel, setPanel] = useState<"threads" | "files" | null>(null);
   const [filesShown, setFilesShown] = useState(false);
   const [news, setNews] = useState(0);
-  const [began, setBegan] = useState("");
+  const [latest, setLatest] = useState<News | null>(null);
   const [note, setNote] = useState("");
 
   const show = useCallback((thread: string | null, agent: string | null) => {
     setOpen((before) => ({ thread, agent, key: before.key + 1 }));
-    setBegan("");
+    setLatest(null);
     setNote("");
     setPanel(null);
   }, []);
@@ -48,9 +49,9 @@ export function App() {
     setOpen((before) => ({ ...before, thread, agent }));
   }, []);
   const onNews = useCallback(
-    (first: string | undefined) => {
+    (told: News) => {
       setNews((count) => count + 1);
-      setBegan(first ?? "");
+      setLatest(told);
       reload();
     },
     [reload],
@@ -79,9 +80,9 @@ export function App() {
   const agent = chosen ?? (thread ? null : config.default_agent);
   // The server's list is a moment behind.
   const listed = threads.map((each) =>
-    each.thread_id === thread && began ? { ...each, title: titled(began) } : each,
+    each.thread_id === thread && latest?.first ? { ...each, title: titled(latest.first), status: latest.status } : each,
   );
-  const title = began ? titled(began) : listed.find((each) => each.thread_id === thread)?.title;
+  const title = latest?.first ? titled(latest.first) : listed.find((each) => each.thread_id === thread)?.title;
   const needThread = async () => {
     if (thread) return thread;
     const made = await createThread(agent ?? config.default_agent);
@@ -110,6 +111,10 @@ export function App() {
           onOpen={(each) => go(each?.thread_id ?? null, each?.agent ?? null)}
           onDelete={(each) => void remove(each)}
         />
+        <p className="installed">
+          Model {harmless(config.model)}
+          {config.owner && `, for ${harmless(config.owner)}`}
+        </p>
       </aside>
       <main>
         <Header

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
+# A machine that is busy with other things is no defect of the page.
+expect.set_options(timeout=20_000)
+
 __all__ = ["approvals", "approve", "cards", "command", "open_chat", "say"]
 
 

@@ -1,5 +1,6 @@
 import { useMemo, useState } from "react";
 import type { PageConfig } from "../api/config";
+import type { ThreadSummary } from "../api/threads";
 import { Approvals } from "../approvals/Approvals";
 import { Grants } from "../approvals/Grants";
 import { Composer } from "./Composer";
@@ -14,13 +15,20 @@ import { useEnd } from "./useEnd";
 import { useNews } from "./useNews";
 import { usePending } from "./usePending";
 
+/** What is known of the chat before the server's list knows it. */
+export interface News {
+  /** What it began with. */
+  first: string | undefined;
+  status: ThreadSummary["status"];
+}
+
 interface ChatProps {
   config: PageConfig;
   agent: string;
   thread: string | null;
   onThread: (id: string) => void;
-  /** Something has happened: files, threads and their states may be others. `first` is what the chat began with. */
-  onNews: (first: string | undefined) => void;
+  /** Something has happened: files, threads and their states may be others. */
+  onNews: (news: News) => void;
 }
 
 /** A chat: what was said and done, what waits, and where to write. */
@@ -35,7 +43,9 @@ export function Chat({ config, agent, thread, onThread, onNews }: ChatProps) {
   const state = waiting.length > 0 ? "waiting" : busy ? "running" : "ready";
   const end = useEnd(items.length + waiting.length);
   const first = items.find((item) => item.kind === "person");
-  useNews(`${busy} ${stream.messages.length} ${waiting.length}`, () => onNews(first?.text));
+  useNews(`${busy} ${stream.messages.length} ${waiting.length}`, () =>
+    onNews({ first: first?.text, status: waiting.length > 0 ? "interrupted" : busy ? "busy" : "idle" }),
+  );
 
   const say = (text: string) => {
     setSuggestion("");

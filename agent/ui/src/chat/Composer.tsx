@@ -12,12 +12,13 @@ interface ComposerProps {
 
 const PLACEHOLDER = {
   ready: "Give the agent a task",
-  running: "The agent is at work. Write here; it can be sent when it has ended.",
+  running: "The agent is at work. What you send now goes out when it has ended.",
   waiting: "The agent waits for your answer above.",
 } as const;
 
 export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
   const [text, setText] = useState("");
+  const [queued, setQueued] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
     if (suggestion) {
@@ -32,11 +33,26 @@ export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
     element.style.height = `${Math.min(element.scrollHeight, 220)}px`;
   }, [text]);
   const send = () => {
-    if (state !== "ready" || !text.trim()) return;
+    if (!text.trim()) return;
+    if (state !== "ready") {
+      setQueued(true);
+      return;
+    }
     onSend(text.trim());
     setText("");
+    setQueued(false);
   };
+  // What was sent too early goes out when the agent has ended.
+  const early = useRef(send);
+  early.current = send;
+  useEffect(() => {
+    if (state !== "ready") return;
+    if (queued) early.current();
+    // The button that had the focus may be gone. On a phone, the keyboard would come up.
+    else if (document.activeElement === document.body && !matchMedia("(pointer: coarse)").matches) field.current?.focus();
+  }, [state, queued]);
   const onKey = (event: KeyboardEvent) => {
+    if (event.key === "Escape") setQueued(false);
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     send();
@@ -57,9 +73,17 @@ export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
         value={text}
         aria-label="Message to the agent"
         placeholder={PLACEHOLDER[state]}
-        onChange={(event) => setText(event.target.value)}
+        onChange={(event) => {
+          setText(event.target.value);
+          setQueued(false);
+        }}
         onKeyDown={onKey}
       />
+      {queued && (
+        <span className="note queued" role="status">
+          Goes out when the agent has ended
+        </span>
+      )}
       {state === "running" ? (
         <button type="button" className="round stop" onClick={onStop} aria-label="Stop the agent" title="Stop the agent">
           <Icon name="stop" />

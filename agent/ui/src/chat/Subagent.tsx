@@ -1,5 +1,6 @@
 import { useMessages, type AnyStream } from "@langchain/react";
 import { useMemo } from "react";
+import { harmless, visible } from "../text/visible";
 import { CallCard } from "./Calls";
 import { itemsOf, type Call } from "./conversation";
 import { Markdown } from "./Markdown";
@@ -21,20 +22,22 @@ export function Subagent({ call, stream, outputs, busy, asked, thread }: Subagen
   const messages = useMessages(stream, found ?? { namespace: [`tools:${call.id}`] });
   const items = useMemo(() => itemsOf(messages), [messages]);
   const state: RunState = call.result ? (call.result.failed ? "failed" : "done") : asked ? "waiting" : busy ? "running" : "stopped";
+  const task = String(call.args["description"] ?? "");
   const name = String(call.args["subagent_type"] ?? "subagent");
   return (
     <details className={`card subagent ${state}`} open={!call.result || undefined}>
       <summary>
         <StateIcon state={state} />
         <span className="card-title">
-          Subagent <code>{name}</code>
+          Subagent <code>{visible(name)}</code>
         </span>
+        <span className="card-about">{harmless(task)}</span>
         <span className="card-facts">
           <span className="pill">{call.result ? "done" : asked ? "waits for you" : busy ? "at work" : "stopped"}</span>
         </span>
       </summary>
       <div className="task">
-        <Markdown text={String(call.args["description"] ?? "")} thread={thread} />
+        <Markdown text={task} thread={thread} />
       </div>
       <div className="steps">
         {items.map((item) => {

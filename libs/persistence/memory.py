@@ -201,62 +201,65 @@ class MessageMemory:
         asked = await embedder.aembed_query(question)
         # Only vectors of one length can be compared: a model behind the same name may have changed.
         label = f"{self._label}/{len(asked)}"
-        await self._embed(embedder, label, scope)
         vectors = self._vectors = self._vectors or Vectors()
+        column, whose = scope
 
-        def work(do: Do) -> list[tuple[Any, ...]]:
-            numbers = vectors.nearest(do, scope, label, asked, count)
+        def look(do: Do) -> tuple[list[tuple[int, str]], list[tuple[Any, ...]]]:
+            """Messages that have no vector yet; where there are none, what is found."""
+            [(said, made)] = do(
+                f"SELECT (SELECT count(*) FROM thread_messages WHERE {column} = ?), "  # noqa: S608
+                f"(SELECT count(*) FROM message_vectors WHERE {column} = ? AND embedder = ?)",
+                *(whose, whose, label),
+            )
+            if said != made and (rows := _without_vector(do, scope, label)):
+                return rows, []
+            numbers = vectors.nearest(do, scope, label, there=made, vector=asked, count=count)
             marks = ", ".join("?" * len(numbers)) or "0"
-            rows = do(
+            found = do(
                 f"SELECT m.number, {_FOUND} FROM thread_messages m WHERE m.number IN ({marks})",  # noqa: S608
                 *numbers,
             )
-            by_number = {row[0]: row[1:] for row in rows}
-            return [by_number[number] for number in numbers if number in by_number]
+            by_number = {row[0]: row[1:] for row in found}
+            return [], [by_number[number] for number in numbers if number in by_number]
 
-        return await self._database.awaited(work)
+        while True:
+            missing, found = await self._database.awaited(look)
+            if not missing:
+                return found
+            await self._embed(embedder, label, missing)
 
-    async def _embed(self, embedder: Embedder, label: str, scope: Scope) -> None:
-        """Make the vectors that are missing."""
+    async def _embed(self, embedder: Embedder, label: str, missing: Sequence[tuple[int, str]]) -> None:
+        """Make the vectors of messages."""
         from libs.persistence.vectors import packed
 
-        column, whose = scope
+        made = await embedder.aembed_documents([body for _, body in missing])
+        if any(not label.endswith(f"/{len(vector)}") for vector in made):
+            raise ValueError("the embedder gave vectors of several lengths")
+        done = [(number, packed(vector)) for (number, _), vector in zip(missing, made, strict=True)]
 
-        def missing(do: Do) -> list[tuple[int, str]]:
-            [(said,)] = do(f"SELECT count(*) FROM thread_messages WHERE {column} = ?", whose)  # noqa: S608
-            [(made,)] = do(
-                f"SELECT count(*) FROM message_vectors WHERE {column} = ? AND embedder = ?",  # noqa: S608
-                *(whose, label),
-            )
-            if said == made:
-                return []
-            rows = do(
-                f"SELECT m.number, m.body FROM thread_messages m WHERE m.{column} = ? AND NOT EXISTS "  # noqa: S608
-                "(SELECT 1 FROM message_vectors v WHERE v.number = m.number AND v.embedder = ?) "
-                "ORDER BY m.number LIMIT ?",
-                *(whose, label, _AT_ONCE),
-            )
-            return [(int(number), str(body)) for number, body in rows]
+        def work(do: Do) -> None:
+            for number, vector in done:  # of messages that are still there
+                do(
+                    "INSERT INTO message_vectors (number, thread, owner, embedder, vector) "
+                    "SELECT number, thread, owner, ?, ? FROM thread_messages WHERE number = ? "
+                    "ON CONFLICT (number) DO UPDATE SET embedder = excluded.embedder, "
+                    "vector = excluded.vector",
+                    *(label, vector, number),
+                )
 
-        while rows := await self._database.awaited(missing):
-            made = await embedder.aembed_documents([body for _, body in rows])
-            done = [(number, packed(vector)) for (number, _), vector in zip(rows, made, strict=True)]
-            if any(len(vector) != len(done[0][1]) for _, vector in done) or not label.endswith(
-                f"/{len(made[0])}"
-            ):
-                raise ValueError("the embedder gave vectors of several lengths")
+        await self._database.awaited(work)
 
-            def work(do: Do, done: Sequence[tuple[int, bytes]] = done) -> None:
-                for number, vector in done:  # of messages that are still there
-                    do(
-                        "INSERT INTO message_vectors (number, thread, owner, embedder, vector) "
-                        "SELECT number, thread, owner, ?, ? FROM thread_messages WHERE number = ? "
-                        "ON CONFLICT (number) DO UPDATE SET embedder = excluded.embedder, "
-                        "vector = excluded.vector",
-                        *(label, vector, number),
-                    )
 
-            await self._database.awaited(work)
+def _without_vector(do: Do, scope: Scope, label: str) -> list[tuple[int, str]]:
+    """Numbers and texts of the first messages that have none of this label."""
+    column, whose = scope
+    rows = do(
+        f"SELECT m.number, m.body FROM thread_messages m WHERE m.{column} = ? AND NOT EXISTS "  # noqa: S608
+        "(SELECT 1 FROM message_vectors v WHERE v.number = m.number AND v.embedder = ?) "
+        "ORDER BY m.number LIMIT ?",
+        *(whose, label, _AT_ONCE),
+    )
+    return [(int(number), str(body)) for number, body in rows]
 
 
 def _plain(text: str) -> str:

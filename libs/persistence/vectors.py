@@ -43,27 +43,25 @@ class Vectors:
         """Read all of them again."""
         self._held.clear()
 
-    def nearest(self, do: Do, scope: Scope, label: str, vector: Sequence[float], count: int) -> list[int]:
+    def nearest(
+        self, do: Do, scope: Scope, label: str, *, there: int, vector: Sequence[float], count: int
+    ) -> list[int]:
         """Numbers of the messages nearest to a vector, the nearest first.
 
         Args:
             label: of what has made the vector: only those of the same are compared.
+            there: how many of those the database has.
         """
-        numbers, matrix = self._read(do, scope, label)
+        numbers, matrix = self._read(do, scope, label, there)
         if not numbers:
             return []
         near = matrix @ np.asarray(vector, dtype=np.float32)
         return [numbers[int(index)] for index in np.argsort(-near, kind="stable")[:count]]
 
-    def _read(self, do: Do, scope: Scope, label: str) -> _Held:
+    def _read(self, do: Do, scope: Scope, label: str, there: int) -> _Held:
         held = self._held.pop((scope, label), None) or ([], np.zeros((0, 0), dtype=np.float32))
         held = _with_newer(do, scope, label, held)
-        column, whose = scope
-        [(count,)] = do(
-            f"SELECT count(*) FROM message_vectors WHERE {column} = ? AND embedder = ?",  # noqa: S608
-            *(whose, label),
-        )
-        if count != len(held[0]):  # some were removed, or another program was behind with its own
+        if there != len(held[0]):  # some were removed, or another program was behind with its own
             held = _with_newer(do, scope, label, ([], held[1][:0]))
         self._held[scope, label] = held
         while len(self._held) > _MOST_SCOPES:

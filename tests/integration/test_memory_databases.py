@@ -208,7 +208,9 @@ class TestByMeaning:
         vectors = memory._vectors
         assert vectors
         one = Meaning().vector("word1")
-        await database.awaited(lambda do: vectors.nearest(do, ("thread", "1"), "m/384", one, 1))
+        await database.awaited(
+            lambda do: vectors.nearest(do, ("thread", "1"), "m/384", there=4, vector=one, count=1)
+        )
         assert (await memory.recall("boathouse", 1, thread="1")).messages[0].text == FACT
         await other.forget("1")
         assert (await memory.recall("boathouse", 1, thread="1")).messages == []

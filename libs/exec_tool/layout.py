@@ -18,6 +18,7 @@ from importlib.resources import files as package_files
 from libs.exec_tool.call import Language, check_path
 from libs.sandbox.errors import SandboxError
 from libs.sandbox.protocol import Sandbox
+from libs.sandbox.redact import Redact
 from libs.sandbox.workspace import FOLDERS
 
 __all__ = [
@@ -133,12 +134,15 @@ class Collected:
     """Files that cannot be kept, because of their number or their name."""
 
 
-def collected(archive: bytes, before: Mapping[str, bytes], *, most: int) -> Collected:
+def collected(
+    archive: bytes, before: Mapping[str, bytes], *, most: int, redact: Redact | None = None
+) -> Collected:
     """Read the archive of a workspace.
 
     Args:
         before: what was in the workspace before the program.
         most: files that are kept, those of before included.
+        redact: takes secrets out of names and contents.
 
     Raises:
         tarfile.TarError: it is no archive, or not a whole one.
@@ -151,16 +155,17 @@ def collected(archive: bytes, before: Mapping[str, bytes], *, most: int) -> Coll
             # A hard link has no content of its own here; the name it has first does.
             if not member.isreg() or (content := opened.extractfile(member)) is None:
                 continue
+            name = redact(member.name) if redact else member.name
             try:
-                path = check_path(member.name)
+                path = check_path(name)
             except ValueError:
-                left_out.append(member.name)
+                left_out.append(name)
                 continue
             if path not in before and len(found | before.keys()) >= most:
                 left_out.append(path)
                 continue
             found.add(path)
-            data = content.read()
+            data = redact(content.read()) if redact else content.read()
             if before.get(path) != data:
                 changed[path] = data
     removed = tuple(sorted(before.keys() - found))

@@ -149,8 +149,10 @@ class Visit:
             why = f"Its files have {kernel.size or 0:,} bytes; as at most {MOST_BYTES:,} come back, none did."
             return kernel, nothing, why
         try:
-            archive = await self.sandbox.aread_file(OUT)
-            found = await asyncio.to_thread(collected, archive, self.before, most=MOST_FILES)
+            archive = await self.sandbox.aread_file(OUT, redacted=False)
+            found = await asyncio.to_thread(
+                collected, archive, self.before, most=MOST_FILES, redact=self.sandbox.redact
+            )
         except (tarfile.TarError, OSError, ValueError) as error:
             return kernel, nothing, f"What it wrote cannot be had: {error}"
         return kernel, found, _left_out(found.left_out)

@@ -184,13 +184,21 @@ class ChannelSandbox(ABC):
         return self._once.do(key, asked, FILE, work)
 
     async def afile(
-        self, do: str, *, content: bytes | None = None, key: str | None = None, **arguments: Any
+        self,
+        do: str,
+        *,
+        content: bytes | None = None,
+        key: str | None = None,
+        redacted: bool = True,
+        **arguments: Any,
     ) -> tuple[dict[str, Any], bytes]:
         asked = file_asked(do, content, arguments) if key is not None else ()
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
 
         async def work() -> tuple[dict[str, Any], bytes]:
             channel, call = await self._arequest(payload, content=content or b"")
+            if not redacted:
+                call.redact = None
             answer = await self._await(channel, call, seconds)
             if call.redact and call.received(answer) > _AT_ONCE:
                 return await asyncio.to_thread(file_result, call, answer, seconds)
@@ -204,9 +212,10 @@ class ChannelSandbox(ABC):
         except FileFailed as error:
             raise as_builtin(error, path) from error
 
-    async def aread_file(self, path: str) -> bytes:
+    async def aread_file(self, path: str, *, redacted: bool = True) -> bytes:
+        """See `Sandbox`. Without redaction for an archive, which it would break: its reader redacts."""
         try:
-            return (await self.afile("read", path=path))[1]
+            return (await self.afile("read", path=path, redacted=redacted))[1]
         except FileFailed as error:
             raise as_builtin(error, path) from error
 
@@ -252,6 +261,11 @@ class ChannelSandbox(ABC):
         """End it if nothing was asked of it for `seconds`; whether it has ended. The next call starts it."""
         channel = self._channel
         return channel is None or channel.rest(seconds)
+
+    @property
+    def redact(self) -> Redact | None:
+        """What takes secrets out of all that leaves it."""
+        return self._redact
 
     @property
     def running(self) -> bool:

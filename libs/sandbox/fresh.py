@@ -11,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from libs.sandbox.protocol import Sandbox
 from libs.sandbox.ready import Ready
+from libs.sandbox.redact import Redact
 
 __all__ = ["Fresh", "FreshSandboxes"]
 
@@ -25,7 +26,10 @@ class Fresh(Sandbox, Protocol):
 
     @property
     def running(self) -> bool: ...
+    @property
+    def redact(self) -> Redact | None: ...
     def start(self) -> None: ...
+    async def aread_file(self, path: str, *, redacted: bool = True) -> bytes: ...
     def belongs_to(self, thread: str) -> None:
         """Say whose work it does, once it has been started."""
         ...

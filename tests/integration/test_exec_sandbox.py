@@ -20,6 +20,7 @@ from agent.config import ROOT
 from libs.exec_tool import ExecResult
 from libs.exec_tool.runner import CodeRunner
 from libs.exec_tool.tool import CALL, execute_code_tool
+from libs.gateway.redaction import SecretFilter
 from libs.sandbox.engine import shared_client
 from libs.sandbox.records import CommandRecords
 from libs.sandbox.strays import NAME_LABEL
@@ -214,6 +215,31 @@ class TestThreads:
         )
         assert result.removed == ()
         assert good(run.run("import os, json; print(json.dumps(os.path.exists('kept')))", thread="g")) is True
+
+
+def test_a_secret_in_a_file_is_taken_out_of_that_file_alone(tmp_path: Path) -> None:
+    """Taken out of the archive, it would shift all that comes after."""
+    key = "key-5e9b1f7c2a8d"
+    known = SecretFilter({"KEY": key})
+    with runner(tmp_path, redact=known, environment={"KEY": key}) as run:
+        assert good(run.run("open('earlier', 'w').write('1' * 4000); print('[1]')", thread="s")) == [1]
+        code = """
+import os
+for name in ("a", "b", "c"):
+    open(name, "w").write(f"{name} {os.environ['KEY']}\\n" * (name == "b") + name * 3000)
+open(os.environ["KEY"], "w").write("named")
+print("[2]")
+"""
+        result = run.run(code, thread="s")
+        assert good(result) == [2]
+        assert result.removed == ()
+        assert {name: len(content) for name, content in result.files.items() if name in "ac"} == {
+            "a": 3000,
+            "c": 3000,
+        }
+        assert result.files["b"].startswith(b"b [REDACTED]\nbbb")
+        assert result.files["[REDACTED]"] == b"named"
+        assert key.encode() not in b"".join(result.files.values())
 
 
 class TestNothingIsLeft:

@@ -413,7 +413,10 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
 
     folders = settings.skill_folders
     if settings.skills_evolve:
-        folders[LEARNED_MOUNT].mkdir(parents=True, exist_ok=True)
+        from libs.middleware.skill_overlay import SkillOverlay
+
+        Path(LEARNED.parts[0]).mkdir(mode=0o700, exist_ok=True)  # threads will be in there, too
+        SkillOverlay(folders[LEARNED_MOUNT]).make()
     sandbox = DockerExecutionBackend(
         settings.workspace_dir.absolute(),
         skills_dir=folders[OWN_MOUNT],

@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 ADOPT = "adopt_skill"
 """The name under which a person is asked: no tool, so no list of tools has it."""
 _OFFERED: Mapping[str, Sequence[DecisionType]] = {ADOPT: ("approve", "reject")}
+_MOST_OFFERS = 5
+"""Skills of one question: a person is to read all of it. Others are asked about by the next run."""
 _LOOK_SECONDS = 20.0
 _PROGRAM = Path(pack_proposals.__file__).read_text(encoding="utf-8")
 _LOOK = f"set -C; python3 -c {shlex.quote(_PROGRAM)} /workspace/skills >"
@@ -90,10 +92,10 @@ class Growth:
         """
         if not self.asks:
             return []
+        fit = [each for each in await self._found() if not await self._problems(each)]
         return [
             Offer(name=each.name, files=dict(each.files), replaces=await self._replaced(each))
-            for each in await self._found()
-            if not await self._problems(each)
+            for each in fit[:_MOST_OFFERS]
         ]
 
     async def settle(self, offers: Sequence[Offer], decisions: Sequence[Decision | Granted]) -> str:

@@ -28,6 +28,12 @@ class SkillOverlay:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def make(self) -> None:
+        """Make the folder where it is missing: for all to read, as the user of a sandbox is another one."""
+        if not self._folder.is_dir():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.chmod(0o755)
+
     def adopt(self, proposal: Proposal) -> None:
         """Keep a skill, in the place of an earlier one of its name: whole, or not at all."""
         place, draft, old = (self._folder / f"{kind}{proposal.name}" for kind in ("", _NEW, _OLD))
@@ -71,7 +77,7 @@ class SkillOverlay:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep every other program from changing the folder, and mend what one has left that was killed."""
-        self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self.make()
         folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)

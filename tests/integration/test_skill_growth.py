@@ -290,3 +290,20 @@ async def test_where_it_cannot_be_kept_that_is_said(agents: Agents) -> None:
     LEARNED.write_text("a file in its place")
     result = await agents.answer(graph, APPROVE)
     assert "The skill greet could not be kept: " in result["messages"][-1].text
+
+
+async def test_no_more_at_once_than_a_person_reads(agents: Agents) -> None:
+    names = [f"greet{number}" for number in range(7)]
+    write = " && ".join(writes(GOOD.replace("greet", name), name=name) for name in names)
+    graph, _ = agents.built(agents.command(write), "I propose them.", "Good morning.")
+    waiting = await agents.run(graph)
+    asked = [request["args"]["skill"] for request in questions(waiting)[0]["action_requests"]]
+    assert asked == names[:5]
+    config = {"configurable": {"thread_id": "1"}}
+    mixed = [APPROVE, REJECT, APPROVE, APPROVE, REJECT]
+    result = await graph.ainvoke(Command(resume={"decisions": mixed}), config)
+    assert result["messages"][-1].text.count(" is kept: ") == 3
+    assert sorted(path.name for path in LEARNED.glob("[!.]*")) == ["greet0", "greet2", "greet3"]
+    waiting = await agents.run(graph, "hello")
+    asked = [request["args"]["skill"] for request in questions(waiting)[0]["action_requests"]]
+    assert asked == names[5:]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent import pack_proposals
-from agent.config import ROOT, SettingsError, load_settings
+from agent.config import LEARNED, ROOT, SettingsError, build_backend, load_settings
 from agent.tokens import new_token
 from libs.middleware.skill_files import SkillFolders, discover_skills, validate_skills
 from libs.middleware.skill_overlay import SkillOverlay
@@ -172,9 +172,12 @@ class TestKeeping:
         finally:
             os.umask(before)
         modes = {
-            path.name: oct(path.stat().st_mode & 0o777) for path in (tmp_path / "learned").glob("greet/**/*")
+            path.name: oct(path.stat().st_mode & 0o777) for path in (tmp_path / "learned").rglob("[!.]*")
         }
+        modes["learned"] = oct((tmp_path / "learned").stat().st_mode & 0o777)
         assert modes == {
+            "learned": "0o755",
+            "greet": "0o755",
             "SKILL.md": "0o644",
             "scripts": "0o755",
             "run": "0o755",
@@ -275,6 +278,15 @@ class TestListing:
 class TestSettings:
     def test_off_by_default(self, tmp_path: Path) -> None:
         assert PLACE not in load_settings(None, workspace_dir=tmp_path).skill_folders
+
+    def test_what_holds_them_is_its_owners_alone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Threads are kept beside them, and conversations may hold anything."""
+        monkeypatch.chdir(tmp_path)
+        build_backend(load_settings(None, workspace_dir=tmp_path / "w", skills_evolve=True))
+        assert (tmp_path / LEARNED.parts[0]).stat().st_mode & 0o777 == 0o700
+        assert (tmp_path / LEARNED).stat().st_mode & 0o777 == 0o755
 
     def test_kept_ones_are_never_in_the_workspace(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -83,7 +83,7 @@ def _bar(total: int) -> Iterator[Progress]:
     from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not console.is_terminal or console.is_dumb_terminal:
         yield _tenths(total)
         return
     columns = (*Progress.get_default_columns()[:3], DownloadColumn(), TransferSpeedColumn())

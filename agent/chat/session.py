@@ -250,7 +250,7 @@ class Chat:
     @contextmanager
     def _listening(self) -> Iterator[None]:
         """Read the lines that are typed while the agent works: /stop stops it, others are for later."""
-        if self._answers is None:
+        if self._answers is None or sys.platform == "win32":  # whose loops do not watch a terminal
             yield
             return
         self._listen()
@@ -261,6 +261,9 @@ class Chat:
 
     @contextmanager
     def _deaf(self) -> Iterator[None]:
+        if sys.platform == "win32":
+            yield
+            return
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
         try:
             yield

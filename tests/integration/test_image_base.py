@@ -294,6 +294,7 @@ def built(
 
 def test_base_is_pulled_and_built_on(client: docker.DockerClient, python_slim: str, built: Built) -> None:
     assert built.said[0] == f"pulling {python_slim}"
+    assert built.said[1].startswith(f"pulling {python_slim}: 1 of ")
     assert client.images.list(name=python_slim) != []
     assert client.images.get(IMAGE).labels["code-agent.base"] == python_slim
     assert image_state(client, IMAGE) == "ready"

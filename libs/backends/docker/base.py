@@ -47,7 +47,7 @@ def find_base(client: docker.DockerClient, wanted: str, progress: Callable[[str]
             return wanted
         progress(f"pulling {wanted}")
         try:
-            client.images.pull(wanted)
+            _pull(client, wanted, progress)
         except docker.errors.APIError as error:
             reason = str(error.explanation or error)
         else:
@@ -60,6 +60,28 @@ def find_base(client: docker.DockerClient, wanted: str, progress: Callable[[str]
     progress(f"no registry answers ({reason}); making a Debian base instead")
     _own_base(client, progress)
     return OWN_BASE
+
+
+def _pull(client: docker.DockerClient, wanted: str, progress: Callable[[str], None]) -> None:
+    """Pull an image, telling of each layer that has come.
+
+    Raises:
+        APIError: it cannot be had.
+    """
+    import docker.errors
+    from docker.utils import parse_repository_tag
+
+    repository, tag = parse_repository_tag(wanted)
+    layers: dict[str, bool] = {}
+    for event in client.api.pull(repository, tag=tag or "latest", stream=True, decode=True):
+        if "error" in event:
+            raise docker.errors.APIError(event["error"])
+        layer, status = event.get("id"), event.get("status")
+        if status == "Pulling fs layer":
+            layers[layer] = False
+        elif status == "Pull complete" and not layers.get(layer, True):
+            layers[layer] = True
+            progress(f"pulling {wanted}: {sum(layers.values())} of {len(layers)} layers")
 
 
 def _own_base(client: docker.DockerClient, progress: Callable[[str], None]) -> None:

@@ -26,7 +26,8 @@ _MOST = 3
 """Plots that are shown of one run; the others are named."""
 _WIDTH, _HEIGHT = 960, 600
 _COLOURS = 64
-_BLOCKS = 100
+_BLOCKS = 80, 24
+"""Columns and rows of a picture made of characters, at most."""
 _asked = cache(canvas)
 
 
@@ -54,7 +55,7 @@ async def show_plot(path: str, sandbox: DockerExecutionBackend, console: Console
     columns, rows = surface.columns - 1, surface.rows - 2
     try:
         if surface.protocol == "blocks":
-            size = {"width": min(columns, _BLOCKS), "height": 2 * min(rows, _BLOCKS // 2)}
+            size = {"width": min(columns, _BLOCKS[0]), "height": 2 * min(rows, _BLOCKS[1])}
             pixels = await read_pixels(sandbox, path, **size)
             console.print(Segments(half_blocks(pixels)), end="", crop=False, soft_wrap=True)
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import fcntl
@@ -142,6 +143,7 @@ class Terminal:
             os.chdir(program.folder)
             os.execvpe(program.command[0], [*program.command, *arguments], {**program.env, "TERM": term})
         self.raw = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._seen = 0
 
     @property
@@ -178,7 +180,7 @@ class Terminal:
             if error.errno != errno.EIO:
                 raise
             data = b""
-        self.raw += data.decode("utf-8", "replace")
+        self.raw += self._decoder.decode(data)
         return bool(data)
 
 

@@ -34,6 +34,7 @@ class ScreenTerminal(Terminal):
         self, program: Program, arguments: Sequence[str], says: str = "plain", *, term: str = "xterm-256color"
     ) -> None:
         self._says = says
+        self._dumb = term == "dumb"
         self.asked = 0
         program.environment = {**program.environment, "COLUMNS": str(COLUMNS)}
         super().__init__(program, arguments, size=(ROWS, COLUMNS), term=term)
@@ -69,6 +70,8 @@ class ScreenTerminal(Terminal):
     def send(self, line: str) -> None:
         """Type a message at the prompt, and Enter."""
         self.prompted()
+        if self._dumb:
+            time.sleep(0.5)  # the prompt is there a moment before keys are no longer echoed by the kernel
         self.type(line)
         self.prompted_with(line)
         self.type("\r")

@@ -23,7 +23,7 @@ export const below = (folder: string, name: string): string => `${folder === "/"
 
 /** A size for people: `812 bytes`, `3.4 kB`. */
 export function sizeOf(bytes: number): string {
-  if (bytes < 1000) return `${bytes} bytes`;
+  if (bytes < 1000) return bytes === 1 ? "1 byte" : `${bytes} bytes`;
   const units = ["kB", "MB", "GB", "TB"];
   let size = bytes;
   let unit = "";

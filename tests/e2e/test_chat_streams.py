@@ -97,3 +97,19 @@ def test_ctrl_c_leaves_a_model_that_is_still_speaking(program: Program, talker: 
     terminal.send("/exit")
     assert terminal.end() == 0
     assert "Traceback" not in terminal.text
+
+
+def test_what_is_missing_is_said_and_can_be_mended_at_the_prompt(program: Program) -> None:
+    program.script("Here I am.")
+    program.environment["MODEL"] = "openai:gpt-5-mini"
+    terminal = ScreenTerminal(program, ["chat"])
+    terminal.wait_for("OPENAI_API_KEY")
+    terminal.send("are you there?")
+    terminal.wait_for("OPENAI_API_KEY")
+    terminal.send("/model scripted:script.yaml")
+    terminal.wait_for("deep agent, model scripted:script.yaml")
+    terminal.send("are you there?")
+    terminal.wait_for("Here I am.")
+    terminal.send("/exit")
+    assert terminal.end() == 0
+    assert "Traceback" not in terminal.text

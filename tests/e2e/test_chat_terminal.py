@@ -450,3 +450,21 @@ def test_each_thread_with_a_sandbox_of_its_own(program: Program) -> None:
     terminal.wait_for("There is no plot yet.")
     terminal.send("/exit")
     ended(terminal)
+
+
+def test_several_calls_at_once_are_decided_one_by_one(program: Program) -> None:
+    program.script([execute(f"touch /results/{name}") for name in "ab"], "both decided")
+    terminal = chat(program)
+    terminal.send("go")
+    terminal.wait_for("(1 of 2)")
+    terminal.wait_for(QUESTION)
+    terminal.type("a\r")
+    terminal.wait_for("(2 of 2)")
+    terminal.wait_for(QUESTION)
+    terminal.type("r\r")
+    terminal.wait_for("Reason")
+    terminal.type("\r")
+    terminal.wait_for("both decided")
+    assert [path.name for path in (program.workspace / "results").iterdir()] == ["a"]
+    terminal.send("/exit")
+    ended(terminal)

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from libs.middleware.visible import visible
 
@@ -88,6 +88,16 @@ class Edit(_Decision):
 
     type: Literal["edit"]
     edited_action: EditedAction
+
+    @model_validator(mode="before")
+    @classmethod
+    def _said_twice(cls, sent: Any) -> Any:
+        # LangGraph's JavaScript SDK sends the same under a second name.
+        if isinstance(sent, dict) and "editedAction" in sent and "edited_action" in sent:
+            if sent["editedAction"] != sent["edited_action"]:
+                raise ValueError("editedAction and edited_action differ.")
+            return {key: value for key, value in sent.items() if key != "editedAction"}
+        return sent
 
 
 Decision = Approve | Reject | Edit

@@ -168,3 +168,14 @@ def test_what_is_visible_stays_so(text: str) -> None:
     shown = visible(text)
     assert visible(shown) == shown
     assert all(char.isprintable() or char in "\n\t" for char in shown)
+
+
+def test_takes_an_edit_that_is_sent_under_two_names_where_both_say_the_same() -> None:
+    once = edit(file_path="/b")
+    twice = once | {"editedAction": once["edited_action"]}
+    assert read_answer({"decisions": [twice]}, [CHECKED], ALLOWED) == read_answer(
+        {"decisions": [once]}, [CHECKED], ALLOWED
+    )
+    other = once | {"editedAction": {"name": "edit_file", "args": {"file_path": "/etc"}}}
+    with pytest.raises(WrongAnswer, match="differ"):
+        read_answer({"decisions": [other]}, [CHECKED], ALLOWED)

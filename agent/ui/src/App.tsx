@@ -76,6 +76,11 @@ export function App() {
     return () => removeEventListener("keydown", escape);
   }, []);
 
+  const waits = latest?.status === "interrupted";
+  useEffect(() => {
+    document.title = `${waits ? "● Waits for you · " : ""}Code agent`;
+  }, [waits]);
+
   if (!config) return <Start problem={problem} />;
   const agent = chosen ?? (thread ? null : config.default_agent);
   // The server's list is a moment behind.
@@ -86,13 +91,17 @@ export function App() {
   const needThread = async () => {
     if (thread) return thread;
     const made = await createThread(agent ?? config.default_agent);
-    go(made, agent ?? config.default_agent);
+    named(made, agent ?? config.default_agent);
     return made;
   };
   const remove = async (gone: ThreadSummary) => {
     if (!confirm(`Delete the chat “${gone.title}” for good? The files of the workspace stay.`)) return;
-    await deleteThread(gone.thread_id).catch(() => undefined);
-    if (gone.thread_id === thread) go(null, null);
+    try {
+      await deleteThread(gone.thread_id);
+      if (gone.thread_id === thread) go(null, null);
+    } catch (error) {
+      setNote((error as Error).message);
+    }
     reload();
   };
   return (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -120,7 +121,11 @@ def test_a_run_is_stopped(page: Page, page_server: Served) -> None:
     expect(page.get_by_label("Message to the agent")).to_have_attribute(
         "placeholder", "Give the agent a task"
     )
+    runs = httpx.get(f"{page_server.url}/threads/{page.url.rsplit('/', 1)[1]}/runs").json()
+    assert not {run["status"] for run in runs} & {"running", "pending"}
     page.reload()
+    expect(page.get_by_placeholder("Give the agent a task")).to_be_visible()
+    page.wait_for_timeout(1_000)
     expect(command(page).locator(".pill")).to_have_text("stopped")
 
 
@@ -157,7 +162,10 @@ def test_an_error_says_what_happened_and_the_chat_goes_on(page: Page, picture: C
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("The agent could not go on.")
     expect(alert).to_contain_text("script.yaml")  # what the script model says when it has no more to say
-    expect(alert.get_by_role("button", name="Try again")).to_be_visible()
     picture(page)
+    alert.get_by_role("button", name="Try again").click()
+    expect(alert).to_contain_text("script.yaml")
+    page.reload()
+    expect(alert).to_contain_text("script.yaml")
     page.goto("/app/t/00000000-0000-4000-8000-000000000000")
     expect(page.get_by_role("alert")).to_contain_text("not on the server")

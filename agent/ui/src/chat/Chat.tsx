@@ -9,9 +9,12 @@ import { Empty } from "./Empty";
 import { Items } from "./Items";
 import { Plan } from "./Plan";
 import { Problem } from "./Problem";
+import { stopRuns } from "./stopRuns";
 import { useAnswers } from "./useAnswers";
 import { useConversation } from "./useConversation";
 import { useEnd } from "./useEnd";
+import { useBusy } from "./useBusy";
+import { useFailure } from "./useFailure";
 import { useNews } from "./useNews";
 import { usePending } from "./usePending";
 
@@ -38,8 +41,11 @@ export function Chat({ config, agent, thread, onThread, onNews }: ChatProps) {
   const items = useMemo(() => itemsOf(stream.messages), [stream.messages]);
   const current = thread ?? stream.threadId;
   const pending = usePending(stream, current);
-  const { waiting, answer } = useAnswers(stream, pending);
-  const busy = stream.isLoading;
+  const [stopping, setStopping] = useState(false);
+  const busy = useBusy(stream, current) || stopping;
+  const { waiting, answer } = useAnswers(stream, pending, busy);
+  const failure = useFailure(stream, current);
+  const error = stream.error ?? failure;
   const state = waiting.length > 0 ? "waiting" : busy ? "running" : "ready";
   const end = useEnd(items.length + waiting.length);
   const first = items.find((item) => item.kind === "person");
@@ -51,12 +57,17 @@ export function Chat({ config, agent, thread, onThread, onNews }: ChatProps) {
     setSuggestion("");
     void stream.submit({ messages: [{ type: "human", content: text }] } as never);
   };
+  const stop = () => {
+    if (!current) return;
+    setStopping(true);
+    void stopRuns(stream, current).finally(() => setStopping(false));
+  };
   const todos = stream.values.todos ?? [];
   return (
     <>
       <div className="scroller" ref={end.scroller} tabIndex={-1}>
         <div className="column" aria-busy={busy}>
-          {items.length === 0 && !busy && !stream.isThreadLoading && !stream.error && (
+          {items.length === 0 && !busy && !stream.isThreadLoading && error == null && (
             <Empty config={config} onSample={setSuggestion} />
           )}
           {stream.isThreadLoading && items.length === 0 && <p className="note">Loading this chat …</p>}
@@ -75,8 +86,8 @@ export function Chat({ config, agent, thread, onThread, onNews }: ChatProps) {
               <span className="spinner" aria-hidden="true" /> The agent is at work
             </p>
           )}
-          {stream.error != null && !busy && (
-            <Problem error={stream.error} onRetry={current ? () => void stream.submit(null) : null} />
+          {error != null && !busy && waiting.length === 0 && (
+            <Problem error={error} onRetry={current ? () => void stream.submit(null) : null} />
           )}
           <div ref={end.end} />
         </div>
@@ -84,7 +95,7 @@ export function Chat({ config, agent, thread, onThread, onNews }: ChatProps) {
       <div className="dock">
         {current && <Grants thread={current} news={busy} />}
         {todos.length > 0 && <Plan todos={todos} />}
-        <Composer state={state} suggestion={suggestion} onSend={say} onStop={() => void stream.stop()} />
+        <Composer state={state} suggestion={suggestion} onSend={say} onStop={stop} />
       </div>
     </>
   );

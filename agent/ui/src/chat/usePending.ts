@@ -20,7 +20,22 @@ export function usePending(stream: Conversation["stream"], thread: string | null
     [stream.interrupts],
   );
   const unknown = told.map(({ id }) => id).filter((id) => !known.has(id)).join();
-  const { client } = stream;
+  const { client, isLoading } = stream;
+  // Somebody else, at a terminal or in another tab, may have answered meanwhile.
+  useEffect(() => {
+    if (isLoading || !thread) return;
+    let ended = false;
+    void client.threads.getState(thread).then(
+      (state) => {
+        const waiting = new Set(state.tasks.flatMap((task) => task.interrupts.map(({ id }) => id ?? "")));
+        if (!ended) setKnown((before) => new Set([...before].filter((id) => waiting.has(id))));
+      },
+      () => undefined,
+    );
+    return () => {
+      ended = true;
+    };
+  }, [client, thread, isLoading]);
   useEffect(() => {
     if (!unknown || !thread) return;
     let timer = 0;

@@ -1,0 +1,57 @@
+"""A call that a person changes before it runs, where the gate offers that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.page.talk import cards, command, open_chat, say
+from tests.served import Served
+
+pytestmark = pytest.mark.docker
+
+SCRIPT = r"""
+- tool_calls: [{name: execute, args: {command: "echo as the model wrote it > /workspace/edited.txt"}}]
+- text: That is done.
+"""
+
+GRAPH = """\
+import agent.config
+
+agent.config.INTERRUPT_ON = {**agent.config.INTERRUPT_ON, "execute": ("approve", "reject", "edit")}
+
+from agent.graph import graph, stream_transformers
+"""
+
+
+@pytest.fixture(scope="module")
+def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("page")
+    server = Served(folder, SCRIPT)
+    (folder / "graph.py").write_text(GRAPH)
+    config = json.loads((folder / "langgraph.json").read_text())
+    config["graphs"]["deep_agent"] = f"{folder / 'graph.py'}:graph"
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    server.start()
+    yield server
+    server.end()
+
+
+def test_what_runs_is_what_a_person_made_of_it(
+    page: Page, page_server: Served, picture: Callable[..., Path]
+) -> None:
+    open_chat(page)
+    say(page, "go")
+    cards(page).get_by_role("button", name="Edit").click()
+    field = cards(page).get_by_label("command")
+    expect(field).to_have_value("echo as the model wrote it > /workspace/edited.txt")
+    field.fill("echo as a person wrote it > /workspace/edited.txt; echo changed")
+    picture(page)
+    cards(page).get_by_role("button", name="Run as changed").click()
+    expect(page.get_by_text("That is done.")).to_be_visible()
+    expect(command(page).locator(".lines")).to_contain_text("changed")
+    assert (page_server.workspace / "edited.txt").read_text() == "as a person wrote it\n"

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from agent.config import Settings
 from agent.named_in_task import named_in
 from agent.worked_examples import chosen
+from libs.code_blocks.parts import parts_of
 
 __all__ = ["opening"]
 
@@ -67,17 +68,24 @@ def opening(task: str, settings: Settings, *, skills: str, data: str) -> list[An
     ]
     for example in chosen(task, _EXAMPLES, listing=data):
         messages += [
-            HumanMessage("\n\n".join(filter(None, (_listed(example.listing, example.task), example.task)))),
+            HumanMessage("\n\n".join(filter(None, (_before(example.task, example.listing), example.task)))),
             AIMessage(example.reply),
             HumanMessage(f"The python block succeeded:\n```output\n{example.output}\n```"),
             AIMessage(example.answer),
         ]
-    if data:
-        messages.append(HumanMessage(_listed(data, task)))
+    if before := _before(task, data):
+        messages.append(HumanMessage(before))
     return messages
 
 
-def _listed(listing: str, task: str) -> str:
+def _before(task: str, listing: str) -> str:
+    """What stands before a task: the files, what it names of them, and its questions, where it has several."""
     # A file may be called ```: nothing in the listing may end it.
     safe = listing.replace("```", "'''")
-    return "\n".join(filter(None, (_DATA.format(listing=safe), named_in(task, safe)))) if listing else ""
+    asked = "\n".join(f"{number}. {part}" for number, part in enumerate(parts_of(task), 1))
+    parts = (
+        _DATA.format(listing=safe) if listing else "",
+        named_in(task, safe),
+        f"Print what answers each of these:\n{asked}" if asked else "",
+    )
+    return "\n".join(filter(None, parts))

@@ -25,8 +25,8 @@ __all__ = [
     "closing",
     "first_block",
     "imagined",
+    "listed",
     "missing",
-    "not_printed",
     "nudge",
     "outputs",
     "shortened",
@@ -65,8 +65,6 @@ _IMAGINED = re.compile(
     re.MULTILINE,
 )
 
-_MOST_FIGURES = 5
-"""Figures that are named of those that were not printed."""
 _MOST_CHANGED = 4_000
 """Characters that are shown of a block that a person has changed."""
 
@@ -168,16 +166,6 @@ def missing(files: Sequence[str]) -> str:
     return (
         f"There is no {named}. If the task asks for it, write the code that makes it; else give your answer again, "
         "without it."
-    )
-
-
-def not_printed(figures: Sequence[str], parts: Sequence[str]) -> str:
-    """What to say to an answer with figures that its writer cannot have read anywhere."""
-    asked = f" The task asks for:\n{_listed(parts)}\n" if len(parts) > 1 else " "
-    return (
-        f"{', '.join(figures[:_MOST_FIGURES])}: no code has printed that.{asked}If something that was asked for is not "
-        "printed yet, write the code that prints it. Else give the answer again, every figure copied exactly from what "
-        "was printed."
     )
 
 
@@ -290,10 +278,11 @@ def shortened(text: str, limit: int) -> str:
 def _go_on(parts: Sequence[str]) -> str:
     if len(parts) < 2:
         return _GO_ON
-    return _GO_ON_IN_PARTS.format(parts=_listed(parts))
+    return _GO_ON_IN_PARTS.format(parts=listed(parts))
 
 
-def _listed(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[str]) -> str:
+    """What a task asks for, each with its number on a line of its own."""
     return "\n".join(f"{number}. {part}" for number, part in enumerate(parts, 1))
 
 

@@ -1,18 +1,62 @@
-"""Whether the figures of an answer were printed: a small model now and then says one that it never saw."""
+"""Whether the figures of an answer were printed, and are all there: a small model now and then makes one up."""
+
+# ruff: noqa: E501 - prose
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-__all__ = ["unfounded"]
+from langchain_core.messages import HumanMessage
+
+from libs.code_blocks.feedback import listed
+from libs.code_blocks.parts import parts_of
+from libs.code_blocks.state import CodeState
+
+__all__ = ["doubtful", "uncounted", "unfounded"]
 
 _FIGURE = re.compile(r"(?<![\w.,/-])(?:\d{4}-\d\d-\d\d|\d[\d,]*(?:\.\d+)?)(?![\w/]|-\d|\.\d)")
 _IN_TEXT = re.compile(r"\d+(?:[.,']\d+)*")
 _PATH = re.compile(r"/(?:data|results|scripts|workspace|tmp)/\S*|`[^`\n]*`")
 _ITEM = re.compile(r"^\s*\d+[.)]\s", re.MULTILINE)
+_WHOLE = re.compile(
+    r"(?<![\w.,/-])\d[\d,]*(?![\w/.]|[-,]\d|\.\d)|(?<![\w.,/-])\d[\d,]*(?=\.(?:\s|$))|\b(?:no|none|zero|one|two|three|four|"
+    r"five|six|seven|eight|nine|ten|eleven|twelve)\b",
+    re.IGNORECASE,
+)
+_HOW_MANY = re.compile(
+    r"(?:and )?(?:(?:at|for|from|in|of|on|with) )?how many (?!(?:kg|g|grams|kilo\w*|litres|km|metres|hours|minutes|"
+    r"seconds|percent|euros?|dollars?|degrees|more|less|fewer)\b)",
+    re.IGNORECASE,
+)
+_NO_COUNT = re.compile(r"\b(?:average|mean|median|decimals?|percent\w*|per)\b", re.IGNORECASE)
 _FEW = 3
 """Digits below which a number may have been counted or read off by eye."""
+
+
+_MOST = 5
+"""Figures that are named of those that were not printed."""
+
+
+def doubtful(answer: str, state: CodeState) -> str | None:
+    """What to say to an answer after code has run; None where nothing of it is in doubt."""
+    parts = parts_of(state["task"])
+    listing = [message.text for message in state["opening"][-1:] if isinstance(message, HumanMessage)]
+    said = [message.text for message in state["messages"]]
+    printed = [each["output"] for each in state.get("executions") or []]
+    if unknown := unfounded(answer, [*listing, *said, *printed]):
+        asked = f" The task asks for:\n{listed(parts)}\n" if parts else " "
+        return (
+            f"{', '.join(unknown[:_MOST])}: no code has printed that.{asked}If something that was asked for is not printed "
+            "yet, write the code that prints it. Else give the answer again, every figure copied exactly from what was "
+            "printed."
+        )
+    if missing := uncounted(answer, parts):
+        return (
+            f"The answer has no whole number for this:\n{listed(missing)}\nIf the number is not printed yet, write the code "
+            "that counts: `print(len(…))`. Else give the answer again, with it."
+        )
+    return None
 
 
 def unfounded(answer: str, seen: Sequence[str]) -> list[str]:
@@ -29,6 +73,19 @@ def unfounded(answer: str, seen: Sequence[str]) -> list[str]:
         for found in dict.fromkeys(_FIGURE.findall(answer))
         if found not in text and not _founded(found, numbers)
     ]
+
+
+def uncounted(answer: str, parts: Sequence[str]) -> list[str]:
+    """The parts of a task that ask how many, where its answer has not a whole number for each.
+
+    Numbers that the parts hold themselves are none of these: "14.6 lasted longer than 14 days".
+    """
+    asked = [part for part in parts if _HOW_MANY.match(part) and not _NO_COUNT.search(part)]
+    text = _ITEM.sub(" ", _PATH.sub(" ", answer))
+    given = [
+        found for found in _WHOLE.findall(text) if not any(found in _IN_TEXT.findall(part) for part in parts)
+    ]
+    return asked if len(given) < len(asked) else []
 
 
 def _founded(figure: str, numbers: set[float | None]) -> bool:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Literal, cast
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
@@ -30,7 +30,7 @@ from libs.code_blocks import feedback
 from libs.code_blocks.afresh import failed_turns, sent
 from libs.code_blocks.ending import ENDING, Ending, add_ending
 from libs.code_blocks.execution import repeated, run_blocks
-from libs.code_blocks.grounds import unfounded
+from libs.code_blocks.grounds import doubtful
 from libs.code_blocks.model import TextModel, ask_model
 from libs.code_blocks.need import Need, need_for_code, speaks_of
 from libs.code_blocks.parts import parts_of
@@ -74,8 +74,8 @@ class CodeLoop:
         max_steps: replies of the model in one run.
         shown_chars: characters of output that the model is shown after one reply.
         guided: for small models: a reply ends with its first block, or where it begins to run on; what a
-            block printed is followed by how to go on; an answer with figures that nothing has printed is
-            questioned once.
+            block printed is followed by how to go on; an answer with figures that nothing has printed, or
+            without a number that was asked for, is questioned once.
         after_repeat: for the model, beside the request, once the code that failed last had failed before, a
             reply has run on or is the one before, so that it does not say the same for ever: a higher
             temperature.
@@ -221,10 +221,7 @@ class CodeLoop:
             absent = await self._absent(f"{state['task']}\n{text}")
             said = feedback.missing(absent) if absent else None
         if said is None and self._guided and last and not refused and not state["nudges"]:
-            unknown = unfounded(text, _seen(state))
-            said = feedback.not_printed(unknown, parts_of(state["task"])) if unknown else None
-        if said is None and self._ending and not asked_in_vain and state["nudges"] < MAX_NUDGES:
-            said = await self._ending.objections()
+            said = doubtful(text, state)
         if said is None:
             to = ENDING if self._ending else END
             return _go(to, meter, reply, steps=steps, status="completed")
@@ -309,13 +306,6 @@ def _need(state: CodeState, text: str) -> Need:
     need = need_for_code(state["task"], text, about_data=state.get("about_data", False), earlier=earlier)
     asked = any(message.text == feedback.UNSURE for message in messages[before:])
     return Need.NONE if need is Need.PERHAPS and asked else need
-
-
-def _seen(state: CodeState) -> list[str]:
-    """The texts from which an answer may have its figures: all that was said and printed, and the listing."""
-    listing = [message.text for message in state["opening"][-1:] if isinstance(message, HumanMessage)]
-    printed = [each["output"] for each in state.get("executions") or []]
-    return [*listing, *(message.text for message in state["messages"]), *printed]
 
 
 def _node(

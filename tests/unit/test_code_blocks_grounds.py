@@ -9,7 +9,7 @@ from code_loops import TASK, python, run, said_to_the_model
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.code_blocks.grounds import unfounded
+from libs.code_blocks.grounds import uncounted, unfounded
 from libs.code_blocks.parts import parts_of
 
 PRINTED = "Jo 1234.5678\nshare 0.12345\nday 2023-10-01\nbig 1,250,300\nrows 91\n"
@@ -34,6 +34,28 @@ PRINTED = "Jo 1234.5678\nshare 0.12345\nday 2023-10-01\nbig 1,250,300\nrows 91\n
 )
 def test_what_an_answer_says_that_nobody_printed(answer: str, unknown: list[str]) -> None:
     assert unfounded(answer, ["Which day of 2023?", PRINTED]) == unknown
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked"),
+    [
+        ("There are 14.57 that lasted longer than 14 days, and the longest lasted 63.", 1),
+        ("The longest lasted 63 days.", 1),
+        ("There are 32, and the longest lasted 63 days.", 0),
+        ("32 lasted longer than 14 days; the longest 63.", 0),
+        ("None of them. The longest lasted 9 days.", 0),
+        ("There are 1,250. The longest: 63.", 0),
+        ("See /results/7.csv and 2024-10-01 for F071.", 1),
+    ],
+)
+def test_an_answer_has_a_whole_number_for_each_how_many(answer: str, asked: int) -> None:
+    parts = ["How many lasted longer than 14 days", "how many days did the longest last?"]
+    assert len(uncounted(answer, parts)) == 2 * asked
+
+
+def test_only_counts_are_whole_numbers() -> None:
+    parts = ["How many kg are that", "how many days do they last on average?", "Which is the longest"]
+    assert uncounted("It is 1.5.", parts) == []
 
 
 @given(st.floats(0.01, 1e9, allow_nan=False), st.integers(0, 4))
@@ -83,6 +105,15 @@ def test_a_figure_that_was_never_printed_is_questioned_once(tmp_path: Path) -> N
     _, asked = said_to_the_model(result)
     assert asked.startswith("2024-10-01: no code has printed that.")
     assert (result["status"], result["messages"][-1].text) == ("completed", replies[-1])
+
+
+def test_a_count_that_is_not_in_the_answer_is_asked_for_once(tmp_path: Path) -> None:
+    task = "How many rows of /data/a.csv are above 3, and which is the largest?"
+    replies = [python("print('largest', 'K7')"), "The largest is K7.", "Some, and K7."]
+    result = run(tmp_path, *replies, guided=True, task=task)
+    _, asked = said_to_the_model(result)
+    assert asked.startswith("The answer has no whole number for this:\n1. How many rows")
+    assert result["messages"][-1].text == replies[-1]
 
 
 @pytest.mark.parametrize(("guided", "answer"), [(True, "It was 2023-10-01."), (False, "It was 2024-10-01.")])

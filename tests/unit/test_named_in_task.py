@@ -49,3 +49,13 @@ def test_it_stands_below_the_listing_before_the_task_as_in_the_examples() -> Non
 @given(st.text(), st.text())
 def test_any_text_can_be_looked_at(task: str, listing: str) -> None:
     assert "\n" not in named_in(task, f"- {listing}: {task}").strip()
+
+
+def test_several_questions_are_listed_before_the_task_as_in_the_examples() -> None:
+    task = "Which red boat is the dearest, and how many are there?"
+    messages = opening(task, load_settings(None), skills="", data=BOATS)
+    asked = "Print what answers each of these:\n1. Which red boat is the dearest\n2. how many are there?"
+    assert messages[-1].text.endswith(asked)
+    assert sum("Print what answers each of these:\n1. " in message.text for message in messages[1:-1:4]) > 0
+    assert opening(task, load_settings(None), skills="", data="")[-1].text == asked
+    assert opening("Hello", load_settings(None), skills="", data="")[-1].type == "ai"

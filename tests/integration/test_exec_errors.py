@@ -52,7 +52,8 @@ def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
         ("python", FILL, "disk"),
         ("bash", "head -c 1G /dev/zero > big", "disk"),
         ("python", FORK_BOMB, "processes"),
-        ("bash", ":(){ :|:& };:", "processes"),
+        # Its shell ends at once: without the last word it is chance whether the limit is met by then.
+        ("bash", ":(){ :|:& };: ; sleep 2", "processes"),
         ("python", THREADS, "processes"),
         ("python", "import urllib.request; urllib.request.urlopen('http://example.com')", "network"),
         ("python", "import requests; requests.get('https://example.com', timeout=5)", "network"),

@@ -222,6 +222,8 @@ class CodeLoop:
             said = feedback.missing(absent) if absent else None
         if said is None and self._guided and last and not refused and not state["nudges"]:
             said = doubtful(text, state)
+        if said is None and self._ending and not asked_in_vain and state["nudges"] < MAX_NUDGES:
+            said = await self._ending.objections()
         if said is None:
             to = ENDING if self._ending else END
             return _go(to, meter, reply, steps=steps, status="completed")

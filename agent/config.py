@@ -9,19 +9,19 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dotenv import dotenv_values
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsConfigDict
 
-from agent.egress_settings import AllowList, CredentialRules, Networks, check_hosts, check_secrets
+from agent.egress_settings import EgressSettings, check_secrets
 from agent.exec_settings import ExecSettings
+from agent.sandbox_settings import SandboxSettings
 from agent.server_settings import ServerSettings
-from agent.setting_types import Feeds, ModelName, Names, SearchProvider, SkillFolders, Url, size
+from agent.setting_types import ModelName, Names, SkillFolders, Url
 from libs.middleware.skill_mounts import LEARNED_MOUNT, OWN_MOUNT
-from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 from libs.sandbox.workspace import refuse_as_workspace, thread_folder
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class SettingsError(Exception):
     """A setting has a value it cannot have: one line each with its name, the value and what is allowed."""
 
 
-class Settings(ExecSettings, ServerSettings):
+class Settings(SandboxSettings, EgressSettings, ExecSettings, ServerSettings):
     """Every variable this application reads, from the environment or else from `.env`; empty means unset.
 
     What stands below each is its text in `.env.example` and docs/configuration.md.
@@ -125,83 +125,10 @@ have at most 600 tokens."""
     run_max_tokens: int = Field(2_000_000, ge=1, le=1_000_000_000_000)
     """Tokens one run may use, input and output together."""
 
-    sandbox_memory: Annotated[int, size("64m", "1024t")] = Field("2g", validate_default=True)
-    """Memory of the sandbox, /tmp included, at least 64m; swap is off."""
-    sandbox_cpus: float = Field(2, ge=0.01, le=1024)
-    """Processors the sandbox may keep busy."""
-    sandbox_pids: int = Field(256, ge=32, le=4_000_000)
-    """Processes and threads in the sandbox at once."""
-    sandbox_tmp: Annotated[int, size("1m", "512t")] = Field("256m", validate_default=True)
-    """Size of /tmp in the sandbox, at least 1m and at most half of SANDBOX_MEMORY."""
-    sandbox_timeout: float = Field(120, ge=0.001, le=MAX_TIMEOUT)
-    """Seconds a command may take unless the call says otherwise."""
-    sandbox_output_chars: int = Field(50_000, ge=1_000, le=10_000_000)
-    """Characters of a command's output that are returned; what is over goes to a file."""
-    sandbox_scope: Literal["shared", "thread"] = "shared"
-    """`shared`: all threads work in one sandbox, on WORKSPACE_DIR. `thread`: each has its own, on \
-WORKSPACE_DIR/threads/<id>, and reads WORKSPACE_DIR/data."""
-    sandbox_warm: int = Field(1, ge=0, le=32)
-    """Sandboxes kept started for new threads, where SANDBOX_SCOPE is `thread`, and for programs of the \
-one-tool agent."""
-    sandbox_idle_seconds: float = Field(900, ge=1, le=604_800)
-    """Seconds without a command after which a sandbox is stopped; the next command starts it again. Files \
-stay; what ran in the background and the variables of Python blocks do not."""
-    sandbox_runtime: str | None = None
-    """Container runtime, such as `runsc`. Unset: Docker's default."""
-    sandbox_image: str = "code-execution-agent"
-    """Image of the sandbox."""
-    sandbox_browser: bool = Field("0", validate_default=True)
-    """Whether the sandbox has a browser (the skill `browser`), Node.js and npm: another image, \
-SANDBOX_IMAGE with `-browser` behind its name, which `code-agent setup` builds; 0.75 GB more."""
-    sandbox_env_allow: Names = ()
-    """Names of host variables, comma-separated, that commands may see; `*` matches any characters."""
-    sandbox_env_inherit: Literal["none", "all"] = "none"
-    """`all` shows commands every host variable, keys and tokens included. Unsafe."""
-
-    egress_allow: AllowList = ()
-    """Hosts that programs in the sandbox may reach, comma-separated: `[scheme://]host[:port]`, such as \
-`https://api.github.com`; `*.host` is every host below it. Without scheme: https on 443 and http on 80. \
-Unset: none, the sandbox reaches nothing."""
-    egress_packages: bool = Field("0", validate_default=True)
-    """Whether packages may be installed in the sandbox, from the indexes that pip and npm are set to here."""
-    egress_credentials: CredentialRules = ()
-    """Secrets that are added to requests on their way out, as JSON: host, header, the variable that holds \
-the secret. `{"api.github.com": {"header": "Authorization", "secret": "GITHUB_TOKEN"}}`; the host must be in \
-EGRESS_ALLOW, too. In the sandbox the variable holds a placeholder."""
-    egress_private: Networks = ()
-    """Private networks that hosts of EGRESS_ALLOW may lead to, comma-separated, such as `10.1.0.0/16`. \
-Unset: hosts that lead to a private address are refused."""
-    egress_rate: int = Field(600, ge=1, le=1_000_000)
-    """Requests a sandbox may make in a minute."""
-    egress_max_bytes: Annotated[int, size("1k", "1024t")] = Field("2g", validate_default=True)
-    """Bytes one connection out of the sandbox may carry, both ways together."""
-    egress_seconds: float = Field(600, ge=1, le=604_800)
-    """Seconds one connection out of the sandbox may last."""
-
-    search_provider: SearchProvider | None = None
-    """Who searches the web for the agent: `brave`, `searxng`, or `fake:<file>`, which plays the results in \
-a JSON file. Unset: nobody."""
-    brave_api_key: SecretStr | None = None
-    """Key for the Brave Search API. It never enters the sandbox."""
-    searxng_url: Url | None = None
-    """SearXNG instance that gives JSON (search.formats in its settings), such as http://localhost:8888."""
-    news_feeds: Feeds = ()
-    """RSS or Atom feeds, comma-separated. In each, `{topic}` stands for what is asked for; of one without, \
-the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEARCH_PROVIDER gives news."""
-
     setup_engine: bool = Field("1", validate_default=True)
     """Whether set-up may install Docker Engine where none answers (Debian, as root)."""
 
     _dotenv: Path | None = PrivateAttr(None)
-
-    @model_validator(mode="after")
-    def _tmp_fits(self) -> Settings:
-        if self.sandbox_tmp > self.sandbox_memory // 2:
-            raise ValueError(
-                f"SANDBOX_TMP={self.sandbox_tmp >> 20}m: must be at most half of SANDBOX_MEMORY, "
-                f"which is {self.sandbox_memory >> 20}m"
-            )
-        return self
 
     @field_validator("workspace_dir")
     @classmethod
@@ -239,11 +166,6 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
             )
         return self
 
-    @model_validator(mode="after")
-    def _credentials_go_somewhere(self) -> Settings:
-        check_hosts(self.egress_allow, self.egress_credentials)
-        return self
-
     @property
     def skill_folders(self) -> dict[str, Path]:
         """Path inside the sandbox -> folder on the host, of every folder of skills."""
@@ -263,36 +185,10 @@ the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEA
         return self.workspace_dir / "threads" / thread_folder(thread)
 
     @property
-    def env_patterns(self) -> tuple[str, ...]:
-        """Patterns of the names of variables that commands may see."""
-        return ("*",) if self.sandbox_env_inherit == "all" else self.sandbox_env_allow
-
-    @property
-    def limits(self) -> SandboxLimits:
-        """Limits of one sandbox."""
-        return SandboxLimits(
-            memory=self.sandbox_memory,
-            cpus=self.sandbox_cpus,
-            pids=self.sandbox_pids,
-            tmp=self.sandbox_tmp,
-            timeout=self.sandbox_timeout,
-            output_chars=self.sandbox_output_chars,
-        )
-
-    @property
     def exec_disk_used(self) -> int:
         """Bytes of the working directory of a program of the one-tool agent: it takes memory of the
         sandbox."""
         return min(self.exec_disk, self.sandbox_memory // 4)
-
-    @property
-    def image(self) -> str:
-        """The image that is used: SANDBOX_IMAGE, or its variant with a browser."""
-        if not self.sandbox_browser:
-            return self.sandbox_image
-        path, slash, last = self.sandbox_image.rpartition("/")
-        name, colon, tag = last.partition(":")
-        return f"{path}{slash}{name}-browser{colon}{tag}"
 
     @property
     def models_dir(self) -> Path:

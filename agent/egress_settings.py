@@ -1,18 +1,26 @@
-"""How the settings that begin with EGRESS_ are read, and whether they go together."""
+"""The settings of what leaves the sandbox: where to, with which secrets, and who searches the web."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, SecretStr
-from pydantic_settings import NoDecode
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, NoDecode
 
-from agent.setting_types import comma_list
+from agent.setting_types import Feeds, SearchProvider, Url, comma_list, size
 from libs.gateway.credentials import CredentialRule, missing, parse_credentials
 
-__all__ = ["AllowList", "CredentialRules", "Network", "Networks", "check_hosts", "check_secrets"]
+__all__ = [
+    "AllowList",
+    "CredentialRules",
+    "EgressSettings",
+    "Network",
+    "Networks",
+    "check_hosts",
+    "check_secrets",
+]
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -51,6 +59,46 @@ AllowList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list), Af
 CredentialRules = Annotated[tuple[CredentialRule, ...], NoDecode, BeforeValidator(_credentials)]
 """Read from JSON, as `libs.gateway.credentials.parse_credentials` does."""
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)]
+
+
+class EgressSettings(BaseSettings):
+    """Part of `agent.config.Settings`."""
+
+    egress_allow: AllowList = ()
+    """Hosts that programs in the sandbox may reach, comma-separated: `[scheme://]host[:port]`, such as \
+`https://api.github.com`; `*.host` is every host below it. Without scheme: https on 443 and http on 80. \
+Unset: none, the sandbox reaches nothing."""
+    egress_packages: bool = Field("0", validate_default=True)
+    """Whether packages may be installed in the sandbox, from the indexes that pip and npm are set to here."""
+    egress_credentials: CredentialRules = ()
+    """Secrets that are added to requests on their way out, as JSON: host, header, the variable that holds \
+the secret. `{"api.github.com": {"header": "Authorization", "secret": "GITHUB_TOKEN"}}`; the host must be in \
+EGRESS_ALLOW, too. In the sandbox the variable holds a placeholder."""
+    egress_private: Networks = ()
+    """Private networks that hosts of EGRESS_ALLOW may lead to, comma-separated, such as `10.1.0.0/16`. \
+Unset: hosts that lead to a private address are refused."""
+    egress_rate: int = Field(600, ge=1, le=1_000_000)
+    """Requests a sandbox may make in a minute."""
+    egress_max_bytes: Annotated[int, size("1k", "1024t")] = Field("2g", validate_default=True)
+    """Bytes one connection out of the sandbox may carry, both ways together."""
+    egress_seconds: float = Field(600, ge=1, le=604_800)
+    """Seconds one connection out of the sandbox may last."""
+
+    search_provider: SearchProvider | None = None
+    """Who searches the web for the agent: `brave`, `searxng`, or `fake:<file>`, which plays the results in \
+a JSON file. Unset: nobody."""
+    brave_api_key: SecretStr | None = None
+    """Key for the Brave Search API. It never enters the sandbox."""
+    searxng_url: Url | None = None
+    """SearXNG instance that gives JSON (search.formats in its settings), such as http://localhost:8888."""
+    news_feeds: Feeds = ()
+    """RSS or Atom feeds, comma-separated. In each, `{topic}` stands for what is asked for; of one without, \
+the matching articles are taken. Their hosts must be in EGRESS_ALLOW. Unset: SEARCH_PROVIDER gives news."""
+
+    @model_validator(mode="after")
+    def _credentials_go_somewhere(self) -> Self:
+        check_hosts(self.egress_allow, self.egress_credentials)
+        return self
 
 
 def check_hosts(allow: Sequence[str], credentials: Sequence[CredentialRule]) -> None:

@@ -21,8 +21,8 @@ class ExecSettings(BaseSettings):
     exec_repairs: int = Field(1, ge=0, le=10)
     """How often the model of the one-tool agent may mend a program that failed. 0: an error ends the run."""
     exec_disk: Annotated[int, size("1m", "512t")] = Field("256m", validate_default=True)
-    """Size of the working directory of one program, in memory; at most a quarter of SANDBOX_MEMORY is
-    used."""
+    """Size of the working directory of one program, in memory; at most a quarter of SANDBOX_MEMORY is \
+used."""
     exec_pass_keys: bool = Field("0", validate_default=True)
     """Whether programs of the one-tool agent see the variables whose names end in `_API_KEY` or begin with \
 `API_KEY_` or `BASE_URL_`, but for those of this application. EGRESS_CREDENTIALS does without showing them."""

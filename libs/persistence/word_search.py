@@ -1,7 +1,8 @@
-"""Messages found by their words, the best first: by SQLite's own ranking, by Postgres's search."""
+"""Messages found by their words, the best first: by how rare those are in SQLite, by Postgres's search."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import accumulate
@@ -71,10 +72,28 @@ def find_words(
             "ORDER BY ts_rank_cd(m.words, q, 1) DESC, m.number DESC LIMIT ?",
             *(" | ".join(words), whose, count),
         )
+    # SQLite's ranking takes for rare what is rare among all threads: it only decides among messages whose
+    # words are as rare in this scope.
+    each = f"SELECT w.rowid AS number, ? AS rare FROM {_in_scope(column)}"  # noqa: S608
+    asked = [value for word, rare in words.items() for value in (rare, whose, _quoted(word))]
     return do(
-        f"SELECT {columns} FROM thread_words w JOIN thread_messages m ON m.number = w.rowid "  # noqa: S608
-        f"WHERE thread_words MATCH ? AND m.{column} = ? ORDER BY bm25(thread_words), m.number DESC LIMIT ?",
-        *(" OR ".join(map(_quoted, words)), whose, count),
+        "WITH has (number, rare) AS (SELECT number, sum(rare) "  # noqa: S608
+        f"FROM ({' UNION ALL '.join([each] * len(words))}) GROUP BY number) "
+        f"SELECT {columns} FROM thread_words w CROSS JOIN has ON has.number = w.rowid "
+        "CROSS JOIN thread_messages m ON m.number = w.rowid "
+        "WHERE thread_words MATCH ? ORDER BY has.rare DESC, bm25(thread_words), m.number DESC LIMIT ?",
+        *(*asked, " OR ".join(map(_quoted, words)), count),
+    )
+
+
+def _in_scope(column: str) -> str:
+    """The messages of a scope that have a word: SQLite's table of words has those of all threads.
+
+    A CROSS JOIN goes from the words to the messages; the other way round takes seconds.
+    """
+    return (
+        f"thread_words w CROSS JOIN thread_messages m ON m.number = w.rowid AND m.{column} = ? "
+        "WHERE thread_words MATCH ?"
     )
 
 
@@ -85,13 +104,14 @@ def _words(question: str) -> list[str]:
     return sorted(found, key=len, reverse=True)[:_MOST_WORDS]
 
 
-def _telling(do: Do, kind: str, words: Sequence[str], scope: tuple[str, str]) -> list[str]:
-    """The rarest, as many as a tenth of the messages have one of; none that no message has.
+def _telling(do: Do, kind: str, words: Sequence[str], scope: tuple[str, str]) -> dict[str, float]:
+    """The rarest, as many as a tenth of the messages have one of, and how rare each is in these; none that no
+    message has.
 
     To rank all that have a common word takes long, and Postgres ranks them as if it were rare.
     """
     if not words:
-        return []
+        return {}
     column, whose = scope
     [(everything,)] = do(f"SELECT count(*) FROM thread_messages WHERE {column} = ?", whose)  # noqa: S608
     few = max(_FEW, int(everything * _RARE))
@@ -100,14 +120,14 @@ def _telling(do: Do, kind: str, words: Sequence[str], scope: tuple[str, str]) ->
         which = f"thread_messages WHERE {column} = ? AND words @@ to_tsquery('english', ?)"
         asked = [value for word in words for value in (whose, word, few + 1)]
     else:
-        which = "thread_words WHERE thread_words MATCH ?"
-        asked = [value for word in words for value in (_quoted(word), few + 1)]
+        which = _in_scope(column)
+        asked = [value for word in words for value in (whose, _quoted(word), few + 1)]
     each = f"(SELECT count(*) FROM (SELECT 1 FROM {which} LIMIT ?) found)"  # noqa: S608
     [often] = do(f"SELECT {', '.join([each] * len(words))}", *asked)
     rarest = sorted((count, word) for word, count in zip(words, often, strict=True) if count)
     ranked = accumulate(count for count, _ in rarest)
-    found = [word for total, (_, word) in zip(ranked, rarest, strict=True) if total <= few]
-    return found or [word for _, word in rarest[:1]]
+    found = [each for total, each in zip(ranked, rarest, strict=True) if total <= few] or rarest[:1]
+    return {word: math.log(1 + everything / count) for count, word in found}
 
 
 def _quoted(word: str) -> str:

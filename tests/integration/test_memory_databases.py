@@ -19,6 +19,7 @@ QUESTIONS = {
     "rare words": "Which code opens the door of the boathouse, please?",
     "common words too": "word0 word1 word2 word3 word4 word5: which code opens the boathouse?",
     "words of many": "word50 word60 word70 word80 word90 boathouse code",
+    "a word of others alone": "Which falcon knows the code of the boathouse?",
 }
 
 
@@ -57,6 +58,17 @@ async def filled(memory: MessageMemory, count: int) -> None:
     said.insert(count // 3, Said("fact", "user", FACT))
     for begin in range(0, len(said), 500):
         await memory.keep("1", said[begin : begin + 500], owner="ann")
+
+
+async def noisy(memory: MessageMemory, count: int, *, thread: str = "2") -> None:
+    """Another thread, of another owner: each message speaks of the same, and one of what only it has."""
+    said = [
+        Said(f"{thread}-{n}", "user", f"{text.text} Which code opens the door of the boathouse?")
+        for n, text in enumerate(messages(count))
+    ]
+    said.append(Said(f"{thread}-falcon", "user", "A falcon sat there."))
+    for begin in range(0, len(said), 500):
+        await memory.keep(thread, said[begin : begin + 500], owner="bob")
 
 
 async def timed(what: str, memory: MessageMemory, question: str, **scope: str) -> Any:
@@ -146,11 +158,24 @@ class TestByWords:
     async def test_a_planted_fact_among_ten_thousand(self, database: Database) -> None:
         memory = MessageMemory(database)
         await filled(memory, 10_000)
+        await noisy(memory, 10_000)
         for name, question in QUESTIONS.items():
             for scope in ({"thread": "1"}, {"owner": "ann"}):
                 found = await timed(f"{database.kind}, by {name}, {[*scope]}", memory, question, **scope)
                 assert found.messages[0].text == FACT
                 assert (found.how, found.note) == ("words", "no EMBEDDER is set")
+
+    @pytest.mark.parametrize("others", [1, 51, 500])
+    async def test_what_others_say_decides_nothing(self, database: Database, others: int) -> None:
+        """Neither is a word too common because they use it, nor the rarest because only they do."""
+        memory = MessageMemory(database)
+        await noisy(memory, others)
+        await memory.keep("1", messages(100), owner="ann")
+        await memory.keep("1", [Said("fact", "user", FACT), Said("b", "user", "The harbour.")], owner="ann")
+        for question in ("the boathouse", "Does the falcon sit in the boathouse?", "boathouse or harbour?"):
+            for scope in ({"thread": "1"}, {"owner": "ann"}):
+                found = await memory.recall(question, 2, **scope)  # type: ignore[arg-type]
+                assert FACT in [each.text for each in found.messages], question
 
     @pytest.mark.parametrize(
         "question",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-__all__ = ["Binary", "Call", "Language", "canonical", "check_path", "explained"]
+__all__ = ["Binary", "Call", "Language", "canonical", "check_path", "explained", "in_another"]
 
 Language = Literal["python", "bash"]
 
@@ -98,16 +98,23 @@ def canonical(requirement: str) -> str:
     return f"{canonicalize_name(parsed.name)}{extras}{parsed.specifier}"
 
 
+def in_another(paths: Collection[str]) -> str | None:
+    """One of the paths that lies in a folder that has the name of another; None: they fit together."""
+    for path in paths:
+        parts = path.split("/")
+        if any("/".join(parts[:end]) in paths for end in range(1, len(parts))):
+            return path
+    return None
+
+
 def _files(value: Mapping[str, Any]) -> Mapping[str, Any]:
     if len(value) > MAX_FILES:
         raise ValueError(f"{len(value)} files: at most {MAX_FILES} are taken at once")
     found = {check_path(path): content for path, content in value.items()}
     if len(found) < len(value):
         raise ValueError("two of the paths name the same file")
-    for path in found:
-        parts = path.split("/")
-        if any("/".join(parts[:end]) in found for end in range(1, len(parts))):
-            raise ValueError(f"{path[:80]!a} lies in a folder that has the name of another of the files")
+    if path := in_another(found):
+        raise ValueError(f"{path[:80]!a} lies in a folder that has the name of another of the files")
     size = sum(
         len(content.base64) * 3 // 4
         if isinstance(content, Binary)

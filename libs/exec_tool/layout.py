@@ -2,7 +2,7 @@
 
 What every program finds is put there before it is known. Nothing of what comes out is unpacked on the host.
 Members of an archive that are no regular files, or whose names a call could not have, are left where they
-are.
+are. The archive may be a forgery: the user that packs it is the program's.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import io
 import shlex
 import tarfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 
-from libs.exec_tool.call import Language, check_path
+from libs.exec_tool.call import Language, check_path, in_another
 from libs.sandbox.errors import SandboxError
 from libs.sandbox.protocol import Sandbox
 from libs.sandbox.redact import Redact
@@ -23,8 +23,10 @@ from libs.sandbox.workspace import FOLDERS
 
 __all__ = [
     "COLLECT",
+    "END",
     "IN",
     "LEFT",
+    "MOST_BYTES",
     "OUT",
     "PLACE",
     "ROOM",
@@ -48,6 +50,29 @@ tar -cf /dev/null scripts
 """
 """Makes the folders. What runs here first is slower than ever after: not the program is to wait for that."""
 
+MOST_BYTES = 64 * 1024 * 1024
+"""Bytes of files that come back, as an archive."""
+_BLOCK = tarfile.BLOCKSIZE
+_END_OF_ARCHIVE = bytes(_BLOCK)
+
+END = """\
+for _ in {1..20}; do
+  left=()
+  for at in /proc/[0-9]*/stat; do
+    line=
+    read -rd '' line 2>/dev/null < "$at"
+    pid=${line%% *}
+    fields=(${line##*) })
+    # Workers are children of PID 1, and nothing else is. A thread may go on where the first has ended.
+    [[ pid -gt 1 && pid -ne $$ && fields[1] -gt 1 ]] || continue
+    [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] && left+=("$pid")
+  done
+  [ ${#left[@]} -eq 0 ] && break
+  kill -KILL "${left[@]}" 2>/dev/null
+done
+"""
+"""Ends what a program has left running, so that what is packed stays as it is. Starts no process."""
+
 COLLECT = f"""\
 said() {{{{
   local name=$1 file line; shift
@@ -66,7 +91,7 @@ there=(* scripts/* results/*)
 [ -L data ] || there+=(data/*)
 for name in "${{{{there[@]}}}}"; do
   case $name in {"|".join((*FOLDERS, ".output"))}) [ -d "$name" ] && continue;; esac
-  (ulimit -f {{most}}; exec tar --one-file-system --exclude=./.output -cf {OUT} . 2>/dev/null)
+  (ulimit -f {{most}}; exec tar --format=gnu --one-file-system --exclude=./.output -cf {OUT} . 2>/dev/null)
   echo "packed $?"
   exit
 done
@@ -145,28 +170,60 @@ def collected(
         redact: takes secrets out of names and contents.
 
     Raises:
-        tarfile.TarError: it is no archive, or not a whole one.
+        tarfile.TarError: it is no archive that GNU tar makes, not a whole one, or over MOST_BYTES.
     """
+    if len(archive) > MOST_BYTES:
+        raise tarfile.ReadError(f"an archive of {len(archive):,} bytes")
     changed: dict[str, bytes] = {}
     left_out: list[str] = []
     found: set[str] = set()
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as opened:
-        for member in opened:
-            # A hard link has no content of its own here; the name it has first does.
-            if not member.isreg() or (content := opened.extractfile(member)) is None:
-                continue
-            name = redact(member.name) if redact else member.name
-            try:
-                path = check_path(name)
-            except ValueError:
-                left_out.append(name)
-                continue
-            if path not in before and len(found | before.keys()) >= most:
+    new = 0
+    for written, content in _members(archive):
+        name = redact(written) if redact else written
+        try:
+            path = check_path(name)
+        except ValueError:
+            left_out.append(name)
+            continue
+        if path not in before and path not in found:
+            if new + len(before) >= most:
                 left_out.append(path)
                 continue
-            found.add(path)
-            data = redact(content.read()) if redact else content.read()
-            if before.get(path) != data:
-                changed[path] = data
+            new += 1
+        found.add(path)
+        data = redact(bytes(content)) if redact else bytes(content)
+        if before.get(path) != data:
+            changed[path] = data
+    if path_within := in_another(found):
+        raise tarfile.ReadError(f"{path_within[:80]!a} lies in what is a file")
     removed = tuple(sorted(before.keys() - found))
     return Collected(changed, removed, tuple(left_out))
+
+
+def _members(archive: bytes) -> Iterator[tuple[str, memoryview]]:
+    """Name and content of the regular files. What a header says is believed only where it is so.
+
+    Not read by `tarfile.open`: its walk follows extensions that tar does not write here, sparse files and
+    headers within headers, whose sizes are the program's to choose.
+    """
+    whole = memoryview(archive)
+    at = 0
+    long_name: str | None = None
+    while True:
+        block = archive[at : at + _BLOCK]
+        if block == _END_OF_ARCHIVE:
+            return
+        header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        begin = at + _BLOCK
+        end = begin + header.size
+        if not begin <= end <= len(archive):
+            raise tarfile.ReadError("a member that is not in the archive")
+        content = whole[begin:end]
+        if header.type == tarfile.GNUTYPE_LONGNAME:
+            long_name = bytes(content).split(b"\0")[0].decode("utf-8", "surrogateescape")
+        elif header.type != tarfile.GNUTYPE_LONGLINK:  # else of the same member
+            # A hard link has no content of its own here; the name it has first does.
+            if header.type in (tarfile.REGTYPE, tarfile.AREGTYPE):
+                yield long_name or header.name, content
+            long_name = None
+        at = begin + -(-header.size // _BLOCK) * _BLOCK

@@ -15,8 +15,10 @@ from libs.exec_tool.classify import Counted, counted, why_failed
 from libs.exec_tool.last_json import last_json
 from libs.exec_tool.layout import (
     COLLECT,
+    END,
     IN,
     LEFT,
+    MOST_BYTES,
     OUT,
     PLACE,
     ROOM,
@@ -31,10 +33,8 @@ from libs.sandbox.errors import SandboxBusy
 from libs.sandbox.fresh import Fresh
 from libs.sandbox.protocol import OnOutput, RunResult
 
-__all__ = ["MOST_BYTES", "MOST_FILES", "Visit"]
+__all__ = ["MOST_FILES", "Visit"]
 
-MOST_BYTES = 64 * 1024 * 1024
-"""Bytes of files that come back."""
 MOST_FILES = 256
 _COLLECT_SECONDS = 20.0
 _TRIES = 3
@@ -136,7 +136,7 @@ class Visit:
         """What the kernel has counted, what is in the workspace, and why that cannot be known."""
         nothing = Collected({}, (), ())
         collect = COLLECT.format(most=MOST_BYTES // 1024)
-        said = await self._asked(collect)
+        said = await self._asked(END + collect)
         if said is None:
             return Counted(), nothing, "What it wrote cannot be had: it left no room for another process."
         kernel = counted(said)

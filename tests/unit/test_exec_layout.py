@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tracemalloc
 
 import pytest
 
-from libs.exec_tool.layout import collected, packed
+from libs.exec_tool.layout import MOST_BYTES, collected, packed
 
 
 def archive(*members: tuple[str, bytes | str]) -> bytes:
     """A workspace as tar packs it; text is where a link leads."""
     written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w") as opened:
+    with tarfile.open(fileobj=written, mode="w", format=tarfile.GNU_FORMAT) as opened:
         for name, content in members:
             info = tarfile.TarInfo(name)
             if isinstance(content, bytes):
@@ -70,3 +71,78 @@ def test_a_name_that_stays_is_never_pushed_out_by_new_ones() -> None:
 def test_what_is_no_archive_is_an_error(data: bytes) -> None:
     with pytest.raises((tarfile.TarError, OSError)):
         collected(data, {}, most=5)
+
+
+def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    """The first block of a member, with whatever it says of its size."""
+    info = tarfile.TarInfo(name)
+    info.size, info.type = size, kind
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+def sparse() -> bytes:
+    """A file of GNU tar that says it has 64 GB, of which none is in the archive."""
+    block = bytearray(header("a", 0, tarfile.GNUTYPE_SPARSE))
+    block[386:410] = b"%011o\0%011o\0" % (0, 0)
+    block[483:495] = b"\x80" + (64 << 30).to_bytes(11, "big")
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block) + bytes(1024)
+
+
+def sparse_of_pax() -> bytes:
+    """The same as other versions of tar write it."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w", format=tarfile.PAX_FORMAT) as opened:
+        info = tarfile.TarInfo("a")
+        info.pax_headers = {"GNU.sparse.size": str(64 << 30), "GNU.sparse.map": "0,0"}
+        opened.addfile(info)
+    return written.getvalue()
+
+
+NAME = "././@LongLink"
+FORGED = {
+    "a negative size": header("a", 0) + header("b", -1024) + bytes(1024),
+    "a size that leads back to itself": header("a", -512) + bytes(1024),
+    "more than there is": header("a", 64 << 30) + bytes(1024),
+    "a name of a negative size": header(NAME, -512, tarfile.GNUTYPE_LONGNAME) + bytes(1024),
+    "a name as large as all memory": header(NAME, 1 << 70, tarfile.GNUTYPE_LONGNAME) + bytes(1024),
+    "no end": header("a", 0),
+    "too much": bytes(MOST_BYTES + 1),
+    "a file within a file": archive(("a", b"1"), ("a/b", b"1")),
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_archive_is_an_error(name: str) -> None:
+    with pytest.raises(tarfile.TarError):
+        collected(FORGED[name], {}, most=5)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "forged",
+    [
+        sparse(),
+        sparse_of_pax(),
+        (header(NAME, 1, tarfile.GNUTYPE_LONGNAME) + bytes(512)) * 5_000 + bytes(1024),
+    ],
+    ids=["sparse", "sparse of pax", "headers within headers"],
+)
+def test_what_an_archive_says_of_itself_takes_no_memory(forged: bytes) -> None:
+    tracemalloc.start()
+    try:
+        found = collected(forged, {}, most=5)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert all(content == b"" for content in found.changed.values())
+
+
+def test_a_long_name_comes_back_whole() -> None:
+    name = "/".join(["x" * 100] * 4)
+    assert collected(archive((f"./{name}", b"1"), ("./b", b"2")), {}, most=5).changed == {
+        name: b"1",
+        "b": b"2",
+    }

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from libs.exec_tool import spans
-from libs.exec_tool.call import Call, explained
+from libs.exec_tool.call import Call, explained, in_another
 from libs.exec_tool.dependencies import Dependencies, NotInstalled, Ready, Stop
 from libs.exec_tool.outcome import ELSEWHERE, ErrorClass, ExecResult, Metrics
 from libs.exec_tool.visit import Visit
@@ -151,7 +151,7 @@ class CodeRunner:
         self, call: Call, *, thread: str = "", key: str | None = None, on_output: OnOutput | None = None
     ) -> ExecResult:
         """As `arun`, of a call that was read before."""
-        if closed := next((path for path in call.files if path.split("/")[0] in self._read_only), None):
+        if closed := next(filter(self._is_read_only, call.files), None):
             why = f"files: {closed} lies in a folder that can only be read: choose another one."
             return ExecResult.failed("input", why, _AGAIN)
         once = Once(_Startable(), self._records, lambda: thread, self._redact)
@@ -214,16 +214,28 @@ class CodeRunner:
                 "The packages are there now: send the program again.",
                 replace(metrics, total=time.monotonic() - begun),
             )
-        before = {**await self._files.files(thread), **call.contents}
+        kept = await self._files.files(thread)
+        before = {path: content for path, content in kept.items() if not self._is_read_only(path)}
+        before |= call.contents
+        if path := in_another(before):
+            return ExecResult.failed(
+                "input",
+                f"files: {path[:80]!a} lies in a folder that has the name of another file; one of the two is "
+                "the thread's.",
+                "Choose another name, or have a program remove the file of the thread first.",
+                replace(metrics, total=time.monotonic() - begun),
+            )
         async with AsyncExitStack() as stack:
             started = time.monotonic()
             with spans.part("sandbox"):
                 sandbox = await stack.enter_async_context(self._sandboxes.aone(thread))
             visit = Visit(sandbox, call, before, folder)
             result = await visit.run(left, on_output, replace(metrics, sandbox=time.monotonic() - started))
+        result = self._without_read_only(result)
         written = {**call.contents, **result.files}
         changed = {path: content for path, content in written.items() if path not in result.removed}
-        if changed or result.removed:
+        # What a program never ran with may be what kept it from running: it would do so for ever.
+        if result.metrics.exit_code is not None and (changed or result.removed):
             try:
                 await self._files.keep(thread, changed, result.removed)
             except SandboxError as error:
@@ -231,6 +243,21 @@ class CodeRunner:
                 note = f"Its files are not kept: {error} {error.hint}"
                 result = replace(result, note=" ".join(filter(None, (result.note, note))))
         return result.after(time.monotonic() - begun)
+
+    def _is_read_only(self, path: str) -> bool:
+        return path.partition("/")[0] in self._read_only
+
+    def _without_read_only(self, result: ExecResult) -> ExecResult:
+        """The same without files in the place of what is there for every program, and a note that says so."""
+        closed = sorted(filter(self._is_read_only, result.files))
+        if not closed:
+            return result
+        note = f"{len(closed)} of its files did not come back, as nothing is kept there: {closed[0][:80]!a}."
+        return replace(
+            result,
+            files={path: content for path, content in result.files.items() if path not in closed},
+            note=" ".join(filter(None, (result.note, note))),
+        )
 
     async def _installed(self, call: Call) -> Ready:
         if self._dependencies is None:

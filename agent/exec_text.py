@@ -30,6 +30,12 @@ _NUDGE = (
     "Nothing was run, so nothing is known yet. Do the task with one whole program; or, if none is needed, "
     "say so."
 )
+_ONE_LANGUAGE = (
+    "Nothing of your reply was run: it has programs in several languages. Send one whole program in one "
+    "language, in one block, that does all of the task."
+)
+_SEVERAL = "several_languages"
+"""What the metadata of a reply has whose blocks are no one program."""
 _NUDGE_PREFIX = "nudge-"
 _MOST_NUDGES = 1
 
@@ -87,17 +93,18 @@ class CallsInText(AgentMiddleware[TextState, Any, Any]):
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: TextState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Ask again, once, where a reply answers in words what has to be found out."""
+        """Ask again, once, where a reply answers in words what has to be found out, or is no one program."""
         reply = state["messages"][-1]
         if not isinstance(reply, AIMessage) or reply.tool_calls:
             return None
         task, tried = _run_so_far(state)
+        several = bool(reply.response_metadata.get(_SEVERAL))
         # What is said of it is no sign: something may be remembered.
-        if tried or need_for_code(task, "") is not Need.SURE:
+        if not several and (tried or need_for_code(task, "") is not Need.SURE):
             return None
         if state.get("exec_nudges", 0) >= _MOST_NUDGES:
             return {"exec_status": "no_execution"}
-        nudge = HumanMessage(_NUDGE, id=f"{_NUDGE_PREFIX}{uuid4()}")
+        nudge = HumanMessage(_ONE_LANGUAGE if several else _NUDGE, id=f"{_NUDGE_PREFIX}{uuid4()}")
         return {"messages": [nudge], "exec_nudges": 1, "jump_to": "model"}
 
 
@@ -130,21 +137,27 @@ def _as_text(message: Any) -> Any:
 
 
 def _with_call(response: ModelResponse[Any]) -> ModelResponse[Any]:
-    """The reply with the call that its only block stands for."""
+    """The reply with the call that its blocks stand for: those of one language are one program, in order."""
     reply = response.result[-1]
     if not isinstance(reply, AIMessage):
         return response
     reading = read_reply(without_thoughts(reply.text))
     if reading.problem or not reading.blocks:
         return response
-    block = reading.blocks[0]
-    call = {
-        "name": NAME,
-        "args": {"code": block.code, "language": block.language},
-        "id": f"call_{uuid4().hex}",
-        "type": "tool_call",
-    }
-    told = reply.model_copy(update={"content": "", "tool_calls": [call]})
+    languages = {block.language for block in reading.blocks}
+    update: dict[str, Any]
+    if len(languages) > 1:
+        update = {"response_metadata": {**reply.response_metadata, _SEVERAL: True}}
+    else:
+        code = "\n\n".join(block.code for block in reading.blocks)
+        call = {
+            "name": NAME,
+            "args": {"code": code, "language": languages.pop()},
+            "id": f"call_{uuid4().hex}",
+            "type": "tool_call",
+        }
+        update = {"content": "", "tool_calls": [call]}
+    told = reply.model_copy(update=update)
     return ModelResponse(
         result=[*response.result[:-1], told], structured_response=response.structured_response
     )

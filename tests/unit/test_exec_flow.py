@@ -251,6 +251,33 @@ class TestModelsWithoutTools:
         assert "execute_code" not in request[0].text
         assert "dependencies" not in request[0].text
 
+    @pytest.mark.parametrize("language", ["python", "bash"])
+    async def test_blocks_of_one_language_are_one_program(
+        self, database: SqliteDatabase, language: str
+    ) -> None:
+        reply = f"First:\n```{language}\nx=3\n```\nthen\n```{language}\necho=x\n```\nand\n```text\nno\n```"
+        agent = Agent(database, Plain(replies=(reply,)), GOOD)
+        assert (await agent())["status"] == "completed"
+        assert [(call.code, call.language) for call, *_ in agent.runner.calls] == [
+            ("x=3\n\necho=x", language)
+        ]
+
+    async def test_blocks_of_several_languages_are_asked_for_as_one(self, database: SqliteDatabase) -> None:
+        several = "```bash\nls data\n```\n```python\nprint(3)\n```"
+        agent = Agent(database, Plain(replies=(several, "```python\nprint(3)\n```")), GOOD)
+        # Not even where the task needs no program: the model has written some.
+        assert (await agent("Good morning"))["status"] == "completed"
+        assert "programs in several languages" in agent.model._requests[1][-1].text
+        assert [call.code for call, *_ in agent.runner.calls] == ["print(3)"]
+        agent = Agent(database, Plain(replies=(several, several)))
+        assert ((await agent())["status"], agent.runner.calls) == ("no_execution", [])
+
+    async def test_a_repair_in_several_languages_is_no_success(self, database: SqliteDatabase) -> None:
+        several = "```bash\nls data\n```\n```python\nprint(3)\n```"
+        agent = Agent(database, Plain(replies=("```bash\nls\n```", several, "```bash\nls .\n```")), BAD, GOOD)
+        assert (await agent())["status"] == "completed"
+        assert [call.code for call, *_ in agent.runner.calls] == ["ls", "ls ."]
+
     async def test_an_error_goes_back_as_text(self, database: SqliteDatabase) -> None:
         agent = Agent(database, Plain(replies=("```bash\nfalse\n```", "```bash\ntrue\n```")), BAD, GOOD)
         assert (await agent())["status"] == "completed"

@@ -1,12 +1,12 @@
 """Print what is in a folder, so that code can be written for it at once: runs in the sandbox.
 
-    python3 -c "$PROGRAM" /data
+    python3 -I -c "$PROGRAM" /data
 
 Of each file the size; of a table its rows, and for each column the kind of its values, how they are written,
 their range, the commonest, and what is missing; of JSON how it is nested; of any other text its first
 lines. `agent.listing` makes this and `list_columns.py` one program.
 
-    python3 -c "$PROGRAM" /data how
+    python3 -I -c "$PROGRAM" /data how
 
 says besides how each kind of file is read, for models that would not think of it.
 

@@ -25,7 +25,7 @@ exec({Path(list_data.__file__).read_text(encoding="utf-8")!r})
 
 async def data_listing(sandbox: Sandbox, *, how: bool) -> str:
     """The listing of /data, "" where it cannot be had: the first block then says what is wrong."""
-    command = f"python3 -c {shlex.quote(PROGRAM)} /data" + " how" * how
+    command = f"python3 -I -c {shlex.quote(PROGRAM)} /data" + " how" * how
     try:
         result = await sandbox.arun(command, timeout=LISTING_SECONDS, merge_stderr=False)
     except SandboxError:

@@ -1,6 +1,6 @@
 """Print what is in a folder of proposed skills, as JSON: runs in the sandbox.
 
-    python3 -c "$PROGRAM" /workspace/skills
+    python3 -I -c "$PROGRAM" /workspace/skills
 
 A list of `{"name", "files": {path: text}, "unread": [why]}`, one for each folder, by name. No link is
 followed, and nothing but plain files is opened. At most 20 folders; of each at most 50 files and 256 KB of

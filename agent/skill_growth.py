@@ -22,7 +22,7 @@ from libs.middleware.decisions import Decision
 from libs.middleware.grants import Granted
 from libs.middleware.skill_mounts import LEARNED_MOUNT, OWN_MOUNT
 from libs.middleware.skill_overlay import SkillOverlay
-from libs.middleware.skill_proposals import Proposal, problems_of, read_proposals
+from libs.middleware.skill_proposals import MOST_PACKED, Proposal, problems_of, read_proposals
 from libs.sandbox import SandboxError
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ _MOST_OFFERS = 5
 """Skills of one question: a person is to read all of it. Others are asked about by the next run."""
 _LOOK_SECONDS = 20.0
 _PROGRAM = Path(pack_proposals.__file__).read_text(encoding="utf-8")
-_LOOK = f"set -C; python3 -c {shlex.quote(_PROGRAM)} /workspace/skills >"
+_LOOK = f"set -C; python3 -I -c {shlex.quote(_PROGRAM)} /workspace/skills >"
+"""Isolated (-I): a json.py in /workspace is no part of it."""
 _OBJECTION = (
     "What you propose in /workspace/skills cannot be a skill yet. Mend it, or remove the folder; then give "
     "your answer again:"
@@ -124,11 +125,17 @@ class Growth:
                 return []
             # In a file: of what a command prints, the middle may be left out.
             place = f"/tmp/.proposed-{secrets.token_hex(8)}"  # noqa: S108 - inside
-            done = await sandbox.arun(f"{_LOOK} {place}", timeout=_LOOK_SECONDS)
-            if done.exit_code:
-                raise ValueError(done.output)
-            packed = await sandbox.aread_file(place)
-            await sandbox.arun(f"rm -f {place}", timeout=_LOOK_SECONDS)
+            # Its size first: what is too large is never fetched.
+            look = f"{_LOOK} {place} && stat -L -c %s {place}"
+            done = await sandbox.arun(look, timeout=_LOOK_SECONDS)
+            try:
+                if done.exit_code:
+                    raise ValueError(done.output)
+                if (size := int(done.output)) > MOST_PACKED:
+                    raise ValueError(f"they come to {size:,} bytes, and at most {MOST_PACKED:,} are read")
+                packed = await sandbox.aread_file(place)
+            finally:
+                await sandbox.arun(f"rm -f {place}", timeout=_LOOK_SECONDS)
             return await asyncio.to_thread(_undecided, packed)
         except (SandboxError, OSError, ValueError) as error:
             logger.warning("proposed skills cannot be looked at: %s", str(error)[:500])

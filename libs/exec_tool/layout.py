@@ -45,7 +45,7 @@ UNPACK = f"tar -xmf {IN} -C /workspace && : > {IN}"
 
 _FURNISH = """\
 {folders}
-python3 -c 'import json'
+python3 -I -c 'import json'
 tar -cf /dev/null scripts
 """
 """Makes the folders. What runs here first is slower than ever after: not the program is to wait for that."""

@@ -21,12 +21,14 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from .skill_files import SKILL_FILE
 from .skill_rules import MAX_NAME_CHARS, UnreadableSkill, check_fields, fold, parse_front_matter
 
-__all__ = ["MOST_BYTES", "MOST_FILES", "Proposal", "problems_of", "read_proposals"]
+__all__ = ["MOST_BYTES", "MOST_FILES", "MOST_PACKED", "Proposal", "problems_of", "read_proposals"]
 
 MOST_BYTES = 256 * 1024
 """Bytes of a proposal: a person is to read all of it."""
 MOST_FILES = 50
 _MOST_PROPOSALS = 20
+MOST_PACKED = 40_000_000
+"""Bytes of all proposals as JSON, in which a byte may become six: more is none of ours."""
 _MOST_PROBLEMS = 5
 _LONGEST_NAME = 255
 """Bytes of the name of a file: what Linux allows."""
@@ -65,8 +67,10 @@ def read_proposals(packed: bytes) -> list[Proposal]:
     """The proposals that a sandbox tells of as JSON: `[{"name", "files": {path: text}, "unread": [why]}]`.
 
     Raises:
-        ValueError: it tells of something else.
+        ValueError: it tells of something else, or of more than `MOST_PACKED` bytes.
     """
+    if len(packed) > MOST_PACKED:
+        raise ValueError(f"the proposals come to {len(packed):,} bytes, and at most {MOST_PACKED:,} are read")
     told = _PACKED.validate_json(packed)[:_MOST_PROPOSALS]
     return [Proposal(each.name, each.files, tuple(each.unread)) for each in told]
 

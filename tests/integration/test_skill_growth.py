@@ -15,8 +15,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import PrivateAttr
 
+from agent import skill_growth
 from agent.agents import build_agent
 from agent.config import LEARNED, build_backend, load_settings
+from agent.listing import data_listing
 from libs.backends.workspace import WorkspaceBackend
 from libs.models.scripted import Conversation, Reply, ScriptedChatModel, ToolUse
 
@@ -195,6 +197,32 @@ async def test_where_nobody_is_asked_nothing_is_kept(agents: Agents) -> None:
     result = await agents.run(graph)
     assert (questions(result), result["status"]) == ([], "completed")
     assert not (LEARNED / "greet").exists()
+
+
+async def test_a_module_in_the_workspace_decides_nothing(agents: Agents) -> None:
+    """The program that looks at proposals, and the one that lists /data, are the host's own."""
+    told = '[{"name": "planted", "files": {}, "unread": ["planted"]}]'
+    planted = shlex.quote(f"print({told!r}); raise SystemExit")
+    everywhere = f"for name in json os csv stat; do echo {planted} > $name.py; done"
+    more = f"{everywhere}; mkdir -p data; echo a > data/t.csv"
+    graph, model = agents.built(agents.command(writes(GOOD, more=more)), "I propose it.")
+    waiting = await agents.run(graph)
+    assert len(model._requests) == 2
+    assert questions(waiting)[0]["action_requests"][0]["args"]["greet/SKILL.md"] == GOOD
+    assert "t.csv" in await data_listing(agents.backend.default.sandbox, how=False)  # type: ignore[attr-defined]
+
+
+async def test_more_than_is_read_is_not_fetched(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(skill_growth, "MOST_PACKED", 100)
+    fetched = []
+    monkeypatch.setattr(skill_growth, "_undecided", lambda packed: fetched.append(packed) or [])
+    graph, _ = agents.built(agents.command(writes(GOOD)), "I propose it.")
+    result = await agents.run(graph)
+    assert (questions(result), result["status"], fetched) == ([], "completed", [])
+    assert "bytes, and at most 100 are read" in caplog.text
+    assert (await agents.backend.aexecute("ls -A /tmp | grep proposed")).output == ""
 
 
 async def test_off_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,14 @@ from agent.config import LEARNED, ROOT, SettingsError, build_backend, load_setti
 from agent.tokens import new_token
 from libs.middleware.skill_files import SkillFolders, discover_skills, validate_skills
 from libs.middleware.skill_overlay import SkillOverlay
-from libs.middleware.skill_proposals import MOST_BYTES, MOST_FILES, Proposal, problems_of, read_proposals
+from libs.middleware.skill_proposals import (
+    MOST_BYTES,
+    MOST_FILES,
+    MOST_PACKED,
+    Proposal,
+    problems_of,
+    read_proposals,
+)
 
 SKILL = "---\nname: greet\ndescription: Greets. Use when somebody is to be greeted.\n---\n\n# Greet\n"
 PLACE = "/skills.d/learned"
@@ -102,6 +109,11 @@ class TestPacking:
     def test_a_sandbox_that_tells_of_something_else(self, told: bytes) -> None:
         with pytest.raises(ValueError, match="validation error"):
             read_proposals(told)
+
+    def test_a_sandbox_that_tells_of_too_much(self) -> None:
+        """Refused before it is parsed: what is parsed takes many times its size."""
+        with pytest.raises(ValueError, match="40,000,001 bytes, and at most 40,000,000 are read"):
+            read_proposals(b"[" + b" " * MOST_PACKED)
 
 
 class TestChecking:

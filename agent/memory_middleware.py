@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
@@ -153,9 +154,10 @@ def _section(found: Recall, *, whole: bool) -> str:
 
 
 def _quoted(text: str) -> str:
-    """In one line, so that it cannot pass for a section of the prompt."""
+    """In one line and in quotation marks: it can pass neither for a section of the prompt nor for another
+    message."""
     line = fold(text)
-    return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]} …"
+    return json.dumps(line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]} …", ensure_ascii=False)
 
 
 def _said(message: AnyMessage) -> list[Said]:

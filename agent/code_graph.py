@@ -43,6 +43,7 @@ _RESULT = re.compile(r"/results/[\w./-]*\w\.[A-Za-z]\w{0,4}\b")
 _MAX_NAMED = 20
 _FOR_SMALL: dict[str, Any] = {
     "guided": True,
+    "imports": small_prompt.IMPORTS,
     "shown_chars": 4_000,  # it reads 50 tokens a second, and gets lost in long outputs
     "after_repeat": {"temperature": 0.7},
 }

@@ -16,10 +16,16 @@ from agent.named_in_task import named_in
 from agent.worked_examples import chosen
 from libs.code_blocks.parts import parts_of
 
-__all__ = ["opening"]
+__all__ = ["IMPORTS", "opening"]
 
 _EXAMPLES = 4
 """At most. Each takes some 350 tokens, one and a half seconds to read on two cores."""
+
+IMPORTS = {
+    name: f"from skills.tables import {name}"
+    for name in ("in_period", "latest", "load", "merge", "per_period", "plot", "totals", "where")
+}
+"""How the functions are imported that the examples use: where one is forgotten, the model is told."""
 
 _SYSTEM = """\
 You carry out tasks by writing code. The computer is a Linux container{network}; it has Python 3 with pandas, numpy, matplotlib, pypdf and reportlab, and bash.

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from libs.code_blocks.afresh import error_line, failing_line
 
@@ -30,10 +31,6 @@ _USUAL = {
     **{name: f"from datetime import {name}" for name in ("date", "datetime", "timedelta")},
     **{name: f"from collections import {name}" for name in ("Counter", "defaultdict")},
     **{"Path": "from pathlib import Path", "glob": "from glob import glob"},
-    **{
-        name: f"from skills.tables import {name}"
-        for name in ("in_period", "latest", "load", "merge", "per_period", "plot", "totals", "where")
-    },
 }
 """How what is forgotten most often is imported."""
 _SHOWN = 12
@@ -49,17 +46,24 @@ class _Failure:
     """The line of the block in which it happened, "" where that is not known."""
     tables: dict[str, list[str]]
     """The columns of the DataFrames there are."""
+    imports: Mapping[str, str]
+    """How what is forgotten most often is imported."""
 
     @property
     def columns(self) -> list[str]:
         return list(dict.fromkeys(name for columns in self.tables.values() for name in columns))
 
 
-def advice(output: str) -> str:
-    """What to write instead, of what a block printed that failed; "" where that cannot be told."""
+def advice(output: str, imports: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What to write instead, of what a block printed that failed; "" where that cannot be told.
+
+    Args:
+        imports: name -> the line that imports it, of functions that a model is told of. One called `load` is
+            taken for what makes a table of a file.
+    """
     error = error_line(output)
     tables = {name: _COLUMN.findall(said) for name, said in _TABLE.findall(output)}
-    failure = _Failure(output, failing_line(output), tables)
+    failure = _Failure(output, failing_line(output), tables, {**_USUAL, **imports})
     for pattern, advise in _RULES:
         if found := re.search(pattern, error):
             return advise(found.groups(), failure)
@@ -140,8 +144,8 @@ def _no_number(said: Sequence[str], failure: _Failure) -> str:
 
 def _no_name(said: Sequence[str], failure: _Failure) -> str:
     name = said[0]
-    if name in _USUAL:
-        return f"Begin the block with: {_USUAL[name]}"
+    if name in failure.imports:
+        return f"Begin the block with: {failure.imports[name]}"
     table = next((table for table, columns in failure.tables.items() if name in columns), None)
     if table:
         return f"{name!r} is a column: write {table}[{name!r}]."
@@ -182,6 +186,27 @@ def _not_alike(said: Sequence[str], failure: _Failure) -> str:  # noqa: ARG001
     )
 
 
+def _no_object(said: Sequence[str], failure: _Failure) -> str:  # noqa: ARG001
+    how = (
+        f"`{failure.imports['load']}`, then `t = load(…)` with the path of the file"
+        if "load" in failure.imports
+        else f"`{failure.imports['pd']}`, then `t = pd.DataFrame(…)`"
+    )
+    return (
+        "That is a list, each of whose elements is an object. As a table with a row for each of them it is easier: "
+        f"{how}, and t has columns."
+    )
+
+
+def _no_date(said: Sequence[str], failure: _Failure) -> str:  # noqa: ARG001
+    how = (
+        "`load` makes dates of a column of dates; of another, `pd.to_datetime(…)` does."
+        if "load" in failure.imports
+        else "`pd.to_datetime(…)` makes one of it."
+    )
+    return f"That column is no date. {how}"
+
+
 def _always(text: str) -> Callable[[Sequence[str], _Failure], str]:
     return lambda said, failure: text  # noqa: ARG005
 
@@ -199,12 +224,7 @@ _RULES: tuple[tuple[str, Callable[[Sequence[str], _Failure], str]], ...] = (
     (r"^ValueError: Unable to parse string \"(.*)\"", _no_number),
     (r"^NameError: name '(\w+)' is not defined", _no_name),
     (r"^AttributeError: '(DataFrame|Series)' object has no attribute '(\w+)'", _no_attribute),
-    (
-        r"^AttributeError: Can only use \.dt accessor",
-        _always(
-            "That column is no date. `load` makes dates of a column of dates; of another, `pd.to_datetime(…)` does."
-        ),
-    ),
+    (r"^AttributeError: Can only use \.dt accessor", _no_date),
     (
         r"^AttributeError: Can only use \.str accessor",
         _always("That column is no text: compare it with a number or a date, and leave `.str` out."),
@@ -215,13 +235,7 @@ _RULES: tuple[tuple[str, Callable[[Sequence[str], _Failure], str]], ...] = (
             'Rows are chosen by one condition in each line: first `t = t[t["a"] > 1]`, then `t = t[t["b"] == "x"]`.'
         ),
     ),
-    (
-        r"^TypeError: list indices must be integers or slices",
-        _always(
-            "That is a list, each of whose elements is an object. As a table with a row for each of them it is easier: "
-            "`from skills.tables import load`, then `t = load(…)` with the path of the file, and t has columns."
-        ),
-    ),
+    (r"^TypeError: list indices must be integers or slices", _no_object),
     (
         r"^IndexError: (?:single positional indexer|index 0) is out",
         _always(

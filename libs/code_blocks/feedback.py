@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from libs.code_blocks.advice import advice
 from libs.code_blocks.afresh import error_of
@@ -185,6 +186,7 @@ def outputs(
     repeats: int,
     limit: int,
     guided: bool = False,
+    imports: Mapping[str, str] = MappingProxyType({}),
     parts: Sequence[str] = (),
     cut_off: bool = False,
 ) -> str:
@@ -197,6 +199,7 @@ def outputs(
         repeats: how many times in this run the code that ended last had run before, just as it is.
         limit: characters of output that are shown, shared evenly by the blocks.
         guided: whether to say how to go on: where all went well, and what to write after an error.
+        imports: for that, name -> the line that imports it, of functions that the model is told of.
         parts: for that, what the task asks for, where it is more than one thing.
         cut_off: whether the program was stopped while they ran, and this is what is known of them.
     """
@@ -224,7 +227,7 @@ def outputs(
     if cut_off:
         said.append(_CUT_OFF)
     elif failed:
-        next_line = advice(ran[-1]["output"]) if guided else ""
+        next_line = advice(ran[-1]["output"], imports) if guided else ""
         said.append(
             f"{next_line}\n\nSend the whole corrected block."
             if next_line
@@ -241,9 +244,9 @@ def outputs(
     return "\n\n".join(said)
 
 
-def another_way(output: str) -> str:
+def another_way(output: str, imports: Mapping[str, str] = MappingProxyType({})) -> str:
     """What a guided model is told in place of its turns that failed, of what the last one printed."""
-    instead = advice(output) or (
+    instead = advice(output, imports) or (
         "Do it in another way, in smaller steps: first print the values you need, then go on in the next reply."
     )
     return f"Code for this was tried, and failed{_shown(error_of(output), 1_500)}\n\n{instead}"

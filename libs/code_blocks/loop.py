@@ -76,6 +76,7 @@ class CodeLoop:
         guided: for small models: a reply ends with its first block, or where it begins to run on; what a
             block printed is followed by how to go on; an answer with figures that nothing has printed, or
             without a number that was asked for, is questioned once.
+        imports: name -> the line that imports it, of functions that a guided model is told of.
         after_repeat: for the model, beside the request, once the code that failed last had failed before, a
             reply has run on or is the one before, so that it does not say the same for ever: a higher
             temperature.
@@ -96,6 +97,7 @@ class CodeLoop:
         max_steps: int = 10,
         shown_chars: int = 20_000,
         guided: bool = False,
+        imports: Mapping[str, str] = MappingProxyType({}),
         after_repeat: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         if max_steps < 1:
@@ -112,6 +114,7 @@ class CodeLoop:
         self._max_steps = max_steps
         self._shown_chars = shown_chars
         self._guided = guided
+        self._imports = imports
         self._after_repeat = after_repeat
 
     def graph(
@@ -274,6 +277,7 @@ class CodeLoop:
             repeats=ran.repeats,
             limit=self._shown_chars,
             guided=self._guided,
+            imports=self._imports,
             parts=parts_of(state["task"]) if self._guided else (),
             cut_off=bool(begun),
         )
@@ -281,7 +285,7 @@ class CodeLoop:
         update: dict[str, Any] = {"executions": executions, "nudges": 0, "cut_off": bool(begun)}
         last = executions[-1] if executions else None
         if self._guided and last and len(executions) > len(before) and repeated(executions):
-            said = feedback.another_way(last["output"])
+            said = feedback.another_way(last["output"], self._imports)
             turns = failed_turns(state["messages"], executions)
             forgotten = [turn.id for turn in turns if turn.id]
             update["forgotten"] = [*(state.get("forgotten") or []), *forgotten]

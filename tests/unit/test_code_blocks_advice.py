@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
+from agent import code_graph
+from agent.config import ROOT
+from agent.small_prompt import IMPORTS
 from libs.code_blocks.advice import advice
 from libs.code_blocks.execution import repeated
 from libs.code_blocks.feedback import another_way
@@ -124,7 +130,30 @@ def test_an_import_that_does_not_exist_is_left_out() -> None:
     ],
 )  # fmt: skip
 def test_what_is_said_to_an_error(error: str, line: str, said: str) -> None:
-    assert said in advice(failed(error, line, TABLE))
+    assert said in advice(failed(error, line, TABLE), IMPORTS)
+
+
+def test_small_models_are_told_of_each_function_of_the_skill() -> None:
+    assert code_graph._FOR_SMALL["imports"] is IMPORTS
+    source = (ROOT / "skills" / "tables" / "__init__.py").read_text()
+    [listed] = re.findall(r"^__all__ = (\[.*\])$", source, re.MULTILINE)
+    assert sorted(IMPORTS) == json.loads(listed)
+
+
+def test_functions_are_known_only_to_whoever_hands_them_in() -> None:
+    error = failed("NameError: name 'totals' is not defined", "totals(t)")
+    assert advice(error).startswith("Nothing is called 'totals'")
+    blocks = [Block("python", "totals(t)")]
+    ran = [execution(error, "totals(t)")]
+    said = told(blocks, ran, Reading(tuple(blocks)), repeats=0, limit=9_000, guided=True, imports=IMPORTS)
+    for told_of in (said, another_way(error, IMPORTS)):
+        assert "Begin the block with: from skills.tables import totals" in told_of
+    for rule in (
+        "TypeError: list indices must be integers or slices",
+        "AttributeError: Can only use .dt accessor",
+    ):
+        assert "load" not in advice(failed(rule, "x"))
+        assert "load" in advice(failed(rule, "x"), IMPORTS)
 
 
 @pytest.mark.parametrize(

@@ -409,6 +409,14 @@ def test_a_guided_model_is_told_how_to_go_on_only_where_nothing_else_is_said(tmp
     assert "You sent exactly this code before" in again
 
 
+def test_a_guided_model_is_told_how_what_it_forgot_is_imported(tmp_path: Path) -> None:
+    forgotten = python("harbour()")
+    imports = {"harbour": "from quay import harbour"}
+    result = run(tmp_path, forgotten, forgotten, python("print(7)"), "7", guided=True, imports=imports)
+    said = said_to_the_model(result)
+    assert all("Begin the block with: from quay import harbour" in each for each in said[:2])
+
+
 def test_a_guided_model_is_not_sent_what_failed_twice(tmp_path: Path) -> None:
     broken = python("value = 3\nvalue.nothing")
     replies = [bash("echo 1"), broken, broken, bash("echo 7"), "It is 7."]

@@ -44,6 +44,16 @@ conversations:
         replace_all: true
   - tool_calls: [{name: delete, args: {file_path: /scripts/total.py}}]
   - text: Changed and gone.
+- when: line ends
+  replies:
+  - tool_calls:
+    - {name: edit_file, args: {file_path: /scripts/a.sh, old_string: "#", new_string: "#\n"}}
+    - {name: edit_file, args: {file_path: /scripts/a.sh, old_string: "one\n#\n", new_string: "one\n#"}}
+    - {name: edit_file, args: {file_path: /scripts/a.sh, old_string: "a\n", new_string: "a  \n"}}
+    - {name: edit_file, args: {file_path: /scripts/a.sh, old_string: "\ta", new_string: "        a"}}
+    - {name: edit_file, args: {file_path: /scripts/a.sh, old_string: "a\nb\n", new_string: "a\r\nb\n"}}
+    - {name: edit_file, args: {file_path: /scripts/a.sh, old_string: "#", new_string: ""}}
+    - {name: edit_file, args: {file_path: /scripts/a.sh, old_string: "#\n", new_string: ""}}
 - when: nothing hidden
   replies:
   - tool_calls: [{name: execute, args: {command: "echo safe \u202e txt.exe\u200b\n\necho end"}}]
@@ -130,6 +140,35 @@ def test_an_edit_is_shown_as_a_diff_and_a_deletion_by_its_path(
     approve(page)
     expect(page.get_by_text("Changed and gone.")).to_be_visible()
     assert not (page_server.workspace / "scripts" / "total.py").exists()
+
+
+def test_no_two_edits_look_the_same_and_none_looks_like_nothing(
+    page: Page, picture: Callable[..., Path]
+) -> None:
+    open_chat(page)
+    say(page, "line ends")
+    expect(cards(page)).to_have_count(7)
+    end = "↵ the line end after the last line"
+    shown = [
+        [
+            (row.locator(".sign").text_content() or "") + (row.locator(".text").text_content() or "")
+            for row in cards(page).nth(number).locator(".diff .row").all()
+        ]
+        for number in range(7)
+    ]
+    assert shown == [
+        ["-#", "+#", f"+{end}"],
+        [" one", "-#", "+#", f"-{end}"],
+        ["-a", "+a··"],
+        ["-→\ta", "+        a"],
+        ["-a", "+a‹U+000D›", " b"],
+        ["-#"],
+        ["-#", f"-{end}"],
+    ]
+    expect(cards(page).nth(2).locator(".added mark")).to_have_text("··")
+    blanks = cards(page).nth(3).locator(".added mark").bounding_box()
+    assert blanks and blanks["width"] > 20
+    picture(page)
 
 
 def test_what_cannot_be_seen_is_written_out(page: Page, picture: Callable[..., Path]) -> None:

@@ -4,7 +4,14 @@ import { visible } from "../text/visible";
 
 interface Row {
   sign: "+" | "-" | " ";
-  parts: { text: string; changed: boolean }[];
+  parts: Part[];
+}
+
+interface Part {
+  text: string;
+  changed: boolean;
+  /** What is drawn in its place, where `text` is nothing one would see. */
+  unseen?: string;
 }
 
 /** Longer texts are compared by lines only. */
@@ -20,7 +27,17 @@ export function Diff({ before, after }: { before: string; after: string }) {
           <span className="sign">{row.sign}</span>
           <span className="hidden">{row.sign === "+" ? "added: " : row.sign === "-" ? "removed: " : ""}</span>
           <span className="text">
-            {row.parts.map((part, at) => (part.changed ? <mark key={at}>{part.text}</mark> : part.text))}
+            {row.parts.map((part, at) =>
+              part.unseen ? (
+                <mark key={at} className="unseen">
+                  {part.unseen}
+                </mark>
+              ) : part.changed ? (
+                <mark key={at}>{part.text}</mark>
+              ) : (
+                part.text
+              ),
+            )}
           </span>
         </div>
       ))}
@@ -42,7 +59,22 @@ function rowsOf(before: string, after: string): Row[] {
       rows.push(...split([{ text: change.value, changed: false }], sign));
     }
   }
-  return rows;
+  // Rows are lines without their ends: that the last one gets or loses its own would not be seen.
+  if (before.endsWith("\n") !== after.endsWith("\n")) {
+    const part = { text: "", changed: true, unseen: "↵ the line end after the last line" };
+    rows.push({ sign: after.endsWith("\n") ? "+" : "-", parts: [part] });
+  }
+  return rows.map((row) => (row.sign === " " ? row : { ...row, parts: row.parts.flatMap(seen) }));
+}
+
+/** Of a line that changes: tabs, and blanks at its end, drawn so that they are seen. */
+function seen(part: Part, index: number, parts: readonly Part[]): Part[] {
+  if (part.unseen) return [part];
+  const blanks = index === parts.length - 1 ? /(\t| +$)/ : /(\t)/;
+  return part.text.split(blanks).flatMap((text, at): Part[] => {
+    if (at % 2 === 1) return [{ text, changed: true, unseen: text === "\t" ? "→\t" : "·".repeat(text.length) }];
+    return text ? [{ ...part, text }] : [];
+  });
 }
 
 function within(removed: string, added: string): Row[] {
@@ -53,7 +85,7 @@ function within(removed: string, added: string): Row[] {
 }
 
 /** Rows of lines, made from pieces that may hold line ends. */
-function split(pieces: Row["parts"], sign: Row["sign"]): Row[] {
+function split(pieces: Part[], sign: Row["sign"]): Row[] {
   const rows: Row[] = [{ sign, parts: [] }];
   for (const piece of pieces) {
     piece.text.split("\n").forEach((text, index) => {

@@ -3,6 +3,7 @@ import type { PageConfig } from "../api/config";
 import type { ThreadSummary } from "../api/threads";
 import { Approvals } from "../approvals/Approvals";
 import { Grants } from "../approvals/Grants";
+import { atRest } from "./atRest";
 import { Composer } from "./Composer";
 import { itemsOf } from "./conversation";
 import { Empty } from "./Empty";
@@ -40,22 +41,28 @@ export function Chat({ config, agent, thread, onThread, onNews }: ChatProps) {
   const [suggestion, setSuggestion] = useState("");
   const items = useMemo(() => itemsOf(stream.messages), [stream.messages]);
   const current = thread ?? stream.threadId;
-  const pending = usePending(stream, current);
+  const questions = usePending(stream, current);
   const [stopping, setStopping] = useState(false);
   const busy = useBusy(stream, current) || stopping;
-  const { waiting, answer } = useAnswers(stream, pending, busy);
+  const { waiting, answer, note, forget, failed, answering } = useAnswers(stream, current, questions, busy);
   const failure = useFailure(stream, current);
-  const error = stream.error ?? failure;
-  const state = waiting.length > 0 ? "waiting" : busy ? "running" : "ready";
+  const error = (stream.error === failed ? null : stream.error) ?? failure;
+  const state = waiting.length > 0 ? "waiting" : busy || answering || !questions.settled ? "running" : "ready";
   const end = useEnd(items.length + waiting.length);
   const first = items.find((item) => item.kind === "person");
   useNews(`${busy} ${stream.messages.length} ${waiting.length}`, () =>
     onNews({ first: first?.text, status: waiting.length > 0 ? "interrupted" : busy ? "busy" : "idle" }),
   );
 
-  const say = (text: string) => {
+  const say = async (text: string) => {
+    if (!(await atRest(stream.client, current))) return false;
     setSuggestion("");
+    forget();
     void stream.submit({ messages: [{ type: "human", content: text }] } as never);
+    return true;
+  };
+  const retry = async () => {
+    if (await atRest(stream.client, current)) await stream.submit(null);
   };
   const stop = () => {
     if (!current) return;
@@ -80,6 +87,11 @@ export function Chat({ config, agent, thread, onThread, onNews }: ChatProps) {
             thread={current}
             granted={stream.values.granted_calls ?? {}}
           />
+          {note && (
+            <p className="problem" role="alert">
+              {note}
+            </p>
+          )}
           {waiting.length > 0 && <Approvals pending={waiting} onAnswer={answer} />}
           {busy && waiting.length === 0 && (
             <p className="working" role="status">
@@ -87,7 +99,7 @@ export function Chat({ config, agent, thread, onThread, onNews }: ChatProps) {
             </p>
           )}
           {error != null && !busy && waiting.length === 0 && (
-            <Problem error={error} onRetry={current ? () => void stream.submit(null) : null} />
+            <Problem error={error} onRetry={current ? () => void retry() : null} />
           )}
           <div ref={end.end} />
         </div>

@@ -4,11 +4,15 @@ import { Icon } from "./Icon";
 interface ComposerProps {
   /** What may be sent: nothing while the agent is at work or waits for an answer. */
   state: "ready" | "running" | "waiting";
-  onSend: (text: string) => void;
+  /** Sends; false where it cannot be sent yet. */
+  onSend: (text: string) => Promise<boolean>;
   onStop: () => void;
   /** Put into the field by a sample. */
   suggestion?: string;
 }
+
+/** Milliseconds between tries to send what waits: a run's end is a moment behind its last words. */
+const AGAIN = 500;
 
 const PLACEHOLDER = {
   ready: "Give the agent a task",
@@ -19,6 +23,7 @@ const PLACEHOLDER = {
 export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
   const [text, setText] = useState("");
   const [queued, setQueued] = useState(false);
+  const [tries, setTries] = useState(0);
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
     if (suggestion) {
@@ -32,37 +37,45 @@ export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
     element.style.height = "auto";
     element.style.height = `${Math.min(element.scrollHeight, 220)}px`;
   }, [text]);
-  const send = () => {
-    if (!text.trim()) return;
+  const going = useRef(false);
+  const send = async () => {
+    if (!text.trim() || going.current) return;
     if (state !== "ready") {
       setQueued(true);
       return;
     }
-    onSend(text.trim());
-    setText("");
-    setQueued(false);
+    going.current = true;
+    const sent = await onSend(text.trim()).catch(() => false);
+    going.current = false;
+    // What was written since stays.
+    if (sent) setText((now) => (now.startsWith(text) ? now.slice(text.length) : now));
+    setQueued(!sent);
+    setTries((count) => count + 1);
   };
   // What was sent too early goes out when the agent has ended.
   const early = useRef(send);
   early.current = send;
   useEffect(() => {
     if (state !== "ready") return;
-    if (queued) early.current();
+    if (queued) {
+      const timer = setTimeout(() => void early.current(), tries > 0 ? AGAIN : 0);
+      return () => clearTimeout(timer);
+    }
     // The button that had the focus may be gone. On a phone, the keyboard would come up.
-    else if (document.activeElement === document.body && !matchMedia("(pointer: coarse)").matches) field.current?.focus();
-  }, [state, queued]);
+    if (document.activeElement === document.body && !matchMedia("(pointer: coarse)").matches) field.current?.focus();
+  }, [state, queued, tries]);
   const onKey = (event: KeyboardEvent) => {
     if (event.key === "Escape") setQueued(false);
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
-    send();
+    void send();
   };
   return (
     <form
       className="composer"
       onSubmit={(event) => {
         event.preventDefault();
-        send();
+        void send();
       }}
     >
       <textarea

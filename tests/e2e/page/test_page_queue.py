@@ -1,0 +1,129 @@
+"""What is written or answered at the wrong moment waits, arrives as what it is, or the page says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.page.talk import approvals, approve, cards, open_chat, say
+from tests.served import Served
+
+pytestmark = pytest.mark.docker
+
+SCRIPT = r"""
+conversations:
+- when: the first task
+  replies:
+  - tool_calls: [{name: execute, args: {command: "sleep 2; echo one >> /workspace/queue.txt"}}]
+  - tool_calls: [{name: execute, args: {command: "echo two >> /workspace/queue.txt"}}]
+  - text: Both have run.
+  - tool_calls: [{name: execute, args: {command: "echo three >> /workspace/queue.txt"}}]
+  - text: The third has run.
+  - text: Heard the last words.
+- when: two tabs
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo once >> /workspace/tabs.txt"}}]
+  - text: It ran once.
+- when: a failed answer
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo kept >> /workspace/failed.txt"}}]
+  - text: It was answered in the end.
+"""
+
+SLOW_STATE = """
+const quick = window.fetch;
+window.fetch = async (...asked) => {
+  const address = String(asked[0].url ?? asked[0]);
+  if (/\\/state/.test(address)) await new Promise((go) => setTimeout(go, 1500));
+  return quick(...asked);
+};
+"""
+"""As from a far or busy server: that a question waits is known a while after the run has paused."""
+
+
+def messages(page: Page, server: Served) -> list[dict[str, Any]]:
+    thread = page.url.rsplit("/", 1)[1]
+    values = httpx.get(f"{server.url}/threads/{thread}/state").raise_for_status().json()["values"]
+    return list(values["messages"])
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_what_is_queued_arrives_as_words_and_answers_nothing(
+    page: Page, page_server: Served, slow: bool, picture: Callable[..., Path]
+) -> None:
+    if slow:
+        page.add_init_script(SLOW_STATE)
+    (page_server.workspace / "queue.txt").unlink(missing_ok=True)
+    open_chat(page)
+    say(page, "the first task")
+    approve(page)
+    expect(page.get_by_text("The agent is at work")).to_be_visible()
+    say(page, "words while it ran")
+    expect(page.get_by_text("Goes out when the agent has ended")).to_be_visible()
+    expect(cards(page)).to_contain_text("echo two")
+    expect(page.locator(".person p")).to_have_text(["the first task"])
+    picture(page)
+    approve(page)
+    expect(page.get_by_text("Both have run.")).to_be_visible()
+    expect(page.locator(".person p")).to_have_text(["the first task", "words while it ran"])
+
+    expect(cards(page)).to_contain_text("echo three")
+    say(page, "words while it waited")
+    page.wait_for_timeout(1_000)
+    expect(page.locator(".person p")).to_have_count(2)
+    approve(page)
+    expect(page.get_by_text("The third has run.")).to_be_visible()
+    expect(page.get_by_text("Heard the last words.")).to_be_visible()
+    expect(page.get_by_label("Message to the agent")).to_have_value("")
+    told = messages(page, page_server)
+    assert [each["content"] for each in told if each["type"] == "human"] == [
+        "the first task",
+        "words while it ran",
+        "words while it waited",
+    ]
+    assert (page_server.workspace / "queue.txt").read_text() == "one\ntwo\nthree\n"
+    assert "not taken" not in page.locator("main").inner_text()
+
+
+def test_a_question_answered_in_another_tab_goes_with_a_word(
+    page: Page, page_server: Served, picture: Callable[..., Path]
+) -> None:
+    open_chat(page)
+    say(page, "two tabs")
+    expect(cards(page)).to_contain_text("echo once")
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(cards(other)).to_contain_text("echo once")
+    approve(other)
+    approve(page)
+    expect(other.get_by_text("It ran once.")).to_be_visible()
+    expect(page.get_by_text("It ran once.")).to_be_visible()
+    expect(page.get_by_text("A question was answered elsewhere")).to_be_visible()
+    expect(approvals(page)).to_have_count(0)
+    expect(page.get_by_placeholder("Give the agent a task")).to_be_visible()
+    picture(page)
+    assert (page_server.workspace / "tabs.txt").read_text() == "once\n"
+    assert not other.get_by_text("answered elsewhere").count()
+
+
+def test_an_answer_that_does_not_arrive_says_so_and_can_be_given_again(
+    page: Page, page_server: Served, picture: Callable[..., Path]
+) -> None:
+    open_chat(page)
+    say(page, "a failed answer")
+    expect(cards(page)).to_contain_text("echo kept")
+    page.route("**/commands", lambda route: route.fulfill(status=403, json={"error": "not for you"}))
+    approve(page)
+    expect(page.get_by_role("alert")).to_contain_text("Your answer was not taken.")
+    expect(cards(page)).to_contain_text("echo kept")
+    picture(page)
+    page.unroute("**/commands")
+    approve(page)
+    expect(page.get_by_text("It was answered in the end.")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert (page_server.workspace / "failed.txt").read_text() == "kept\n"

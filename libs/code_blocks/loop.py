@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Literal, cast
 from uuid import uuid4
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
@@ -32,13 +32,14 @@ from libs.code_blocks.ending import ENDING, Ending, add_ending
 from libs.code_blocks.execution import repeated, run_blocks
 from libs.code_blocks.grounds import doubtful
 from libs.code_blocks.model import TextModel, ask_model
-from libs.code_blocks.need import Need, need_for_code, speaks_of
+from libs.code_blocks.need import Need, speaks_of
 from libs.code_blocks.parts import parts_of
 from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Gate, Live, Meter, Opening, Refused
 from libs.code_blocks.reader import MAX_REPLY, Block, Language, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
-from libs.code_blocks.state import Approved, CodeState, Input, Output
+from libs.code_blocks.state import CodeState, Input, Output
 from libs.code_blocks.told import told
+from libs.code_blocks.turn import approved_as, end_with, go, kept, need_in, with_words
 from libs.sandbox.blocking import blocking
 
 __all__ = ["CodeLoop"]
@@ -161,7 +162,7 @@ class CodeLoop:
         """Ask the model, and decide what its reply is: code, an answer, or neither."""
         meter = self._meter(state["run_budget"])
         if over := meter.take_call():
-            return _end(over, meter, AIMessage(meter.budget.explain(over)))
+            return end_with(over, meter, AIMessage(meter.budget.explain(over)))
         request = sent(state["opening"], state["messages"], state.get("forgotten") or [])
         executions = state.get("executions") or []
         said_before = [message.text for message in state["messages"] if isinstance(message, AIMessage)]
@@ -186,18 +187,18 @@ class CodeLoop:
             except TimeoutError:
                 if not deadline.expired():
                     raise
-                return _end("budget_seconds", meter, AIMessage(meter.budget.explain("budget_seconds")))
+                return end_with("budget_seconds", meter, AIMessage(meter.budget.explain("budget_seconds")))
         meter.add_tokens(tokens)
         text = without_thoughts(reply.text)
         reading = read_reply(text)
-        reply = reply.model_copy(update={"content": _kept(text)})
+        reply = reply.model_copy(update={"content": kept(text)})
         steps = state["steps"] + 1
         kept_back = self._withheld(reply, [block.code for block in reading.blocks])
         if reading.blocks and not kept_back:
             if over := meter.reached():
-                return _end(over, meter, _with_words(reply, meter.budget.explain(over)))
+                return end_with(over, meter, with_words(reply, meter.budget.explain(over)))
             grants = state.get("grants") or {}
-            return _go("approve", meter, reply, steps=steps, ran_on=False, grants_at_reply=grants)
+            return go("approve", meter, reply, steps=steps, ran_on=False, grants_at_reply=grants)
         last = executions[-1] if executions else None
         refused = any(each["refused"] is not None for each in state.get("approved") or [])
         said = (
@@ -215,7 +216,7 @@ class CodeLoop:
                 and not refused
                 and not state.get("cut_off"),
                 asked=state["nudges"] > 0,
-                need=Need.NONE if last is not None or refused else _need(state, text),
+                need=Need.NONE if last is not None or refused else need_in(state, text),
             )
         )
         asked_in_vain = said_before[-1:] == [reply.text]
@@ -229,7 +230,7 @@ class CodeLoop:
             said = await self._ending.objections()
         if said is None:
             to = ENDING if self._ending else END
-            return _go(to, meter, reply, steps=steps, status="completed")
+            return go(to, meter, reply, steps=steps, status="completed")
         if state["nudges"] >= MAX_NUDGES:
             status = "no_execution"
         elif steps >= self._max_steps:
@@ -240,9 +241,9 @@ class CodeLoop:
                 reply = reply.model_copy(update={"id": reply.id or str(uuid4())})
                 update["forgotten"] = [*(state.get("forgotten") or []), reply.id]
             nudges = state["nudges"] + 1
-            return _go("model", meter, reply, told(said), steps=steps, nudges=nudges, **update)
+            return go("model", meter, reply, told(said), steps=steps, nudges=nudges, **update)
         words = feedback.closing(status, steps=steps, nudges=state["nudges"], last=last)
-        return _end(status, meter, _with_words(reply, words), steps=steps)
+        return end_with(status, meter, with_words(reply, words), steps=steps)
 
     async def _approve(self, state: CodeState) -> dict[str, Any]:
         """Put the blocks of the reply before a person. What comes out of it is what runs."""
@@ -253,7 +254,7 @@ class CodeLoop:
         if self._gate:
             grants, at_reply = state.get("grants") or {}, state.get("grants_at_reply") or {}
             decisions = self._gate.ask(calls, grants=grants, at_reply=at_reply)
-        return {"approved": [_approved(*each) for each in zip(calls, decisions, strict=True)]}
+        return {"approved": [approved_as(*each) for each in zip(calls, decisions, strict=True)]}
 
     async def _run(self, state: CodeState) -> Command[Literal["model", "__end__"]]:
         """Run the approved blocks in order, up to the first that fails; tell the model what they printed.
@@ -296,56 +297,16 @@ class CodeLoop:
         if not status and state["steps"] >= self._max_steps:
             status = "max_steps"
         if not status:
-            return _go("model", meter, message, **update)
+            return go("model", meter, message, **update)
         words = (
             meter.budget.explain(ran.over)
             if ran.over
             else feedback.closing(status, steps=state["steps"], nudges=0, last=last)
         )
-        return _end(status, meter, message, AIMessage(words), **update)
-
-
-def _need(state: CodeState, text: str) -> Need:
-    """How much the task needs code, where nothing has run and the reply has none."""
-    messages, before = state["messages"], state.get("earlier") or 0
-    earlier = "\n".join(message.text for message in messages[:before]) if before else None
-    need = need_for_code(state["task"], text, about_data=state.get("about_data", False), earlier=earlier)
-    asked = any(message.text == feedback.UNSURE for message in messages[before:])
-    return Need.NONE if need is Need.PERHAPS and asked else need
+        return end_with(status, meter, message, AIMessage(words), **update)
 
 
 def _node(
     node: Callable[[CodeState], Coroutine[Any, Any, Any]],
 ) -> RunnableLambda[CodeState, Any]:
     return RunnableLambda(blocking(node), afunc=node)
-
-
-def _go(to: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[Any]:
-    return Command(goto=to, update={"messages": list(messages), "run_budget": meter.spent(), **update})
-
-
-def _end(status: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[Any]:
-    return _go(END, meter, *messages, status=status, **update)
-
-
-def _approved(call: BlockCall, decision: Block | Earlier | Refused) -> Approved:
-    block = decision if isinstance(decision, Block) else call.block
-    return Approved(
-        language=block.language,
-        code=block.code,
-        key=call.key,
-        refused=decision.reason if isinstance(decision, Refused) else None,
-        granted=decision.scope if isinstance(decision, Earlier) else None,
-    )
-
-
-def _kept(text: str) -> str:
-    """A reply as the conversation keeps it: providers refuse an empty one, and a flood is not sent again."""
-    if len(text) > MAX_REPLY:
-        return feedback.shortened(text, 2_000)
-    return text if text.strip() else "(no reply)"
-
-
-def _with_words(reply: AIMessage, words: str) -> AIMessage:
-    """The reply with the loop's last words below it: two assistant messages in a row are refused by some."""
-    return reply.model_copy(update={"content": f"{reply.text}\n\n{words}"})

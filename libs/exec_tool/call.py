@@ -6,11 +6,14 @@ import base64
 import binascii
 import json
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from libs.exec_tool.last_json import DEEPEST, too_deep
 
 __all__ = ["Binary", "Call", "Language", "canonical", "check_path", "explained", "in_another"]
 
@@ -138,6 +141,8 @@ def _args(value: Any) -> Any:
     except (TypeError, ValueError, RecursionError) as error:
         why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ValueError(f"cannot be sent as JSON: {why}") from None
+    if too_deep(value):
+        raise ValueError(f"are nested too deeply: at most {DEEPEST} objects and arrays may be in one another")
     if size > MAX_ARGS:
         raise ValueError(
             f"has {size:,} bytes as JSON, at most {MAX_ARGS:,} are taken: put it into a file of `files`"
@@ -180,7 +185,7 @@ class Call(BaseModel):
     )
     language: Language = Field(default="python", description="python or bash.")
 
-    @property
+    @cached_property
     def contents(self) -> dict[str, bytes]:
         """Path -> content of its files."""
         return {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Found", "last_json"]
+__all__ = ["DEEPEST", "Found", "last_json", "too_deep"]
 
 _OPENING = re.compile(r"[\[{]")
 _MOST_TRIES = 20_000
@@ -15,13 +16,20 @@ _MOST_READ = 20_000_000
 """Characters that are read in vain, in all: a text of brackets alone would take for ever."""
 _MOST_LINES = 1_000
 """Lines at the end that are looked at for a value that is no object and no array."""
-_DEEPEST = 100
-"""Objects and arrays in one another: more are refused by what a result goes through."""
+DEEPEST = 100
+"""Objects and arrays in one another: more are refused by what a result or an argument goes through."""
 _DEEP = "What looks like one is nested too deeply."
 _NONE = "The program printed no JSON value."
 
-_decoder = json.JSONDecoder(parse_constant=lambda _: None)
-"""NaN and infinities, which are no JSON though Python prints them, become null."""
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+_decoder = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)
+"""NaN and infinities, which are no JSON though Python prints them, become null; so does what is too large
+for a number, such as 1e999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,7 @@ def _last_container(text: str) -> tuple[_Placed | None, str]:
         except ValueError:  # a number of thousands of digits
             at = start + 1
         else:
-            deep = _is_too_deep(value)
+            deep = too_deep(value)
             found, why = (None, _DEEP) if deep else (_Placed(value, start, at), why)
             continue
         tries += 1
@@ -100,13 +108,14 @@ def _last_line(text: str) -> _Placed | None:
     return None
 
 
-def _is_too_deep(value: Any) -> bool:
+def too_deep(value: Any) -> bool:
+    """Whether more than DEEPEST objects and arrays are in one another."""
     level = [value]
-    for _ in range(_DEEPEST):
+    for _ in range(DEEPEST):
         level = [
             inner
             for each in level
-            if isinstance(each, dict | list)
+            if isinstance(each, dict | list | tuple)
             for inner in (each.values() if isinstance(each, dict) else each)
         ]
         if not level:

@@ -25,9 +25,9 @@ def cyclic() -> dict[str, Any]:
     return args
 
 
-def deep() -> list[Any]:
+def deep(levels: int) -> list[Any]:
     args: list[Any] = []
-    for _ in range(100_000):
+    for _ in range(levels - 1):
         args = [args]
     return args
 
@@ -57,7 +57,9 @@ def deep() -> list[Any]:
         ({"code": "x", "files": {str(n): "" for n in range(257)}}, "257 files"),
         ({"code": "x", "files": {"a": "y" * 33 * 2**20}}, "at most 33,554,432"),
         ({"code": "x", "args": cyclic()}, "args: cannot be sent as JSON: Circular"),
-        ({"code": "x", "args": deep()}, "args: cannot be sent as JSON"),
+        ({"code": "x", "args": deep(100_000)}, "args: cannot be sent as JSON"),
+        ({"code": "x", "args": deep(300)}, "args: are nested too deeply: at most 100"),
+        ({"code": "x", "args": {"a": deep(100)}}, "args: are nested too deeply: at most 100"),
         ({"code": "x", "args": {"a": object()}}, "args: cannot be sent as JSON"),
         ({"code": "x", "args": float("nan")}, "args: cannot be sent as JSON"),
         ({"code": "x", "args": "y" * 100_001}, "put it into a file"),
@@ -75,6 +77,10 @@ def test_a_reason_is_short_whatever_was_sent() -> None:
 @pytest.mark.parametrize("args", [None, 0, False, "", [], {}, 0.0, "x", [1, {"a": None}]])
 def test_any_json_is_an_argument(args: Any) -> None:
     assert Call(code="x", args=args).args == args
+
+
+def test_arguments_as_deep_as_may_be_can_be_written_down() -> None:
+    assert Call(code="x", args=deep(100)).model_dump(mode="json")["args"] == deep(100)
 
 
 def test_files_are_text_or_bytes() -> None:

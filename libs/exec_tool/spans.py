@@ -1,7 +1,7 @@
 """What is told of executions besides their result: a structured line in the log, and OpenTelemetry spans.
 
-Neither holds a program, its arguments, its output or the content of a file. OpenTelemetry is imported by
-whoever wants spans, and by nobody else.
+Neither holds a program, its arguments, its output, the content of a file or the name of a package.
+OpenTelemetry is imported by whoever wants spans, and by nobody else.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def execution(call: Call, thread: str) -> Iterator[Span | None]:
                     "thread.id": thread,
                     "code.language": call.language,
                     "code.characters": len(call.code),
-                    "code.dependencies": call.dependencies,
+                    "code.dependencies": len(call.dependencies),
                     "code.files": len(call.files),
                 }
             )
@@ -75,7 +75,7 @@ def told(span: Span | None, call: Call, thread: str, result: ExecResult) -> None
         "thread": thread,
         "language": call.language,
         "characters": len(call.code),
-        "dependencies": call.dependencies,
+        "dependencies": len(call.dependencies),
         "files_in": len(call.files),
         "files_out": len(result.files),
         "error": error,

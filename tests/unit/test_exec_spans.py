@@ -1,4 +1,4 @@
-"""What is told of executions besides their result: neither code, arguments nor output (X8)."""
+"""What is told of executions besides their result: neither code, arguments, packages nor output (X8)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from libs.exec_tool import spans
 from libs.exec_tool.call import Call
 from libs.exec_tool.outcome import ExecResult, Metrics
 
-SECRETS = ("the-code", "the-args", "the-output", "the-content")
+SECRETS = ("the-code", "the-args", "the-output", "the-content", "the-package")
 CALL = {
     "code": "print('the-code')",
     "args": {"a": "the-args"},
     "files": {"name": "the-content"},
-    "dependencies": ["six"],
+    "dependencies": ["the-package"],
 }
 
 PROGRAM = f"""
@@ -95,7 +95,7 @@ def test_a_line_for_each_execution(caplog: pytest.LogCaptureFixture) -> None:
         "event": "execution",
         "thread": "thread-1",
         "language": "python",
-        "dependencies": ["six"],
+        "dependencies": 1,
         "files_in": 1,
         "error": None,
         "total": 0.5,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,6 @@ from agent.known_secrets import own_variables, secret_filter
 from agent.memory import Memory, build_database, build_memory
 from agent.thread_files import ExportedFiles
 from agent.tracing import export_spans
-from libs.backends.docker.context import project_files
 from libs.exec_tool.alone import fresh_sandboxes
 from libs.exec_tool.dependencies import MOUNT, Dependencies
 from libs.exec_tool.kv_service import HOST, KvService
@@ -25,6 +23,7 @@ from libs.persistence.database import Database
 from libs.persistence.thread_store import ThreadStore
 from libs.sandbox import Sandbox, SandboxError
 from libs.sandbox.container import DockerSandbox
+from libs.sandbox.engine import shared_client
 from libs.sandbox.records import CommandRecords
 from libs.sandbox.strays import WORKSPACE_LABEL
 
@@ -69,7 +68,7 @@ def build_parts(settings: Settings) -> ExecParts:
     dependencies = Dependencies(
         settings.packages_dir,
         _installer(settings, check_image) if settings.egress_packages else None,
-        basis=_basis(settings),
+        basis=partial(_basis, settings),
     )
     sandboxes = fresh_sandboxes(
         image=settings.image,
@@ -134,11 +133,10 @@ def _installer(
 
 
 def _basis(settings: Settings) -> str:
-    """What is in the image decides what has to be installed besides."""
-    pinned = project_files(browser=settings.sandbox_browser)
-    names = sorted(name for name in pinned if name.endswith("requirements.txt"))
-    whole = b"".join(pinned[name] for name in names)
-    return f"{settings.image} {hashlib.sha256(whole).hexdigest()}"
+    """What is in the image decides what has to be installed besides, and for which Python."""
+    from libs.backends.docker.image import image_id
+
+    return image_id(shared_client(), settings.image)
 
 
 def _mounts(settings: Settings, dependencies: Dependencies) -> Mapping[str, Path]:

@@ -108,7 +108,8 @@ class Dependencies:
         cache: the folder on the host, to be mounted read-only at `MOUNT`; made where missing.
         installer: makes a sandbox whose workspace is a folder, and which reaches packages and nothing else;
             None where none may be installed.
-        basis: what a set depends on besides its packages: that of the image.
+        basis: gives what a set depends on besides its packages: the image, which may be built again. May
+            block, and raise SandboxError.
         closed: what a person has to set where none may be installed.
     """
 
@@ -117,7 +118,7 @@ class Dependencies:
         cache: Path,
         installer: Callable[[Path], Sandbox] | None,
         *,
-        basis: str = "",
+        basis: Callable[[], str] = str,
         closed: str = "Ask the person to set EGRESS_PACKAGES=1, or do without the package.",
     ) -> None:
         self.cache = cache.absolute()
@@ -167,19 +168,24 @@ class Dependencies:
             if left < _SMALLEST:
                 raise self._late(packages, seconds)
             self._install(self._installer, name, packages, left, stop)
+        except OSError as error:
+            raise NotInstalled(
+                f"{', '.join(packages)}: cannot be kept: {error.strerror or error}.",
+                f"Ask the person to make room in {self.cache}, and let it be written to.",
+            ) from error
         finally:
             lock.release()
         return Ready(f"{MOUNT}/{name}", cache_hit=False)
 
     def _name(self, packages: Sequence[str]) -> str:
-        whole = "\n".join([self._basis, *sorted(packages)])
+        whole = "\n".join([self._basis(), *sorted(packages)])
         return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
     def _found(self, name: str) -> bool:
         try:
             os.utime(self.cache / name)
-        except OSError:
-            return False
+        except OSError:  # it is not there, or nothing can be written there
+            return (self.cache / name).is_dir()
         return True
 
     def _install(
@@ -205,7 +211,10 @@ class Dependencies:
             self._keep(staging / "set", name)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        self._prune()
+        try:
+            self._prune()
+        except OSError as error:  # the set is there all the same
+            logger.warning("sets of packages cannot be removed: %s", error)
 
     def _keep(self, installed: Path, name: str) -> None:
         """Whole or not at all."""

@@ -25,7 +25,7 @@ from libs.sandbox.errors import ImageMissing, program
 if TYPE_CHECKING:
     import docker
 
-__all__ = ["ImageInfo", "ImageState", "ensure_image", "image_state", "require_image"]
+__all__ = ["ImageInfo", "ImageState", "ensure_image", "image_id", "image_state", "require_image"]
 
 ImageState = Literal["ready", "missing", "stale"]
 
@@ -78,6 +78,23 @@ def require_image(client: docker.DockerClient, name: str) -> None:
     if state != "ready":
         what = "is not there" if state == "missing" else "was built from other sources than these"
         raise ImageMissing(f"The sandbox image {name!r} {what}.", hint=f"Build it with `{program()} setup`.")
+
+
+def image_id(client: docker.DockerClient, name: str) -> str:
+    """What tells this build of the image from every other.
+
+    Raises:
+        ImageMissing: it is not there.
+        DockerUnavailable: the Engine does not answer.
+    """
+    import docker.errors
+
+    with explained():
+        try:
+            return str(client.images.get(name).id)
+        except docker.errors.ImageNotFound:
+            hint = f"Build it with `{program()} setup`."
+            raise ImageMissing(f"The sandbox image {name!r} is not there.", hint=hint) from None
 
 
 def ensure_image(

@@ -17,7 +17,7 @@ class ExecSettings(BaseSettings):
     """Part of `agent.config.Settings`."""
 
     exec_seconds: float = Field(30, ge=1, le=MAX_TIMEOUT)
-    """Seconds one program of the one-tool agent may take, the installation of its packages included."""
+    """Seconds one program of the one-tool agent may take, packages and the start of its sandbox included."""
     exec_repairs: int = Field(1, ge=0, le=10)
     """How often the model of the one-tool agent may mend a program that failed. 0: an error ends the run."""
     exec_disk: Annotated[int, size("1m", "512t")] = Field("256m", validate_default=True)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -29,8 +32,15 @@ from libs.sandbox.redact import Redact
 __all__ = ["CodeRunner", "NoFiles", "ThreadFiles"]
 
 _AGAIN = "Send the call again, corrected."
+_RENAME = "Choose another name, or have a program remove the file of the thread first."
 _LEAST = 0.05
 """Seconds that a program must have."""
+_INSTALLATIONS = 32
+"""Executions that wait for packages at once."""
+
+
+class _Late(Exception):
+    """The time was used up before the program was started."""
 
 
 class ThreadFiles(Protocol):
@@ -72,7 +82,8 @@ class CodeRunner:
 
     Args:
         sandboxes: where each takes a sandbox of its own from.
-        seconds: what one execution may take, the installation of its dependencies included.
+        seconds: what one execution may take until its program has ended: installing its dependencies, reading
+            the files of its thread, waiting for a sandbox and filling it included.
         dependencies: the packages that can be had; None: none.
         files: keeps the files of threads.
         records: where it is written down what has begun, so that a run that is executed again after a kill
@@ -99,6 +110,8 @@ class CodeRunner:
         self._records = records
         self._redact = redact
         self._read_only = frozenset(read_only)
+        # Its own threads: installations would hold those that all else in the process shares.
+        self._installing = ThreadPoolExecutor(_INSTALLATIONS, "install")
         # Gone with whoever waits in it.
         self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -155,7 +168,8 @@ class CodeRunner:
             why = f"files: {closed} lies in a folder that can only be read: choose another one."
             return ExecResult.failed("input", why, _AGAIN)
         once = Once(_Startable(), self._records, lambda: thread, self._redact)
-        asked = (call.language, call.code, json.dumps(call.model_dump(mode="json"), sort_keys=True))
+        # Up to 32 MB of files: not on the event loop.
+        asked = await asyncio.to_thread(_asked, call) if key is not None and self._records else ()
         # Files that are kept for the thread are not kept a second time in the record.
         form: Form[ExecResult] = Form(
             lambda result: result.kept(contents=not self.keeps_files), ExecResult.restored
@@ -206,36 +220,23 @@ class CodeRunner:
                 )
             folder = ready.path
             metrics = replace(metrics, install=time.monotonic() - begun, cache_hit=ready.cache_hit)
-        left = self._seconds - (time.monotonic() - begun)
-        if left < _LEAST:
-            return ExecResult.failed(
+        try:
+            result = await self._visited(
+                call, thread, on_output, folder=folder, deadline=begun + self._seconds, metrics=metrics
+            )
+        except _Late:
+            result = ExecResult.failed(
                 "timeout",
-                f"The {self._seconds:g} s of this execution were used up by installing.",
-                "The packages are there now: send the program again.",
-                replace(metrics, total=time.monotonic() - begun),
+                f"The {self._seconds:g} s of this execution were used up before the program was started.",
+                "Send the program again: packages that are installed stay. Ask the person to raise "
+                "EXEC_SECONDS if that happens again.",
+                metrics,
             )
-        kept = await self._files.files(thread)
-        before = {path: content for path, content in kept.items() if not self._is_read_only(path)}
-        before |= call.contents
-        if path := in_another(before):
-            return ExecResult.failed(
-                "input",
-                f"files: {path[:80]!a} lies in a folder that has the name of another file; one of the two is "
-                "the thread's.",
-                "Choose another name, or have a program remove the file of the thread first.",
-                replace(metrics, total=time.monotonic() - begun),
-            )
-        async with AsyncExitStack() as stack:
-            started = time.monotonic()
-            with spans.part("sandbox"):
-                sandbox = await stack.enter_async_context(self._sandboxes.aone(thread))
-            visit = Visit(sandbox, call, before, folder)
-            result = await visit.run(left, on_output, replace(metrics, sandbox=time.monotonic() - started))
         result = self._without_read_only(result)
-        written = {**call.contents, **result.files}
-        changed = {path: content for path, content in written.items() if path not in result.removed}
         # What a program never ran with may be what kept it from running: it would do so for ever.
-        if result.metrics.exit_code is not None and (changed or result.removed):
+        written = {} if result.metrics.exit_code is None else {**call.contents, **result.files}
+        changed = {path: content for path, content in written.items() if path not in result.removed}
+        if changed or result.removed:
             try:
                 await self._files.keep(thread, changed, result.removed)
             except SandboxError as error:
@@ -243,6 +244,44 @@ class CodeRunner:
                 note = f"Its files are not kept: {error} {error.hint}"
                 result = replace(result, note=" ".join(filter(None, (result.note, note))))
         return result.after(time.monotonic() - begun)
+
+    async def _visited(
+        self,
+        call: Call,
+        thread: str,
+        on_output: OnOutput | None,
+        *,
+        folder: str | None,
+        deadline: float,
+        metrics: Metrics,
+    ) -> ExecResult:
+        """Run the program in a sandbox, by the deadline on the monotonic clock.
+
+        Raises:
+            _Late: it was not begun by then.
+        """
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    kept = await self._files.files(thread)
+                    before = {path: content for path, content in kept.items() if not self._is_read_only(path)}
+                    before |= await asyncio.to_thread(lambda: call.contents)
+                    if path := in_another(before):
+                        return ExecResult.failed("input", _nested(path), _RENAME, metrics)
+                    started = time.monotonic()
+                    with spans.part("sandbox"):
+                        sandbox = await stack.enter_async_context(self._sandboxes.aone(thread))
+                    visit = Visit(sandbox, call, before, folder)
+                    refused = await visit.fill()
+            except TimeoutError:
+                raise _Late from None
+            metrics = replace(metrics, sandbox=time.monotonic() - started)
+            if refused:
+                return ExecResult(error=refused, metrics=metrics)
+            left = deadline - time.monotonic()
+            if left < _LEAST:
+                raise _Late
+            return await visit.run(left, on_output, metrics)
 
     def _is_read_only(self, path: str) -> bool:
         return path.partition("/")[0] in self._read_only
@@ -266,7 +305,21 @@ class CodeRunner:
             )
         stop = Stop()
         try:
-            return await asyncio.to_thread(self._dependencies.ready, call.dependencies, self._seconds, stop)
+            installing = partial(self._dependencies.ready, call.dependencies, self._seconds, stop)
+            return await asyncio.get_running_loop().run_in_executor(self._installing, installing)
         except asyncio.CancelledError:
             stop()
             raise
+
+
+def _asked(call: Call) -> tuple[str, ...]:
+    """What makes a call the same one."""
+    whole = json.dumps(call.model_dump(mode="json"), sort_keys=True)
+    return call.language, call.code, hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _nested(path: str) -> str:
+    return (
+        f"files: {path[:80]!a} lies in a folder that has the name of another file; one of the two is the "
+        "thread's."
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import tarfile
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -33,10 +32,13 @@ from libs.sandbox.errors import SandboxBusy
 from libs.sandbox.fresh import Fresh
 from libs.sandbox.protocol import OnOutput, RunResult
 
-__all__ = ["MOST_FILES", "Visit"]
+__all__ = ["COLLECT_SECONDS", "MOST_FILES", "Visit"]
 
 MOST_FILES = 256
-_COLLECT_SECONDS = 20.0
+COLLECT_SECONDS = 20.0
+"""In all, for what a program leaves, besides the time of the program."""
+_UNPACK_SECONDS = 20.0
+_NOTHING = Collected({}, (), ())
 _TRIES = 3
 """Of looking what came of a program, where what it left behind leaves no room for another process."""
 _MOST_REASON = 600
@@ -54,18 +56,12 @@ class Visit:
     """Where the dependencies are inside."""
 
     async def run(self, seconds: float, on_output: OnOutput | None, metrics: Metrics) -> ExecResult:
-        """Run the program to its end.
+        """Run the program to its end, once it has been put in.
 
         Args:
-            seconds: that it may take.
+            seconds: that it may take. What it leaves is collected after that, see COLLECT_SECONDS.
             metrics: what is known of them so far.
         """
-        begun = time.monotonic()
-        with spans.part("fill"):
-            refused = await self._fill()
-        metrics = replace(metrics, sandbox=metrics.sandbox + time.monotonic() - begun)
-        if refused:
-            return ExecResult(error=refused, metrics=metrics)
         interpreter = "python3" if self.call.language == "python" else "bash"
         with spans.part("run"):
             done = await self.sandbox.arun(
@@ -76,7 +72,12 @@ class Visit:
                 env=self._variables(),
             )
         with spans.part("collect"):
-            kernel, kept, note = await self._look(failed=done.exit_code != 0)
+            try:
+                async with asyncio.timeout(COLLECT_SECONDS):
+                    kernel, kept, note = await self._look(failed=done.exit_code != 0)
+            except TimeoutError:
+                kernel, kept = Counted(), _NOTHING
+                note = f"What it wrote cannot be had: collecting it took over {COLLECT_SECONDS:g} s."
         metrics = replace(
             metrics,
             run=done.seconds,
@@ -96,15 +97,19 @@ class Visit:
             metrics=metrics,
         )
 
-    async def _fill(self) -> ExecError | None:
+    async def fill(self) -> ExecError | None:
         """Put the program and its files in; why they do not fit, where they do not."""
+        with spans.part("fill"):
+            return await self._fill()
+
+    async def _fill(self) -> ExecError | None:
         code = self.call.code.encode("utf-8", "replace")
         said = None
         try:
             await self.sandbox.awrite_file(program_path(self.call.language), code)
             if self.before:
                 await self.sandbox.awrite_file(IN, await asyncio.to_thread(packed, self.before))
-                done = await self.sandbox.arun(UNPACK, timeout=_COLLECT_SECONDS)
+                done = await self.sandbox.arun(UNPACK, timeout=_UNPACK_SECONDS)
                 said = done.output if done.exit_code else None
         except OSError as error:
             said = str(error)
@@ -134,11 +139,10 @@ class Visit:
 
     async def _look(self, *, failed: bool) -> tuple[Counted, Collected, str]:
         """What the kernel has counted, what is in the workspace, and why that cannot be known."""
-        nothing = Collected({}, (), ())
         collect = COLLECT.format(most=MOST_BYTES // 1024)
         said = await self._asked(END + collect)
         if said is None:
-            return Counted(), nothing, "What it wrote cannot be had: it left no room for another process."
+            return Counted(), _NOTHING, "What it wrote cannot be had: it left no room for another process."
         kernel = counted(said)
         if failed or not (kernel.packed or kernel.empty):
             said += await self._asked(LEFT + ("" if kernel.packed else ROOM + collect)) or ""
@@ -147,21 +151,21 @@ class Visit:
             return kernel, Collected({}, tuple(sorted(self.before)), ()), ""
         if not kernel.packed:
             why = f"Its files have {kernel.size or 0:,} bytes; as at most {MOST_BYTES:,} come back, none did."
-            return kernel, nothing, why
+            return kernel, _NOTHING, why
         try:
             archive = await self.sandbox.aread_file(OUT, redacted=False)
             found = await asyncio.to_thread(
                 collected, archive, self.before, most=MOST_FILES, redact=self.sandbox.redact
             )
         except (tarfile.TarError, OSError, ValueError) as error:
-            return kernel, nothing, f"What it wrote cannot be had: {error}"
+            return kernel, _NOTHING, f"What it wrote cannot be had: {error}"
         return kernel, found, _left_out(found.left_out)
 
     async def _asked(self, command: str) -> str | None:
         """What a command prints; None where what is left behind leaves no room for another process."""
         for _ in range(_TRIES):
             try:
-                return (await self.sandbox.arun(command, timeout=_COLLECT_SECONDS)).output
+                return (await self.sandbox.arun(command, timeout=COLLECT_SECONDS)).output
             except SandboxBusy:
                 continue  # what was left behind has been ended
         return None

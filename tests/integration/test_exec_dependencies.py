@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import secrets
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from package_servers import Answer, Server, html_page, served, wheel
 
+from libs.backends.docker.image import image_id
 from libs.exec_tool import Dependencies
 from libs.exec_tool.dependencies import MOUNT
 from libs.exec_tool.runner import CodeRunner
@@ -23,6 +25,8 @@ from libs.gateway.packages.variables import PIP_HOST, VARIABLES
 from libs.gateway.proxy import Proxy
 from libs.gateway.rules import Rules
 from libs.sandbox.container import DockerSandbox
+from libs.sandbox.engine import shared_client
+from libs.sandbox.errors import ImageMissing
 from tests.integration.exec_runners import IMAGE, containers, eventually, runner
 
 pytestmark = pytest.mark.docker
@@ -198,3 +202,14 @@ def test_one_budget_for_installing_and_running(tmp_path: Path) -> None:
         assert time.monotonic() - begun < 20
     assert error and error.kind == "timeout"
     assert "EXEC_SECONDS" in error.hint
+
+
+def test_each_build_of_the_image_has_sets_of_its_own() -> None:
+    client = shared_client()
+    other, *_ = client.images.build(fileobj=io.BytesIO(f"FROM {IMAGE}\nLABEL other=1\n".encode()), rm=True)
+    try:
+        assert image_id(client, str(other.id)) == other.id != image_id(client, IMAGE)
+    finally:
+        client.images.remove(str(other.id))
+    with pytest.raises(ImageMissing, match="is not there"):
+        image_id(client, str(other.id))

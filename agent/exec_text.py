@@ -15,16 +15,17 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     PrivateStateAttr,
 )
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from agent.models import calls_tools
 from libs.code_blocks import read_reply
 from libs.code_blocks.need import Need, need_for_code
 from libs.code_blocks.reader import without_thoughts
+from libs.code_blocks.told import by_person, told
 from libs.exec_tool.tool import NAME
 
-__all__ = ["CallsInText", "by_person"]
+__all__ = ["CallsInText"]
 
 _NUDGE = (
     "Nothing was run, so nothing is known yet. Do the task with one whole program; or, if none is needed, "
@@ -36,7 +37,6 @@ _ONE_LANGUAGE = (
 )
 _SEVERAL = "several_languages"
 """What the metadata of a reply has whose blocks are no one program."""
-_NUDGE_PREFIX = "nudge-"
 _MOST_NUDGES = 1
 
 
@@ -104,13 +104,8 @@ class CallsInText(AgentMiddleware[TextState, Any, Any]):
             return None
         if state.get("exec_nudges", 0) >= _MOST_NUDGES:
             return {"exec_status": "no_execution"}
-        nudge = HumanMessage(_ONE_LANGUAGE if several else _NUDGE, id=f"{_NUDGE_PREFIX}{uuid4()}")
+        nudge = told(_ONE_LANGUAGE if several else _NUDGE)
         return {"messages": [nudge], "exec_nudges": 1, "jump_to": "model"}
-
-
-def by_person(message: AnyMessage) -> bool:
-    """Whether a person has said it, and not this module."""
-    return isinstance(message, HumanMessage) and not str(message.id).startswith(_NUDGE_PREFIX)
 
 
 def _run_so_far(state: TextState) -> tuple[str, bool]:
@@ -157,7 +152,7 @@ def _with_call(response: ModelResponse[Any]) -> ModelResponse[Any]:
             "type": "tool_call",
         }
         update = {"content": "", "tool_calls": [call]}
-    told = reply.model_copy(update=update)
+    calling = reply.model_copy(update=update)
     return ModelResponse(
-        result=[*response.result[:-1], told], structured_response=response.structured_response
+        result=[*response.result[:-1], calling], structured_response=response.structured_response
     )

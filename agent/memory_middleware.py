@@ -19,8 +19,8 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
-from agent.exec_text import by_person
 from agent.memory import Memory
+from libs.code_blocks.told import by_person
 from libs.middleware.skill_rules import fold
 from libs.persistence.errors import CheckpointerUnavailable
 from libs.persistence.memory import Recall, Said

@@ -6,10 +6,11 @@ from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import hook_config
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, PrivateStateAttr
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from agent.skill_growth import Growth, Offer, decisions_about
+from libs.code_blocks.told import told
 from libs.sandbox.blocking import blocking
 
 __all__ = ["SkillGrowth"]
@@ -41,11 +42,11 @@ class SkillGrowth(AgentMiddleware[GrowthState, Any, Any]):
     @hook_config(can_jump_to=["model"])
     async def aafter_model(self, state: GrowthState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Where the model is done, tell it what is wrong with its proposals, or note what is asked about."""
-        reply, told = state["messages"][-1], state.get("skill_objections", 0)
+        reply, times = state["messages"][-1], state.get("skill_objections", 0)
         if not isinstance(reply, AIMessage) or reply.tool_calls:
             return None
-        if told < _MOST_OBJECTIONS and (said := await self._growth.objections()):
-            return {"messages": [HumanMessage(said)], "skill_objections": told + 1, "jump_to": "model"}
+        if times < _MOST_OBJECTIONS and (said := await self._growth.objections()):
+            return {"messages": [told(said)], "skill_objections": times + 1, "jump_to": "model"}
         return {"skill_offers": await self._growth.offers()}
 
     @hook_config(can_jump_to=["model"])

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 
 from agent.acp.tool_calls import HostPath, fenced, kind_of, locations, plan_of, proposed, title_of
 from agent.acp.updates import said
-from libs.code_blocks.reader import read_reply
+from libs.code_blocks.told import by_person
 
 __all__ = ["last_calls", "replayed"]
 
@@ -27,19 +27,14 @@ def replayed(messages: Sequence[AnyMessage], on_host: HostPath) -> Iterator[Sess
     """What was said and done, in order; at last the plan, where there is one."""
     results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
     plan: ToolCall | None = None
-    ran_blocks = False
     for message in messages:
-        # Summaries and the like were put in by the program; nobody said them.
-        if isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs:
-            # To the code-block agent, what its blocks have printed is said by the user.
-            yield (
-                said(str(message.id), fenced(message.text))
-                if ran_blocks
-                else update_user_message_text(message.text)
-            )
-            ran_blocks = False
+        if by_person(message):
+            yield update_user_message_text(message.text)
+        elif isinstance(message, HumanMessage):
+            # What the program says to the model is not for people, but for what blocks have printed.
+            if "blocks" in message.response_metadata:
+                yield said(str(message.id), fenced(message.text))
         elif isinstance(message, AIMessage):
-            ran_blocks = not message.tool_calls and bool(read_reply(message.text).blocks)
             if message.text:
                 yield said(str(message.id), message.text)
             for call in message.tool_calls:

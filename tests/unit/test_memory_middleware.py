@@ -13,9 +13,9 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import PrivateAttr
 
-from agent.exec_text import by_person
 from agent.memory import Memory
 from agent.memory_middleware import MemoryMiddleware, window
+from libs.code_blocks.told import by_person, told
 from libs.models.scripted import Conversation, Reply, ScriptedChatModel
 from libs.persistence.database import SqliteDatabase
 from libs.persistence.memory import MessageMemory
@@ -71,7 +71,7 @@ def test_the_task_is_always_in_it() -> None:
 
 
 def test_a_nudge_is_nobodys_word() -> None:
-    nudged = [HumanMessage("task"), AIMessage("hm"), HumanMessage("do it", id="nudge-1"), AIMessage("done")]
+    nudged = [HumanMessage("task"), AIMessage("hm"), told("do it"), AIMessage("done")]
     assert [by_person(message) for message in nudged] == [True, False, False, False]
     assert window(nudged, 2) == nudged
 

@@ -234,7 +234,7 @@ def _briefly(code: str) -> str:
 
 
 def _shifted(text: str) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+    return "\n".join(f"  {line}" if line else "" for line in text.split("\n"))
 
 
 def _about_tool(name: str, args: Mapping[str, Any]) -> str:

@@ -1,17 +1,21 @@
 """Text in which every character can be seen.
 
 A command shown for approval must look like what will run. Control characters can move a terminal's
-cursor, bidirectional marks reorder what is read, and zero-width or look-alike blanks hide differences:
-each of them is written out as its code point, such as `‹U+202E›`.
+cursor, bidirectional marks reorder what is read, zero-width or look-alike blanks hide differences, and with
+a blank behind it a backslash does not continue a line: each of them is written out as its code point, such
+as `‹U+202E›`.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 __all__ = ["visible"]
 
 _PLAIN = frozenset(" \n\t")
+_LAST_BLANK = re.compile(r"[ \t](?=\n|\Z)")
+"""With it written out, those before it can be seen too."""
 # Control, format (bidirectional, zero-width, tags), surrogate, private, unassigned; every separator but the
 # plain blank.
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
@@ -33,11 +37,17 @@ _UNSEEN_RANGES = (
 def visible(text: str) -> str:
     """Return `text` with each character that cannot be seen replaced by `‹U+XXXX›`.
 
-    Newlines, tabs and plain blanks stay as they are, and so does everything that draws a glyph.
+    Newlines, tabs and plain blanks stay as they are, but for the last of those that end a line; so does
+    everything that draws a glyph.
     """
+    text = _LAST_BLANK.sub(lambda found: _written_out(found[0]), text)
     if text.isascii() and text.isprintable():
         return text
-    return "".join(f"‹U+{ord(char):04X}›" if _unseen(char) else char for char in text)
+    return "".join(_written_out(char) if _unseen(char) else char for char in text)
+
+
+def _written_out(char: str) -> str:
+    return f"‹U+{ord(char):04X}›"
 
 
 def _unseen(char: str) -> bool:

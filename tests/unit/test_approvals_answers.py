@@ -156,6 +156,7 @@ def test_no_argument_passes_for_another() -> None:
         ("ls\r#", "ls‹U+000D›#"),
         ("\x1b[2K", "‹U+001B›[2K"),
         ("rm\u00a0x\u3000y\u2028", "rm‹U+00A0›x‹U+3000›y‹U+2028›"),
+        ("rm a \\ \n b\t\n  \nc  ", "rm a \\‹U+0020›\n b‹U+0009›\n ‹U+0020›\nc ‹U+0020›"),
         ("x\u3164y\ufe0f\U000e0041", "x‹U+3164›y‹U+FE0F›‹U+E0041›"),
     ],
 )

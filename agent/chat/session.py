@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
-import signal
-import sys
 import time
-from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Awaitable, Sequence
+from contextlib import ExitStack, suppress
 from typing import Any, Protocol
 
 from rich.console import Console
@@ -18,6 +15,7 @@ from agent.agents import AgentRefused
 from agent.ask import Answers, LeftPending, ask_person
 from agent.carry_out import approve_all, carry_out
 from agent.chat.commands import COMMANDS, completions, name_of
+from agent.chat.meanwhile import TypedMeanwhile
 from agent.chat.recalled import last_answer, tasks
 from agent.config import SettingsError
 from agent.events import Approval, Result
@@ -87,8 +85,7 @@ class Chat:
         self.files: Sequence[str] = ()
         """Likewise, relative to the workspace."""
         self._answers = answers
-        self._begun = ""
-        """What was typed while the agent was at work."""
+        self._meanwhile = TypedMeanwhile(heard=answers is not None)
         self._status = 0
         self._stopped = -_AGAIN
         """When Ctrl-C has stopped something last."""
@@ -103,8 +100,8 @@ class Chat:
         interrupted = False
         if self._answers is None and self._status:
             return self._status
-        while not self.ended:
-            begun, self._begun = self._begun, ""
+        while not (self.ended or self._meanwhile.at_end):
+            begun = self._meanwhile.taken()
             try:
                 line = await lines.next(_PROMPT, begun)
             except EOFError:
@@ -212,14 +209,14 @@ class Chat:
             if self._answers is None:
                 view.show(approval)
                 raise LeftPending(by_ctrl_c=False)
-            with self._deaf():
+            with self._meanwhile.deaf():
                 return await ask_person(
                     approval.question,
                     lambda index: self.view.show_request(approval.question, index),
                     self._answers,
                 )
 
-        with self._listening():
+        with self._meanwhile.listening():
             outcome = await carry_out(run, view, task, decide)
         if outcome.by_ctrl_c == "stopped":
             self._stopped = time.monotonic()
@@ -244,45 +241,6 @@ class Chat:
         task = asyncio.ensure_future(_explaining(self, doing))
         with on_ctrl_c(task), suppress(asyncio.CancelledError):
             await task
-
-    # -- what is typed meanwhile
-
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Read the lines that are typed while the agent works: /stop stops it, others are for later."""
-        if self._answers is None or sys.platform == "win32":  # whose loops do not watch a terminal
-            yield
-            return
-        self._listen()
-        try:
-            yield
-        finally:
-            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-
-    @contextmanager
-    def _deaf(self) -> Iterator[None]:
-        if sys.platform == "win32":
-            yield
-            return
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        try:
-            yield
-        finally:
-            self._listen()
-
-    def _listen(self) -> None:
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._typed)
-
-    def _typed(self) -> None:
-        data = os.read(sys.stdin.fileno(), 65_536)
-        if not data:  # Ctrl-D: the end, once this turn has ended
-            self.ended = True
-            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        for line in data.decode("utf-8", "replace").splitlines():
-            if line.strip() == "/stop":
-                os.kill(os.getpid(), signal.SIGINT)
-            elif line.strip():
-                self._begun = f"{self._begun} {line.strip()}".strip()
 
 
 class _TurnView:

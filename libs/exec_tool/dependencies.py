@@ -133,13 +133,20 @@ class Dependencies:
         self.cache.mkdir(parents=True, exist_ok=True)
         return self.cache
 
-    def ready(self, packages: Sequence[str], seconds: float, stop: Stop | None = None) -> Ready:
+    def ready(
+        self,
+        packages: Sequence[str],
+        seconds: float,
+        stop: Stop | None = None,
+        begins: Callable[[], None] = lambda: None,
+    ) -> Ready:
         """Have a set of packages there. Blocks; who waits for the same set waits together.
 
         Args:
             packages: in their canonical form, see `libs.exec_tool.call.canonical`.
             seconds: how long it may take.
             stop: breaks it off. Others that wait for the same set install it themselves then.
+            begins: is called before it is installed, in this thread; not where it is there already.
 
         Raises:
             NotInstalled: it is not there, and cannot be installed in this time.
@@ -167,6 +174,7 @@ class Dependencies:
             left = deadline - time.monotonic()
             if left < _SMALLEST:
                 raise self._late(packages, seconds)
+            begins()
             self._install(self._installer, name, packages, left, stop)
         except OSError as error:
             raise NotInstalled(

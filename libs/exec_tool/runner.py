@@ -151,7 +151,8 @@ class CodeRunner:
             code: the program.
             thread: whose files and values it sees.
             key: tells this execution from every other one of the thread: what has ended is not run again.
-            on_output: is given standard output and standard error as they come, in a thread of the sandbox.
+            on_output: is given standard output and standard error as they come, in a thread of the sandbox;
+                before them, where packages have to be installed, a line that says so.
             given: `dependencies`, `files`, `args`, `language`; see `Call`.
         """
         try:
@@ -211,7 +212,7 @@ class CodeRunner:
         if call.dependencies:
             try:
                 with spans.part("install"):
-                    ready = await self._installed(call)
+                    ready = await self._installed(call, on_output)
             except NotInstalled as error:
                 took = time.monotonic() - begun
                 kind: ErrorClass = "timeout" if error.late else "dependency"
@@ -298,14 +299,19 @@ class CodeRunner:
             note=" ".join(filter(None, (result.note, note))),
         )
 
-    async def _installed(self, call: Call) -> Ready:
+    async def _installed(self, call: Call, on_output: OnOutput | None) -> Ready:
         if self._dependencies is None:
             raise NotInstalled(
                 "There are no packages besides those that are there.", "Do without `dependencies`."
             )
         stop = Stop()
+
+        def begins() -> None:  # it takes seconds, or minutes: whoever watches is told
+            if on_output:
+                on_output(f"installing {', '.join(call.dependencies)} …\n".encode())
+
         try:
-            installing = partial(self._dependencies.ready, call.dependencies, self._seconds, stop)
+            installing = partial(self._dependencies.ready, call.dependencies, self._seconds, stop, begins)
             return await asyncio.get_running_loop().run_in_executor(self._installing, installing)
         except asyncio.CancelledError:
             stop()

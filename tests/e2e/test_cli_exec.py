@@ -30,6 +30,10 @@ def program_call(code: str, **args: Any) -> dict[str, Any]:
     return call("execute_code", code=code, **args)
 
 
+def printed(lines: list[dict[str, Any]]) -> list[str]:
+    return [line["text"] for line in lines if line["type"] == "output"]
+
+
 class Shop(http.server.BaseHTTPRequestHandler):
     """Gives its orders to whoever has the token."""
 
@@ -154,6 +158,49 @@ def test_a_program_waits_for_approval(program: Program) -> None:
     assert "Ran." in done.stdout
 
 
+def test_json_tells_everything_in_order(program: Program) -> None:
+    code = "open('results/a.txt', 'w').write('1')\nprint('working')\nprint('{\"answer\": \"Ran.\"}')"
+    program.script(program_call(code))
+
+    waiting = program.lines("--agent", "exec", "--thread", "w", "run it", status=3)
+    assert [line["type"] for line in waiting] == ["message", "approval", "result"]
+    [request] = waiting[1]["action_requests"]
+    assert (request["name"], request["args"]["code"]) == ("execute_code", code)
+    assert (waiting[-1]["status"], waiting[-1]["executions"], waiting[-1]["files"]) == ("interrupted", [], [])
+    again = program.lines("--thread", "w", status=3)  # without a task, and nobody to ask: it still waits
+    assert [line["type"] for line in again] == ["approval", "result"]
+    assert not (program.workspace / "results" / "a.txt").exists()
+
+    lines = program.lines("--thread", "w", "--approve", "auto")
+    types = [line["type"] for line in lines]
+    assert types.index("approval") < types.index("command") < types.index("output") < types.index("file")
+    [command] = [line for line in lines if line["type"] == "command"]
+    assert (command["language"], command["code"]) == ("python", code)
+    outputs = [line for line in lines if line["type"] == "output"]
+    assert "".join(printed(lines)).startswith("working\n")
+    assert {line["id"] for line in outputs} == {command["id"]}
+    assert outputs[-1]["exit_code"] == 0
+    assert [line["path"] for line in lines if line["type"] == "file"] == ["results/a.txt"]
+    result = lines[-1]
+    assert (result["thread_id"], result["status"], result["files"]) == ("w", "completed", ["results/a.txt"])
+    assert result["text"].startswith("Ran.")
+    [execution] = result["executions"]
+    assert (execution["language"], execution["code"], execution["exit_code"]) == ("python", code, 0)
+
+    [nothing] = program.lines("--thread", "w", status=2)
+    assert "Nothing is pending" in nothing["text"]
+
+
+def test_each_end_has_its_exit_status(program: Program) -> None:
+    program.script("4711.", "Certainly 4711.")
+    result = program.lines("--agent", "exec", "Count the rows of /data/sales.csv.", status=1)[-1]
+    assert (result["status"], result["executions"]) == ("no_execution", [])
+    program.environment |= {"APPROVALS": "auto", "RUN_MAX_CALLS": "1"}
+    program.script(program_call("print(1 / 0)"), "never said")
+    result = program.lines("--agent", "exec", "divide", status=4)[-1]
+    assert result["status"] == "budget_calls"
+
+
 def test_packages_of_the_index_that_pip_is_set_to(program: Program, tmp_path: Path) -> None:
     name, content = wheel("thing")
     with served() as index:
@@ -169,9 +216,13 @@ def test_packages_of_the_index_that_pip_is_set_to(program: Program, tmp_path: Pa
         }
         code = 'import thing\nprint(\'{"answer": "%s"}\' % thing.VERSION)'
         program.script(program_call(code, dependencies=["thing"]))
-        assert program.lines("--agent", "exec", "--thread", "a", "version?")[-1]["text"] == "1.0"
+        first = program.lines("--agent", "exec", "--thread", "a", "version?")
+        assert first[-1]["text"] == "1.0"
+        assert printed(first)[0] == "installing thing …\n"
         asked = len(index.asked)
-        assert program.lines("--agent", "exec", "--thread", "b", "version?")[-1]["text"] == "1.0"
+        again = program.lines("--agent", "exec", "--thread", "b", "version?")
+        assert again[-1]["text"] == "1.0"
+        assert "installing" not in "".join(printed(again))
         assert len(index.asked) == asked
 
 

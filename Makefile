@@ -72,15 +72,30 @@ ui:
 	cd agent/ui && npm ci && npm run build
 
 # Whether the bundle in the repository is what its source gives, byte for byte. Where there is no Node.js that can
-# build it, this says so and checks nothing: users have none.
+# build it, this says so and checks nothing: users have none. With CI=true, as root, it is first installed, where
+# the system's own packages have it new enough.
 ui-check:
-	@node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' 2> /dev/null \
-	  && command -v npm > /dev/null || { \
-	    echo "Not checked: whether agent/ui/dist is built from agent/ui/src. That needs npm and Node.js 20.19 or newer."; exit 0; }; \
-	copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && cp -R agent/ui/. "$$copy" && rm -rf "$$copy/dist" "$$copy/node_modules" \
-	  && { cd "$$copy" && npm ci --loglevel=error > /dev/null && npm run --silent build > /dev/null; } || { \
-	    echo "agent/ui could not be built: see above." >&2; exit 1; }; \
-	cd "$(CURDIR)" && diff -r "$$copy/dist" agent/ui/dist && echo "agent/ui/dist is what agent/ui/src gives." || { \
+	@fits() { \
+	  node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' 2> /dev/null \
+	    && command -v npm > /dev/null; }; \
+	unchecked() { echo "Not checked: whether agent/ui/dist is built from agent/ui/src. $$1"; exit 0; }; \
+	installed=; \
+	if ! fits && [ "$$CI" = true ] && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	  apt-get update -qq || true; \
+	  version="$$(apt-cache show --no-all-versions nodejs 2> /dev/null | sed -n 's/^Version: //p')"; \
+	  if dpkg --compare-versions "$${version:-0}" ge 20.19; then \
+	    echo "installing Node.js, to build the page"; \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nodejs npm > /dev/null || true; \
+	    installed=yes; \
+	  fi; \
+	fi; \
+	fits || unchecked "That needs npm and Node.js 20.19 or newer."; \
+	copy="$$(mktemp -d)" && trap 'rm -rf "$$copy"' EXIT && cp -R agent/ui/. "$$copy" && rm -rf "$$copy/dist" "$$copy/node_modules"; \
+	( cd "$$copy" && npm ci --loglevel=error > /dev/null ) || { \
+	    [ -z "$$installed" ] || unchecked "Its packages cannot be had here: see above."; \
+	    echo "The packages of agent/ui could not be installed: see above." >&2; exit 1; }; \
+	( cd "$$copy" && npm run --silent build > /dev/null ) || { echo "agent/ui could not be built: see above." >&2; exit 1; }; \
+	diff -r "$$copy/dist" agent/ui/dist && echo "agent/ui/dist is what agent/ui/src gives." || { \
 	    echo "agent/ui/dist is not what agent/ui/src gives: run make ui and commit it." >&2; exit 1; }
 
 lint: .venv/.ready

@@ -247,7 +247,7 @@ class TestSpares:
             spares = made.backend._pool and made.backend._pool._spares
             assert spares
             eventually(lambda: len(spares._ready) == 2)
-            waiting = [spare.container_name for spare in spares._ready]
+            waiting = [spare.container_name for spare in spares._ready._ready]
             left = root / "threads" / ".spare-00000000"
             left.mkdir()
             for folder in (root / "threads").glob(".spare-*"):

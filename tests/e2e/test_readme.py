@@ -271,16 +271,17 @@ def server(clone: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        ["make", "dev", f"PORT={port}"],
-        cwd=clone,
-        # Its model cannot be fetched: it serves all the same.
-        env=environment(XDG_CACHE_HOME=str(tmp_path), **NO_SOURCES),
-        stdin=subprocess.DEVNULL,
-        stdout=log.open("wb"),
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    with log.open("wb") as written:
+        process = subprocess.Popen(
+            ["make", "dev", f"PORT={port}"],
+            cwd=clone,
+            # Its model cannot be fetched: it serves all the same.
+            env=environment(XDG_CACHE_HOME=str(tmp_path), **NO_SOURCES),
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     yield f"http://127.0.0.1:{port}", log
     os.killpg(process.pid, signal.SIGTERM)
     process.wait(30)
@@ -296,7 +297,7 @@ def test_make_dev(server: tuple[str, Path]) -> None:
         except httpx.TransportError:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.5)
-    assert {assistant["graph_id"] for assistant in found} == {"deep_agent", "code_agent"}
+    assert {assistant["graph_id"] for assistant in found} == {"deep_agent", "code_agent", "exec_agent"}
     said = log.read_text()
     assert "The server starts without a model." in said
     assert f"The page: {url}/app" in said

@@ -97,6 +97,7 @@ def things(alice: httpx.Client) -> Things:
             "assistant_id": made(alice.post("/assistants", json=assistant))["assistant_id"],
             "cron_id": made(alice.post("/runs/crons", json=CRON))["cron_id"],
             "namespace": "x",
+            "grant_id": "0" * 32,
         }
     )
 

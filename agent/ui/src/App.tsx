@@ -17,6 +17,9 @@ interface Open {
   key: number;
 }
 
+/** Milliseconds until a chat is asked for again that could not be opened. */
+const TRY_AGAIN = 2_000;
+
 export function App() {
   const { config, problem, epoch } = useServer();
   const { threads, reload } = useThreads(config !== null && problem === null);
@@ -26,6 +29,7 @@ export function App() {
   const [news, setNews] = useState(0);
   const [latest, setLatest] = useState<News | null>(null);
   const [note, setNote] = useState("");
+  const [tries, setTries] = useState(0);
 
   const show = useCallback((thread: string | null, agent: string | null) => {
     setOpen((before) => ({ thread, agent, key: before.key + 1 }));
@@ -60,16 +64,26 @@ export function App() {
   const { thread, agent: chosen } = open;
   useEffect(() => {
     if (!thread || chosen || !config) return;
+    let timer = 0;
     agentOf(thread).then(
-      (agent) => setOpen((now) => (now.thread === thread ? { ...now, agent: agent ?? config.default_agent } : now)),
+      (agent) => {
+        setNote("");
+        setOpen((now) => (now.thread === thread ? { ...now, agent: agent ?? config.default_agent } : now));
+      },
       (error: RequestFailed) => {
-        if (error.status !== 404) return;
+        // 422: no thread can have that name.
+        if (error.status !== 404 && error.status !== 422) {
+          setNote(`This chat could not be opened. ${error.message}`);
+          timer = window.setTimeout(() => setTries((count) => count + 1), TRY_AGAIN);
+          return;
+        }
         history.replaceState(null, "", addressOf(null));
         show(null, null);
         setNote("That chat is not on the server, or not any more. This is a new one.");
       },
     );
-  }, [thread, chosen, config, show]);
+    return () => clearTimeout(timer);
+  }, [thread, chosen, config, show, tries]);
   useEffect(() => {
     const escape = (event: KeyboardEvent) => event.key === "Escape" && setPanel(null);
     addEventListener("keydown", escape);

@@ -17,6 +17,9 @@ interface HeaderProps {
   onFiles: () => void;
 }
 
+/** The agent that does nothing with a model that calls no tools: the server refuses its runs. */
+const NEEDS_TOOLS = "deep_agent";
+
 const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 
 /** The chat's title, its agent and the model, and what can be shown beside it. */
@@ -49,8 +52,14 @@ export function Header(props: HeaderProps) {
           ) : (
             <select value={agent ?? ""} onChange={(event) => props.onAgent(event.target.value)} aria-label="Agent">
               {config.agents.map((each) => (
-                <option key={each.id} value={each.id} title={each.about}>
+                <option
+                  key={each.id}
+                  value={each.id}
+                  title={each.about}
+                  disabled={each.id === NEEDS_TOOLS && !config.calls_tools}
+                >
                   {each.name} agent
+                  {each.id === NEEDS_TOOLS && !config.calls_tools && " (this model calls no tools)"}
                 </option>
               ))}
             </select>

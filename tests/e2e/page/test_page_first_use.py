@@ -47,8 +47,14 @@ SCRIPT = r"""
       command: |
         sed -i 's/.sum()/.sum().iloc[:-1]/' /scripts/plot.py
         python /scripts/plot.py  # writes /results/revenue.png again
-- text: Done.
+- text: Done. It is in results/revenue.png again.
 """
+
+
+BYTES = (
+    "async image => [...new Uint8Array(await (await fetch(image.src, {cache: 'force-cache'})).arrayBuffer())]"
+)
+"""What the browser has kept for the address of a picture."""
 
 
 def test_from_a_sample_to_a_plot(page: Page, page_server: Served, picture: Callable[..., Path]) -> None:
@@ -80,3 +86,7 @@ def test_from_a_sample_to_a_plot(page: Page, page_server: Served, picture: Calla
     picture(page, "readme")
     approve(page)
     expect(page.get_by_text("Done.")).to_be_visible(timeout=60_000)
+    expect(plot).to_have_count(2)  # one for each answer, and the second is what is in the file now
+    expect(plot.last).to_have_js_property("complete", value=True)
+    shown = plot.last.evaluate(BYTES)
+    assert bytes(shown) == (page_server.workspace / "results" / "revenue.png").read_bytes()

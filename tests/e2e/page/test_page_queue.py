@@ -25,6 +25,11 @@ conversations:
   - tool_calls: [{name: execute, args: {command: "echo three >> /workspace/queue.txt"}}]
   - text: The third has run.
   - text: Heard the last words.
+- when: while I write
+  replies:
+  - tool_calls: [{name: execute, args: {command: "sleep 2; echo begun"}}]
+  - tool_calls: [{name: execute, args: {command: "echo unseen >> /workspace/unseen.txt"}}]
+  - text: It was never to run.
 - when: two tabs
   replies:
   - tool_calls: [{name: execute, args: {command: "echo once >> /workspace/tabs.txt"}}]
@@ -127,3 +132,31 @@ def test_an_answer_that_does_not_arrive_says_so_and_can_be_given_again(
     expect(page.get_by_text("It was answered in the end.")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
     assert (page_server.workspace / "failed.txt").read_text() == "kept\n"
+
+
+def test_who_is_writing_approves_nothing(page: Page, page_server: Served) -> None:
+    open_chat(page)
+    say(page, "while I write")
+    approve(page)
+    field = page.get_by_label("Message to the agent")
+    field.click()
+    for _ in range(200):  # still thinking, the field empty at times, as the question comes
+        page.keyboard.type("x")
+        page.keyboard.press("Backspace")
+        if page.get_by_text("echo unseen").count():
+            break
+        page.wait_for_timeout(100)
+    expect(cards(page)).to_contain_text("echo unseen")
+    page.wait_for_timeout(700)
+    page.keyboard.type("add a row")
+    expect(field).to_have_value("add a row")
+    page.get_by_role("button", name="Files").focus()
+    page.keyboard.press("a")
+    page.wait_for_timeout(700)
+    expect(cards(page)).to_have_count(1)
+    assert not (page_server.workspace / "unseen.txt").exists()
+    cards(page).get_by_text("echo unseen").click()  # the card has the focus now
+    page.keyboard.press("r")
+    expect(page.get_by_label("Why not?")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("It was never to run.")).to_be_visible()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.page.talk import approvals, approve, cards, command, open_chat, say
 from tests.served import Served
@@ -31,7 +31,9 @@ conversations:
   - text: The long one is done.
 - when: stop this
   replies:
-  - tool_calls: [{name: execute, args: {command: "echo started; sleep 50; echo late > /workspace/late.txt"}}]
+  - tool_calls:
+    - name: execute
+      args: {command: "echo started; while sleep 0.2; do echo on >> /workspace/on.txt; done"}
   - text: Not to be said.
 - when: restart me
   replies:
@@ -115,6 +117,11 @@ def test_a_run_is_stopped(page: Page, page_server: Served) -> None:
     say(page, "stop this")
     approve(page)
     expect(command(page).locator(".lines")).to_have_text("started")
+    beats = page_server.workspace / "on.txt"
+    for _ in range(100):
+        if beats.exists():
+            break
+        page.wait_for_timeout(100)
     page.get_by_role("button", name="Stop the agent").click()
     expect(page.get_by_role("button", name="Send")).to_be_visible()
     expect(command(page).locator(".pill")).to_have_text("stopped")
@@ -123,6 +130,9 @@ def test_a_run_is_stopped(page: Page, page_server: Served) -> None:
     )
     runs = httpx.get(f"{page_server.url}/threads/{page.url.rsplit('/', 1)[1]}/runs").json()
     assert not {run["status"] for run in runs} & {"running", "pending"}
+    written = beats.stat().st_size
+    page.wait_for_timeout(1_000)
+    assert 0 < written == beats.stat().st_size  # the command itself has ended, too
     page.reload()
     expect(page.get_by_placeholder("Give the agent a task")).to_be_visible()
     page.wait_for_timeout(1_000)
@@ -169,3 +179,48 @@ def test_an_error_says_what_happened_and_the_chat_goes_on(page: Page, picture: C
     expect(alert).to_contain_text("script.yaml")
     page.goto("/app/t/00000000-0000-4000-8000-000000000000")
     expect(page.get_by_role("alert")).to_contain_text("not on the server")
+    page.goto("/app/t/00000000-0000-0000-0000-00000000000-")
+    expect(page.get_by_role("alert")).to_contain_text("not on the server")
+
+
+def test_a_chat_that_cannot_be_opened_at_once_is_opened_later(page: Page) -> None:
+    open_chat(page)
+    say(page, "Tell me about pears")
+    expect(page.get_by_text("About pears.")).to_be_visible()
+    thread = page.url.rsplit("/", 1)[1]
+    page.route(
+        f"**/threads/{thread}", lambda route: route.fulfill(status=503, json={"error": "Too much to do."})
+    )
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("could not be opened. Too much to do.")
+    page.unroute(f"**/threads/{thread}")
+    expect(page.get_by_text("About pears.")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_deep_agent_is_not_offered_with_a_model_that_calls_no_tools(page: Page) -> None:
+    def without_tools(route: Route) -> None:
+        told = route.fetch().json()
+        route.fulfill(json=told | {"calls_tools": False, "default_agent": "code_agent"})
+
+    page.route("**/page/config", without_tools)
+    open_chat(page)
+    deep = page.get_by_role("combobox", name="Agent").locator("option[value=deep_agent]")
+    expect(deep).to_be_disabled()
+    expect(deep).to_contain_text("this model calls no tools")
+    expect(page.get_by_role("combobox", name="Agent")).to_have_value("code_agent")
+
+
+def test_without_a_clipboard_no_button_pretends_to_copy(page: Page) -> None:
+    page.add_init_script("delete Navigator.prototype.clipboard")
+    open_chat(page)
+    say(page, "restart me")
+    expect(cards(page)).to_contain_text("echo once")
+    expect(page.get_by_role("button", name="Copy")).to_have_count(0)
+
+
+def test_grants_that_cannot_be_read_are_not_shown_as_none(page: Page) -> None:
+    page.route("**/grants", lambda route: route.fulfill(status=503, json={"error": "Not now."}))
+    open_chat(page)
+    say(page, "Tell me about pears")
+    expect(page.get_by_text("What is approved for this chat could not be read. Not now.")).to_be_visible()

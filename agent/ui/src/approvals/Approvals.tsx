@@ -1,4 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from "react";
+import { writing } from "../text/typing";
 import { harmless } from "../text/visible";
 import { offered, type Decision, type Question } from "./question";
 import { RequestCard } from "./RequestCard";
@@ -98,13 +99,17 @@ export function Approvals({ pending, onAnswer }: ApprovalsProps) {
   );
 }
 
+/** Milliseconds that somebody may think between two letters. */
+const PAUSE = 4_000;
+
 /** Goes to a new question, unless a person is writing. */
 function useTakenFocus(root: React.RefObject<HTMLElement | null>, asked: string) {
   useEffect(() => {
     const active = document.activeElement;
-    const writing = active instanceof HTMLTextAreaElement && active.value !== "";
+    const field = active instanceof HTMLTextAreaElement;
+    const inUse = field && (active.value !== "" || writing(PAUSE));
     const card = root.current?.querySelector<HTMLElement>("[data-next]");
-    if (!writing && card && (active === document.body || active instanceof HTMLTextAreaElement)) {
+    if (!inUse && card && (active === document.body || field)) {
       card.focus({ preventScroll: true });
     }
     card?.scrollIntoView({ block: "nearest" });

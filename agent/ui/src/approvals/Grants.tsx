@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from "react";
 import { listGrants, revokeGrant, type Grant } from "../api/grants";
+import type { RequestFailed } from "../api/http";
 import { Code } from "../chat/Code";
 import { Icon } from "../chat/Icon";
 
@@ -13,8 +14,16 @@ interface GrantsProps {
 export function Grants({ thread, news }: GrantsProps) {
   const [grants, setGrants] = useState<Grant[]>([]);
   const [problem, setProblem] = useState("");
+  const [failed, setFailed] = useState("");
   const load = useCallback(() => {
-    listGrants(thread).then(setGrants, () => setGrants([]));
+    listGrants(thread).then(
+      (found) => {
+        setGrants(found);
+        setFailed("");
+      },
+      // A thread that nothing was said in yet has none.
+      (error: RequestFailed) => error.status !== 404 && setFailed(error.message),
+    );
   }, [thread]);
   useEffect(load, [load, news]);
   const revoke = async (id: string) => {
@@ -26,6 +35,7 @@ export function Grants({ thread, news }: GrantsProps) {
     }
     load();
   };
+  if (failed) return <p className="note">What is approved for this chat could not be read. {failed}</p>;
   if (grants.length === 0) return null;
   return (
     <details className="grants">

@@ -131,7 +131,7 @@ function Reason({ onCancel, onReject }: { onCancel: () => void; onReject: (messa
       }}
       onKeyDown={(event) => {
         if (event.key === "Escape") onCancel();
-        if (event.key === "Enter" && !event.shiftKey) {
+        if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
           event.preventDefault();
           onReject(message.trim());
         }

@@ -8,6 +8,9 @@ interface CodeProps {
   label?: string;
 }
 
+/** Browsers let a page copy where its address is this machine's own, or https. */
+const COPIES = "clipboard" in navigator;
+
 /** Code with syntax colours, every line of it within the width. */
 export const Code = memo(function Code({ code, language, label }: CodeProps) {
   const html = highlighted(code, language);
@@ -16,7 +19,7 @@ export const Code = memo(function Code({ code, language, label }: CodeProps) {
       <pre tabIndex={0} role="group" aria-label={label ?? `${language ?? "text"} code`}>
         {html === null ? <code>{code}</code> : <code dangerouslySetInnerHTML={{ __html: html }} />}
       </pre>
-      <Copy text={code} />
+      {COPIES && <Copy text={code} />}
     </div>
   );
 });

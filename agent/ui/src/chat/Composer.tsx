@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { written } from "../text/typing";
 import { Icon } from "./Icon";
 
 interface ComposerProps {
@@ -45,6 +46,7 @@ export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
       return;
     }
     going.current = true;
+    written();
     const sent = await onSend(text.trim()).catch(() => false);
     going.current = false;
     // What was written since stays.

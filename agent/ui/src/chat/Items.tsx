@@ -3,11 +3,12 @@ import { harmless } from "../text/visible";
 import { Blocks } from "./Blocks";
 import { CallCard } from "./Calls";
 import type { Item } from "./conversation";
-import { imagesNamed } from "./images";
+import { imagesNamed, imagesShown } from "./images";
 import { Markdown } from "./Markdown";
 import type { Outputs } from "./outputs";
 import { Plots } from "./Plots";
 import { Subagent } from "./Subagent";
+import { TurnPlots } from "./TurnPlots";
 
 interface ItemsProps {
   items: readonly Item[];
@@ -40,8 +41,10 @@ export function Items({ items, stream, outputs, busy, asked, thread, granted }: 
               <div key={item.key} className="reply">
                 <span className="hidden">Agent: </span>
                 {item.thoughts && <Thoughts text={item.thoughts} />}
-                <Markdown text={item.text} thread={thread} />
-                {thread && isAnswer(items, index, busy) && <Plots paths={imagesNamed(item.text)} thread={thread} />}
+                <Markdown text={item.text} thread={thread} version={item.key} />
+                {thread && isAnswer(items, index, busy) && (
+                  <Plots paths={imagesNamed(item.text)} thread={thread} version={item.key} />
+                )}
               </div>
             );
           case "blocks":
@@ -67,12 +70,17 @@ export function Items({ items, stream, outputs, busy, asked, thread, granted }: 
       {last?.kind === "reply" && !asked && <Blocks reply={last.key} kept={null} outputs={outputs} busy={busy} />}
       {drafted && (
         <div className="reply">
-          <Markdown text={draft.text} thread={thread} />
+          <Markdown text={draft.text} thread={thread} version={draft.id} />
         </div>
+      )}
+      {thread && last && last.kind !== "person" && !busy && !asked && (
+        <TurnPlots stream={stream} thread={thread} version={last.key} without={last.kind === "reply" ? picturesIn(last.text) : []} />
       )}
     </>
   );
 }
+
+const picturesIn = (text: string) => [...imagesNamed(text), ...imagesShown(text)];
 
 /** Whether a reply is the last of its turn: its pictures are there then. */
 function isAnswer(items: readonly Item[], index: number, busy: boolean): boolean {

@@ -9,15 +9,17 @@ interface MarkdownProps {
   text: string;
   /** Whose files its pictures are. */
   thread: string | null;
+  /** The message that it is of. */
+  version: string;
 }
 
 /** What a model has said. HTML in it is shown as the text it is; nothing is loaded from elsewhere. */
-export const Markdown = memo(function Markdown({ text, thread }: MarkdownProps) {
+export const Markdown = memo(function Markdown({ text, thread, version }: MarkdownProps) {
   const components: Components = {
     pre: ({ children }) => <>{children}</>,
     code: CodeOrWord,
     a: ({ href, children }) => <Link href={href}>{children}</Link>,
-    img: ({ src, alt }) => <Picture source={typeof src === "string" ? src : ""} alt={alt ?? ""} thread={thread} />,
+    img: ({ src, alt }) => <Picture source={typeof src === "string" ? src : ""} alt={alt ?? ""} thread={thread} version={version} />,
     table: ({ children }) => (
       <div className="table" tabIndex={0} role="group" aria-label="Table">
         <table>{children}</table>
@@ -50,7 +52,14 @@ function Link({ href, children }: { href: string | undefined; children: ReactNod
   );
 }
 
-function Picture({ source, alt, thread }: { source: string; alt: string; thread: string | null }) {
-  const url = thread && imageUrl(source, thread);
+interface PictureProps {
+  source: string;
+  alt: string;
+  thread: string | null;
+  version: string;
+}
+
+function Picture({ source, alt, thread, version }: PictureProps) {
+  const url = thread && imageUrl(source, thread, version);
   return url ? <img src={url} alt={alt} loading="lazy" /> : <span className="note">[picture: {alt || source}]</span>;
 }

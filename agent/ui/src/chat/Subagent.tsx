@@ -37,7 +37,7 @@ export function Subagent({ call, stream, outputs, busy, asked, thread }: Subagen
         </span>
       </summary>
       <div className="task">
-        <Markdown text={task} thread={thread} />
+        <Markdown text={task} thread={thread} version={call.id} />
       </div>
       <div className="steps">
         {items.map((item) => {
@@ -46,10 +46,10 @@ export function Subagent({ call, stream, outputs, busy, asked, thread }: Subagen
               <CallCard key={item.key} call={item.call} outputs={outputs} busy={busy} asked={asked} granted={undefined} />
             );
           }
-          return item.kind === "reply" && !call.result ? <Markdown key={item.key} text={item.text} thread={thread} /> : null;
+          return item.kind === "reply" && !call.result ? <Markdown key={item.key} text={item.text} thread={thread} version={item.key} /> : null;
         })}
       </div>
-      {call.result && <Markdown text={call.result.text} thread={thread} />}
+      {call.result && <Markdown text={call.result.text} thread={thread} version={call.id} />}
     </details>
   );
 }

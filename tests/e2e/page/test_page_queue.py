@@ -32,7 +32,7 @@ conversations:
   - text: It was never to run.
 - when: two tabs
   replies:
-  - tool_calls: [{name: execute, args: {command: "echo once >> /workspace/tabs.txt"}}]
+  - tool_calls: [{name: execute, args: {command: "sleep 3; echo once >> /workspace/tabs.txt"}}]
   - text: It ran once.
 - when: a failed answer
   replies:
@@ -104,7 +104,8 @@ def test_a_question_answered_in_another_tab_goes_with_a_word(
     other = page.context.new_page()
     other.goto(page.url)
     expect(cards(other)).to_contain_text("echo once")
-    approve(other)
+    with other.expect_response("**/commands"):  # it has arrived, and its run goes on
+        approve(other)
     approve(page)
     expect(other.get_by_text("It ran once.")).to_be_visible()
     expect(page.get_by_text("It ran once.")).to_be_visible()

@@ -12,9 +12,7 @@ from __future__ import annotations
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
 from agent.config import Settings
-from agent.named_in_task import named_in
 from agent.worked_examples import chosen
-from libs.code_blocks.parts import parts_of
 
 __all__ = ["IMPORTS", "opening"]
 
@@ -74,24 +72,16 @@ def opening(task: str, settings: Settings, *, skills: str, data: str) -> list[An
     ]
     for example in chosen(task, _EXAMPLES, listing=data):
         messages += [
-            HumanMessage("\n\n".join(filter(None, (_before(example.task, example.listing), example.task)))),
+            HumanMessage("\n\n".join(filter(None, (_listed(example.listing), example.task)))),
             AIMessage(example.reply),
             HumanMessage(f"The python block succeeded:\n```output\n{example.output}\n```"),
             AIMessage(example.answer),
         ]
-    if before := _before(task, data):
-        messages.append(HumanMessage(before))
+    if data:
+        messages.append(HumanMessage(_listed(data)))
     return messages
 
 
-def _before(task: str, listing: str) -> str:
-    """What stands before a task: the files, what it names of them, and its questions, where it has several."""
+def _listed(listing: str) -> str:
     # A file may be called ```: nothing in the listing may end it.
-    safe = listing.replace("```", "'''")
-    asked = "\n".join(f"{number}. {part}" for number, part in enumerate(parts_of(task), 1))
-    parts = (
-        _DATA.format(listing=safe) if listing else "",
-        named_in(task, safe),
-        f"Print what answers each of these:\n{asked}" if asked else "",
-    )
-    return "\n".join(filter(None, parts))
+    return _DATA.format(listing=listing.replace("```", "'''")) if listing else ""

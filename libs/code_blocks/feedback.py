@@ -77,11 +77,6 @@ _GO_ON = (
     "that was asked for is missing, reply with the code for it."
 )
 
-_GO_ON_IN_PARTS = (
-    "The task asks for:\n{parts}\nIf all of that is printed here, reply in words, one sentence for each, every figure "
-    "copied exactly. If any of it is not printed yet, reply with the code for it."
-)
-
 _CUT_OFF = (
     "The program was stopped while this code ran. Nothing was run a second time: what had ended is shown as it was "
     "recorded. Variables and the working directory may be lost. Look at what is there, then send the code for the rest."
@@ -187,7 +182,6 @@ def outputs(
     limit: int,
     guided: bool = False,
     imports: Mapping[str, str] = MappingProxyType({}),
-    parts: Sequence[str] = (),
     cut_off: bool = False,
 ) -> str:
     """What a reply's blocks printed, each labelled, as the next user message.
@@ -200,7 +194,6 @@ def outputs(
         limit: characters of output that are shown, shared evenly by the blocks.
         guided: whether to say how to go on: where all went well, and what to write after an error.
         imports: for that, name -> the line that imports it, of functions that the model is told of.
-        parts: for that, what the task asks for, where it is more than one thing.
         cut_off: whether the program was stopped while they ran, and this is what is known of them.
     """
     ran = [outcome for outcome in outcomes if outcome and not isinstance(outcome, Refused)]
@@ -234,7 +227,7 @@ def outputs(
             else "Read the error, mend its cause and send the whole corrected block."
         )
     elif guided and ran and not repeats:
-        said.append(_EMPTY if shows_nothing(ran[-1]["output"]) else _go_on(parts))
+        said.append(_EMPTY if shows_nothing(ran[-1]["output"]) else _GO_ON)
     if repeats:
         said.append(_repeated(repeats, failed=bool(failed)))
     if reading.problem:
@@ -276,12 +269,6 @@ def shortened(text: str, limit: int) -> str:
         return text
     half = limit // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
-
-
-def _go_on(parts: Sequence[str]) -> str:
-    if len(parts) < 2:
-        return _GO_ON
-    return _GO_ON_IN_PARTS.format(parts=listed(parts))
 
 
 def listed(parts: Sequence[str]) -> str:

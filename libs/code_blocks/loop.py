@@ -33,7 +33,6 @@ from libs.code_blocks.execution import repeated, run_blocks
 from libs.code_blocks.grounds import doubtful
 from libs.code_blocks.model import TextModel, ask_model
 from libs.code_blocks.need import Need, speaks_of
-from libs.code_blocks.parts import parts_of
 from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Gate, Live, Meter, Opening, Refused
 from libs.code_blocks.reader import MAX_REPLY, Block, Language, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
@@ -279,7 +278,6 @@ class CodeLoop:
             limit=self._shown_chars,
             guided=self._guided,
             imports=self._imports,
-            parts=parts_of(state["task"]) if self._guided else (),
             cut_off=bool(begun),
         )
         executions = ran.executions

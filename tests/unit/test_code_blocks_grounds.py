@@ -93,12 +93,6 @@ def test_what_a_task_asks_for_one_by_one(task: str, parts: list[str]) -> None:
     assert parts_of(task) == parts
 
 
-def test_a_guided_model_reads_what_is_asked_below_what_was_printed(tmp_path: Path) -> None:
-    task = "Which row of /data/a.csv is the largest, and how large is it?"
-    [said] = said_to_the_model(run(tmp_path, python("print('a', 7)"), "a: 7.", task=task, guided=True))
-    assert "The task asks for:\n1. Which row of /data/a.csv is the largest\n2. how large is it?\n" in said
-
-
 def test_a_figure_that_was_never_printed_is_questioned_once(tmp_path: Path) -> None:
     replies = [python("print('first', '2023-10-01')"), "It was 2024-10-01.", "It was 2024-10-01, I say."]
     result = run(tmp_path, *replies, guided=True)

@@ -75,7 +75,7 @@ def build_graph(
     """
     settings = settings or load_settings()
     if not isinstance(model, BaseChatModel | BaseLLM):
-        model = build_model(settings.model_copy(update={"model": model}) if model else settings)
+        model = build_model(settings, model)
     known = secret_filter(settings)
     model = redacted_model(model, known)
     backend = backend or build_backend(settings)

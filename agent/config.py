@@ -291,11 +291,14 @@ def _explain(error: ErrorDetails) -> str:
     return f"{name.upper()}{shown}: {message[0].lower()}{message[1:]}"
 
 
-def build_model(settings: Settings) -> BaseChatModel:
-    """Make the chat model the settings ask for; see `agent.models.build_model`."""
+def build_model(settings: Settings, spec: str | None = None) -> BaseChatModel:
+    """Make the chat model that `spec` names, as MODEL does, else that of the settings.
+
+    See `agent.models.build_model`.
+    """
     from agent.models import build_model as build
 
-    return build(settings)
+    return build(settings.model_copy(update={"model": spec}) if spec else settings)
 
 
 def build_backend(settings: Settings) -> WorkspaceBackend:

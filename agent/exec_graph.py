@@ -68,7 +68,7 @@ def build_graph(
 
     settings = settings or load_settings()
     if not isinstance(model, BaseChatModel):
-        model = build_model(settings.model_copy(update={"model": model}) if model else settings)
+        model = build_model(settings, model)
     known = secret_filter(settings)
     model = redacted_model(model, known)
     parts = parts or build_parts(settings)

@@ -10,8 +10,7 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
@@ -31,17 +30,9 @@ from libs.persistence.postgres import PostgresSaver, open_postgres
 from libs.persistence.rows import load_rows, save_rows
 from libs.persistence.served_saver import ServedSaver
 from libs.persistence.sqlite import SqliteSaver, open_checkpointer
-from tests.postgres_server import PASSWORD, Postgres, postgres
+from tests.postgres_server import PASSWORD, Postgres
 
 Open = Callable[[], AbstractAsyncContextManager[ServedSaver]]
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[Postgres]:
-    with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o755)
-        with postgres(Path(folder) / "s") as server:
-            yield server
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -49,7 +40,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """What opens one and the same empty database."""
     if request.param == "sqlite":
         return partial(open_checkpointer, tmp_path / "threads.sqlite")
-    server: Postgres = request.getfixturevalue("database")
+    server: Postgres = request.getfixturevalue("postgres_server")
     return partial(open_postgres, server.database())
 
 
@@ -390,12 +381,12 @@ async def test_two_programs_share_a_database(opened: Open) -> None:
 # What only one of them can have
 
 
-async def test_postgres_is_restarted_under_an_open_saver(database: Postgres) -> None:
-    async with open_postgres(database.database()) as saver:
+async def test_postgres_is_restarted_under_an_open_saver(postgres_server: Postgres) -> None:
+    async with open_postgres(postgres_server.database()) as saver:
         thread = Thread(saver)
         await thread.say("a task")
-        await asyncio.to_thread(database.end)
-        await asyncio.to_thread(database.start)
+        await asyncio.to_thread(postgres_server.end)
+        await asyncio.to_thread(postgres_server.start)
         assert await thread.pending() == ["may I?"]
         await thread.answer("yes")
         assert await thread.messages() == ["a task", "answered yes", "end"]
@@ -411,9 +402,9 @@ async def test_postgres_is_restarted_under_an_open_saver(database: Postgres) -> 
     ],
 )
 async def test_a_database_that_cannot_be_used_is_explained(
-    database: Postgres, change: tuple[str, str], why: str
+    postgres_server: Postgres, change: tuple[str, str], why: str
 ) -> None:
-    url = database.database().replace(*change)
+    url = postgres_server.database().replace(*change)
     with pytest.raises(CheckpointerUnavailable, match=why) as raised:
         async with open_postgres(url, timeout=2):
             pass
@@ -422,8 +413,8 @@ async def test_a_database_that_cannot_be_used_is_explained(
     assert "wrong-9Zx8Kq3Vn5" not in f"{raised.value}{raised.value.hint}"
 
 
-async def test_a_user_who_may_make_no_tables_is_told(database: Postgres) -> None:
-    url = database.database()
+async def test_a_user_who_may_make_no_tables_is_told(postgres_server: Postgres) -> None:
+    url = postgres_server.database()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE ROLE reader LOGIN PASSWORD 'reads'")
         connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")

@@ -23,8 +23,6 @@ ROOT = Path(__file__).parents[2]
 def test_without_node_it_says_that_nothing_was_checked(
     tmp_path: Path, ci: str, offered: str, *, installs: bool
 ) -> None:
-    if not shutil.which("dpkg"):
-        pytest.skip("only Debian's packages are looked at")
     programs = {
         "node": "exit 1",
         "id": "echo 0",
@@ -43,4 +41,6 @@ def test_without_node_it_says_that_nothing_was_checked(
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("Not checked: whether agent/ui/dist is built")
     asked = (tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else ""
-    assert ("install -y -qq --no-install-recommends nodejs npm" in asked) is installs
+    # Elsewhere than on Debian no version can be compared, and nothing is installed.
+    expected = installs and shutil.which("dpkg") is not None
+    assert ("install -y -qq --no-install-recommends nodejs npm" in asked) is expected

@@ -267,6 +267,7 @@ def test_make_eval(clone: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def server(clone: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    run("make setup", clone)  # whatever was tried before: below, nothing can be fetched
     log = tmp_path / "dev.log"
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

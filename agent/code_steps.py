@@ -9,7 +9,7 @@ from langgraph.types import Command, StateSnapshot
 
 from agent.code_prompt import STOPPED
 from agent.events import CommandEnded, CommandStarted, Event, Execution
-from libs.code_blocks.told import told
+from libs.middleware.told import told
 
 __all__ = ["CodeSteps"]
 

@@ -22,8 +22,8 @@ from agent.models import calls_tools
 from libs.code_blocks import read_reply
 from libs.code_blocks.need import Need, need_for_code
 from libs.code_blocks.reader import without_thoughts
-from libs.code_blocks.told import by_person, told
 from libs.exec_tool.tool import NAME
+from libs.middleware.told import by_person, told
 
 __all__ = ["CallsInText"]
 

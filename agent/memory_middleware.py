@@ -20,8 +20,8 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from agent.memory import Memory
-from libs.code_blocks.told import by_person
 from libs.middleware.skill_rules import fold
+from libs.middleware.told import by_person
 from libs.persistence.errors import CheckpointerUnavailable
 from libs.persistence.memory import Recall, Said
 from libs.sandbox.blocking import blocking

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from agent.skill_growth import Growth, Offer, decisions_about
-from libs.code_blocks.told import told
+from libs.middleware.told import told
 from libs.sandbox.blocking import blocking
 
 __all__ = ["SkillGrowth"]

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 
 from agent.acp.tool_calls import HostPath, fenced, kind_of, locations, plan_of, proposed, title_of
 from agent.acp.updates import said
-from libs.code_blocks.told import by_person
+from libs.middleware.told import by_person
 
 __all__ = ["last_calls", "replayed"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage
 
-from libs.code_blocks.told import by_person
+from libs.middleware.told import by_person
 
 __all__ = ["last_answer", "tasks"]
 

@@ -37,8 +37,9 @@ from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Gate, Liv
 from libs.code_blocks.reader import MAX_REPLY, Block, Language, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
 from libs.code_blocks.state import CodeState, Input, Output
-from libs.code_blocks.told import told
+from libs.code_blocks.told import told_of_blocks
 from libs.code_blocks.turn import approved_as, end_with, go, kept, need_in, with_words
+from libs.middleware.told import told
 from libs.sandbox.blocking import blocking
 
 __all__ = ["CodeLoop"]
@@ -288,7 +289,7 @@ class CodeLoop:
             turns = failed_turns(state["messages"], executions)
             forgotten = [turn.id for turn in turns if turn.id]
             update["forgotten"] = [*(state.get("forgotten") or []), *forgotten]
-        message = told(said, approved, ran.outcomes)
+        message = told_of_blocks(said, approved, ran.outcomes)
         status = ran.over
         if not status and last and last["exit_code"] and ran.repeats + 1 >= MAX_FAILURES:
             status = "error"

@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 
 from agent.memory import Memory
 from agent.memory_middleware import MemoryMiddleware, window
-from libs.code_blocks.told import by_person, told
+from libs.middleware.told import by_person, told
 from libs.models.scripted import Conversation, Reply, ScriptedChatModel
 from libs.persistence.database import SqliteDatabase
 from libs.persistence.memory import MessageMemory

@@ -14,13 +14,14 @@ from agent.skill_growth import Growth
 from agent.skill_growth_middleware import SkillGrowth
 from libs.code_blocks.protocol import Execution
 from libs.code_blocks.state import Approved
-from libs.code_blocks.told import by_person, told
+from libs.code_blocks.told import told_of_blocks
+from libs.middleware.told import by_person, told
 
 BLOCK = "```python\nprint(1)\n```"
 CODE = "print(1)"
 APPROVED = Approved(language="python", code=CODE, key="k", refused=None)
 ENDED = Execution(language="python", code=CODE, output="1\n", exit_code=0, seconds=0.1)
-RAN = told("it printed 1", [APPROVED], [ENDED])
+RAN = told_of_blocks("it printed 1", [APPROVED], [ENDED])
 THREAD: Sequence[AnyMessage] = [
     HumanMessage("a summary", additional_kwargs={"lc_source": "summarization"}),
     HumanMessage("first task"),

@@ -94,6 +94,19 @@ def _missing_column(said: Sequence[str], failure: _Failure) -> str:
     )
 
 
+def _missing_columns(said: Sequence[str], failure: _Failure) -> str:
+    """Of several that were asked for in a list: values of a column, where that is what they are."""
+    first = re.search(r"'([^']*)'", said[0])
+    named = re.search(r"\w+\[(\w+)\]", failure.line)
+    if said[1] == "are in the [columns]" and failure.columns and named and first:
+        there = ", ".join(map(repr, failure.columns[:_SHOWN]))
+        return (
+            f"{named[1]} holds values such as {first[1]!r}: no names of columns. Write those that are meant in a list, "
+            f"such as [{', '.join(map(repr, failure.columns[-2:]))}]. There are: {there}."
+        )
+    return _missing_column([first[1]], failure) if first else ""
+
+
 def _made_before(name: str, owner: str, failure: _Failure) -> str:
     """What to say where another table has the column: "" where they belong to different files.
 
@@ -212,6 +225,10 @@ def _always(text: str) -> Callable[[Sequence[str], _Failure], str]:
 
 
 _RULES: tuple[tuple[str, Callable[[Sequence[str], _Failure], str]], ...] = (
+    (
+        r"^KeyError: .(?:None of )?\[(?:Index\(\[)?(.*)\](?:,.*\)\])? (are in the \[columns\]|not in index)",
+        _missing_columns,
+    ),
     (r"^KeyError: ['\"](.*)['\"]$", _missing_column),
     # The skill `tables`, which says itself what is nearest.
     (r"there is no column ['\"](.*?)['\"];", lambda said, failure: _computed(said[0], failure)),

@@ -52,6 +52,20 @@ def test_a_name_with_an_operator_that_has_no_columns_in_it_is_no_calculation() -
     assert "nearest is 'sold on'" in said
 
 
+def test_values_that_were_taken_for_columns_are_called_values() -> None:
+    listed = r"Index(['Anna', 'Bella',\n       ...\n       'Zora'],\n      dtype='str', length=91)"
+    error = f'KeyError: "None of [{listed}] are in the [columns]"'
+    said = advice(failed(error, "print(t[boats].sum())", TABLE))
+    assert "boats holds values such as 'Anna': no names of columns" in said
+    assert "['price', 'sold on']" in said
+    assert "Zora" not in said
+
+
+def test_one_of_several_columns_that_is_not_there_is_looked_for() -> None:
+    said = advice(failed("KeyError: \"['prize'] not in index\"", "t[['boat', 'prize']]", TABLE))
+    assert "No table has a column 'prize'. The nearest is 'price'" in said
+
+
 def test_a_column_that_is_nowhere_is_looked_for_among_those_there_are() -> None:
     said = advice(failed("KeyError: 'prize'", "t['prize'].sum()", TABLE))
     assert "The nearest is 'price'" in said

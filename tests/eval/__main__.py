@@ -25,7 +25,7 @@ from libs.models.scripted import ScriptError
 from libs.sandbox import SandboxError
 from tests.eval.run import Score, run_task
 from tests.eval.task import Task
-from tests.eval.tasks import HARD, HELD_OUT, KINDS, choose
+from tests.eval.tasks import HARD, HELD_OUT, KINDS, PRACTICE, choose
 
 REPORTS = ROOT / "tests" / "artifacts" / "eval"
 
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "subset",
         nargs="?",
         default="all",
-        help=f"all, dev, {', '.join(KINDS)}, a task, held-out (20 tasks that no prompt or example was "
-        "tried on), or hard (20 that are harder on purpose)",
+        help=f"all, dev, {', '.join(KINDS)}, a task, practice (20 tasks that were held out once), held-out "
+        "(20 that no prompt or example was tried on), or hard (20 that are harder on purpose)",
     )
     parser.add_argument(
         "--jobs", type=int, default=1, help="tasks at once (1; more only where the model is elsewhere)"
@@ -133,7 +133,7 @@ def _revision() -> str:
 
 
 def _table(scores: Sequence[Score], report: dict[str, Any]) -> Table:
-    """One line a kind, held-out and hard tasks among their kinds, the sum below, and what failed."""
+    """One line a kind, the tasks beside the forty among their kinds, the sum below, and what failed."""
     table = Table(
         title=f"{report['model']}: {report['solved']} of {report['total']} solved", show_footer=True
     )
@@ -151,7 +151,7 @@ def _table(scores: Sequence[Score], report: dict[str, Any]) -> Table:
             overflow="fold",
         )
     for kind, tasks in KINDS.items():
-        names = {task.name for task in (*tasks, *HELD_OUT[kind], *HARD[kind])}
+        names = {task.name for task in (*tasks, *PRACTICE[kind], *HELD_OUT[kind], *HARD[kind])}
         own = [score for score in scores if score.task in names]
         if own:
             table.add_row(

@@ -11,10 +11,10 @@ from tests.eval.checks import figure, first_named, month, numbers_in, on_day
 from tests.eval.reference import PlainPython, play
 from tests.eval.run import Score
 from tests.eval.task import Check, Outcome, Task, Unsolved
-from tests.eval.tasks import HARD, HELD_OUT, KINDS, choose
+from tests.eval.tasks import HARD, HELD_OUT, KINDS, PRACTICE, choose
 
 ROOT = Path(__file__).parents[2]
-TASKS = choose("all") + choose("held-out") + choose("hard")
+TASKS = choose("all") + choose("practice") + choose("held-out") + choose("hard")
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -38,14 +38,14 @@ def test_neither_the_text_of_the_task_nor_nothing_is_an_answer(task: Task, tmp_p
             task.check(Outcome(answer, PlainPython(tmp_path)))
 
 
-def test_forty_tasks_of_ten_kinds_twenty_held_out_and_twenty_hard() -> None:
+def test_forty_tasks_of_ten_kinds_and_three_times_twenty_beside_them() -> None:
     assert {kind: len(tasks) for kind, tasks in KINDS.items()} == dict.fromkeys(KINDS, 4)
-    for more in (HELD_OUT, HARD):
+    for more in (PRACTICE, HELD_OUT, HARD):
         assert {kind: len(tasks) for kind, tasks in more.items()} == dict.fromkeys(KINDS, 2)
-    assert [len(choose(subset)) for subset in ("all", "held-out", "hard")] == [40, 20, 20]
-    assert len({task.name for task in TASKS}) == 80
+    assert [len(choose(name)) for name in ("all", "practice", "held-out", "hard")] == [40, 20, 20, 20]
+    assert len({task.name for task in TASKS}) == len({task.text for task in TASKS}) == 100
     assert all(len(task.wrong) >= 2 for task in TASKS)
-    assert not {task.name for task in TASKS} & {"all", "dev", "held-out", "hard", *KINDS}
+    assert not {task.name for task in TASKS} & {"all", "dev", "practice", "held-out", "hard", *KINDS}
 
 
 def test_subsets() -> None:
@@ -54,17 +54,18 @@ def test_subsets() -> None:
     assert [task.name for task in choose("roman")] == ["roman"]
     assert [task.name for task in choose("ferry-seats")] == ["ferry-seats"]
     assert [task.name for task in choose("recycling")] == ["recycling"]
-    assert choose("recycling")[0] in choose("held-out")
+    assert choose("recycling")[0] in choose("practice")
+    assert choose("league")[0] in choose("held-out")
     assert choose("ferry-seats")[0] in choose("hard")
     with pytest.raises(KeyError):
         choose("nothing-of-that-name")
 
 
-def test_the_table_shows_held_out_and_hard_tasks_among_their_kinds() -> None:
+def test_the_table_shows_the_tasks_beside_the_forty_among_their_kinds() -> None:
     scores = [Score(task.name, True, "", "completed", 1, 1, 1, 1.0, "") for task in TASKS]
-    report = {"model": "m", "solved": 80, "total": 80, "run": 80, "steps": 80, "tokens": 80, "seconds": 80}
+    report = {"model": "m", **dict.fromkeys(("solved", "total", "run", "steps", "tokens", "seconds"), 100)}
     table = program._table(scores, report)
-    assert [list(column._cells) for column in table.columns[:2]] == [list(KINDS), ["8/8"] * 10]
+    assert [list(column._cells) for column in table.columns[:2]] == [list(KINDS), ["10/10"] * 10]
 
 
 def test_files_are_the_same_every_time() -> None:

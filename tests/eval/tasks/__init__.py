@@ -1,4 +1,7 @@
-"""The tasks, one file for each kind; beside them the held-out and the hard ones. The first of a kind belongs to `dev`."""
+"""The tasks, one file for each kind; the first of a kind belongs to `dev`.
+
+Beside them those for practice, the held-out and the hard ones.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from tests.eval.task import Task
 from tests.eval.tasks import dates, dirty, documents, joins, logs, output, plots, programs, tables, trees
-from tests.eval.tasks.fresh import HELD_OUT
 from tests.eval.tasks.hard import HARD
+from tests.eval.tasks.held_out import HELD_OUT
+from tests.eval.tasks.practice import PRACTICE
 
-__all__ = ["HARD", "HELD_OUT", "KINDS", "choose"]
+__all__ = ["HARD", "HELD_OUT", "KINDS", "PRACTICE", "choose"]
 
 KINDS: Mapping[str, Sequence[Task]] = {
     "tables": tables.TASKS,
@@ -26,24 +30,25 @@ KINDS: Mapping[str, Sequence[Task]] = {
 
 
 def choose(subset: str) -> list[Task]:
-    """The tasks of `all`, `dev`, `held-out`, `hard`, a kind, or one by its name.
+    """The tasks of `all`, `dev`, `practice`, `held-out`, `hard`, a kind, or one by its name.
 
     Raises:
         KeyError: there is nothing of that name.
     """
-    forty, held_out, hard = (
-        [task for tasks in each.values() for task in tasks] for each in (KINDS, HELD_OUT, HARD)
+    forty, practice, held_out, hard = (
+        [task for tasks in each.values() for task in tasks] for each in (KINDS, PRACTICE, HELD_OUT, HARD)
     )
     subsets = {
         "all": forty,
         "dev": [tasks[0] for tasks in KINDS.values()],
+        "practice": practice,
         "held-out": held_out,
         "hard": hard,
         **{kind: list(tasks) for kind, tasks in KINDS.items()},
     }
     if subset in subsets:
         return subsets[subset]
-    named = [task for task in (*forty, *held_out, *hard) if task.name == subset]
+    named = [task for task in (*forty, *practice, *held_out, *hard) if task.name == subset]
     if not named:
         raise KeyError(subset)
     return named

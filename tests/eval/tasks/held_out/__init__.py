@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tests.eval.task import Task
-from tests.eval.tasks.fresh import documents, output, tables, texts
+from tests.eval.tasks.held_out import documents, files, output, tables, texts
 
 __all__ = ["HELD_OUT"]
 
@@ -19,6 +19,6 @@ HELD_OUT: Mapping[str, Sequence[Task]] = {
     "programs": output.PROGRAMS,
     "pdf": documents.PDF,
     "plots": output.PLOTS,
-    "files": output.FILES,
+    "files": files.FILES,
 }
 """Kind -> its held-out tasks."""

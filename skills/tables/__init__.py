@@ -32,17 +32,18 @@ def load(path: str | os.PathLike[str] | list[dict[str, Any]], rows: str | None =
     """Read a CSV, TSV, JSON, JSON lines, log (also .gz), .pdf or .xlsx file clean; print what is odd in it.
 
     Separator, encoding and decimal comma are found out. Text such as "$1,234.50", "1.234,50 €", "12 %", "5
-    kg" or "(5)" becomes numbers, unless units differ; dates in any common form become datetime64, times
-    with an offset UTC without one; true and false become booleans; spaces around text are gone. Codes with
-    leading zeros or over 15 digits stay text. Empty, N/A, NA, null, nan and none become missing. A column
-    is converted when nine tenths of its values can be read; the others become missing and are printed.
-    Where a date does not tell day from month, the other values decide, else the day comes first, and that
-    is printed. Nested objects of JSON become columns such as `customer.country`; a list inside a record
-    stays one. Every row is kept but those that are printed. A list of objects may be given instead of a
-    path. At most 50 MB.
+    kg" or "(5)" becomes numbers, "850 g" beside "1.4 kg" 0.85; dates in any common form become datetime64,
+    times with an offset UTC without one; true and false become booleans; spaces around text are gone. Codes
+    with leading zeros or over 15 digits stay text. Empty, N/A, NA, null, nan and none become missing. A
+    column is converted when nine tenths of its values can be read; the others become missing and are
+    printed. Where a date does not tell day from month, the other values decide, else the day comes first,
+    and that is printed. Nested objects of JSON become columns such as `customer.country`; a list inside a
+    record stays one. Every row is kept but those that are printed. A list of objects may be given instead of
+    a path. A pattern reads all files that it fits as one table, with the column `file`. At most 50 MB.
 
     Example:
         table = load("/data/sales.csv")
+        months = load("/data/2024-*.csv")
 
     Raises:
         FileNotFoundError: there is no such file; the message names what the folder has.
@@ -124,9 +125,9 @@ def where(
     town == 'Oslo'").
 
     In a text stand columns as they are called, or between back-ticks, numbers, texts and dates between
-    quotation marks, + - * / %, comparisons, in, and, or, not. Also where(t, "town", "Oslo"), where(t, "kg",
-    ">", 2), where(t, "kg", function of a value) and where(t, t["kg"] > 2). Without rows, what the columns
-    hold is printed.
+    quotation marks, + - * / %, comparisons, in, and, or, not. Of a column of lists, == and in ask for a value
+    in the list. Also where(t, "town", "Oslo"), where(t, "kg", ">", 2), where(t, "kg", function of a value)
+    and where(t, t["kg"] > 2). Without rows, what the columns hold is printed.
 
     Example:
         late = where(table, "days > 14 and status != 'closed'")

@@ -13,6 +13,7 @@ from typing import Any
 from skills.tables._cells import MISSING, clean
 from skills.tables._dates import Stamp, month, stamp
 from skills.tables._numbers import EXACT_DIGITS, Number, number
+from skills.tables._units import alike
 
 _DATED = re.compile(r"(?i)(^|[^a-z])(date|day|datum|dt)([^a-z]|$)|(?<=[a-z])Date|date$")
 _LOOKED_AT = 500
@@ -30,6 +31,7 @@ class Column:
     counts: list[int]
     kind: str = "text"  # number, date, true/false, text, empty or lists
     about: str = ""  # how the values were written
+    unit: str = ""  # what its numbers are converted to, where they have several units
     notes: dict[str, str] = field(default_factory=dict)  # topic -> what a person should know
     numbers: list[Number | None] = field(default_factory=list)  # what each value says, [] where none is one
     stamps: list[Stamp | None] = field(default_factory=list)
@@ -107,7 +109,13 @@ def _read_all(column: Column, dated: bool) -> None:
         return found
 
     sample = texts[:: max(1, len(texts) // _LOOKED_AT)]
-    for read, found in ((number, numbers), (when, stamps)):
+    measured = any((read := number(column.values[place])) and alike([read.sign]) for place in sample)
+
+    def quantity(text: str) -> Number | None:
+        # 850g is one only beside 1.4 kg.
+        return number(text, attached=measured)
+
+    for read, found in ((quantity, numbers), (when, stamps)):
         read_sample = sum(read(column.values[place]) is not None for place in sample)
         if len(texts) > _LOOKED_AT and read_sample < len(sample) * _HOPELESS:
             continue  # a column of texts is not read twice more to the end

@@ -9,6 +9,7 @@ from typing import TypeVar
 from skills.tables._cells import NO_VALUE, counted
 from skills.tables._columns import Column
 from skills.tables._numbers import Number, reading
+from skills.tables._units import alike, converted, largest
 
 _Read = TypeVar("_Read")
 READABLE = 0.9
@@ -16,6 +17,7 @@ READABLE = 0.9
 TOPICS = {
     "missing": "missing",
     "unreadable": "could not be read, now missing",
+    "converted": "converted",
     "stays text": "stays text",
     "unclear": "unclear",
 }
@@ -87,6 +89,11 @@ def _kind(column: Column, readable: float) -> str:
     if numbers >= readable:
         if len(units) <= 1:
             return "number"
+        if not signs[""] and alike(units):
+            column.unit = largest(units)
+            listed = ", ".join(f"{signs[unit]:,} in {unit}" for unit in units if unit != column.unit)
+            column.notes["converted"] = f"{column.name} {listed} are in {column.unit} now"
+            return "number"
         listed = ", ".join(f"{sign} {signs[sign]}x" for sign in units)
         column.notes["stays text"] = f"{column.name} has several units: {listed}"
     elif (best := max(dates, numbers)) >= 0.5:
@@ -106,7 +113,7 @@ def _said(column: Column) -> dict[Number, int]:
 
 def _to_numbers(column: Column, others: str) -> None:
     told = reading(_said(column), others)
-    about = {found.sign for _, found in _there(column.numbers) if found.sign}
+    about = {column.unit or found.sign for _, found in _there(column.numbers) if found.sign}
     if "%" in about:
         about = {"percent: 12 is 12 %"}
         bare = column.count(place for place, found in _there(column.numbers) if not found.sign)
@@ -126,7 +133,11 @@ def _to_numbers(column: Column, others: str) -> None:
         column.notes["unclear"] = f"{column.name} {column.values[guessed[0]]!r} is taken as {value}"
     _unread(column, column.numbers)
     column.values = [
-        None if found is None else found.comma if told.mark == "," else found.point
+        None
+        if found is None
+        else converted(
+            found.comma if told.mark == "," else found.point, found.sign, column.unit or found.sign
+        )
         for found in column.numbers
     ]
 

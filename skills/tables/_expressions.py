@@ -131,19 +131,35 @@ class _Reading:
 
     def _compared(self, one: Any, how: ast.cmpop, other: Any) -> Any:
         if isinstance(how, ast.In | ast.NotIn):
-            if not isinstance(one, pd.Series) or not isinstance(other, list):
-                raise ValueError(f"{self._what}: `in` stands between a column and a list such as ['a', 'b']")  # noqa: TRY004
-            found = one.isin(other)
+            found = self._inside(one, other)
             return ~found if isinstance(how, ast.NotIn) else found
         for mine, theirs in ((one, other), (other, one)):
             if not isinstance(mine, pd.Series):
                 continue
+            if (
+                isinstance(how, ast.Eq | ast.NotEq)
+                and isinstance(theirs, str | int | float)
+                and has_lists(mine)
+            ):
+                found = _among(mine, theirs)
+                return ~found if isinstance(how, ast.NotEq) else found
             if isinstance(theirs, int | float) and not isinstance(theirs, bool) and not _is_number(mine):
                 return self._pair(one, other, mine, numbers_of(self._table, mine.name, self._what), how)
             if isinstance(theirs, str) and _is_date(mine):
                 day = pd.Timestamp(theirs)
                 return _COMPARISONS[type(how)](*((one, day) if mine is one else (day, other)))
         return _COMPARISONS[type(how)](one, other)
+
+    def _inside(self, one: Any, other: Any) -> Any:
+        """`town in ['Oslo', 'Bergen']`; of a column of lists, or of texts, also `'red' in colours`."""
+        if isinstance(one, pd.Series) and isinstance(other, list):
+            return _among(one, *other) if has_lists(one) else one.isin(other)
+        if isinstance(one, str | int | float) and isinstance(other, pd.Series):
+            if has_lists(other):
+                return _among(other, one)
+            if isinstance(one, str) and not _is_number(other) and not _is_date(other):
+                return other.str.contains(one, regex=False).fillna(False).astype(bool)
+        raise ValueError(f"{self._what}: `in` stands between a column and a list such as ['a', 'b']")
 
     def _pair(self, one: Any, other: Any, text: Any, numbers: Any, how: ast.cmpop) -> Any:
         return _COMPARISONS[type(how)](*((numbers, other) if text is one else (one, numbers)))
@@ -163,6 +179,18 @@ class _Reading:
         if isinstance(value, int | float | pd.Series):
             return value
         raise ValueError(f"{self._what}: {value!r} is no number")
+
+
+def has_lists(column: pd.Series) -> bool:
+    """Whether the values of a column are lists."""
+    return column.dtype == object and bool(column.map(lambda value: isinstance(value, list)).any())
+
+
+def _among(column: pd.Series, *wanted: Any) -> pd.Series:
+    """Whether any of these is in the list of a row."""
+    return column.map(lambda value: isinstance(value, list) and any(each in value for each in wanted)).astype(
+        bool
+    )
 
 
 def _is_number(value: Any) -> bool:

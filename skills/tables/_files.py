@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import glob
 import gzip
 import io
 import json
@@ -11,6 +12,7 @@ import os
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 from skills.tables._cells import counted
 from skills.tables._header import Raw, from_rows
@@ -44,6 +46,49 @@ def find(path: str | os.PathLike[str]) -> Path:
     near = difflib.get_close_matches(file.name, [entry.name for entry in file.parent.iterdir()], 1)
     meant = f"; did you mean {file.parent / near[0]}?" if near else ""
     raise FileNotFoundError(f"no such file: {file}; {file.parent} has: {_names(file.parent)}{meant}")
+
+
+def several(path: str | os.PathLike[str]) -> list[Path]:
+    """The files that a pattern such as /data/2024-*.csv names, in order; none where it is no pattern.
+
+    Raises:
+        FileNotFoundError: there is none; the message names what the folder has.
+    """
+    pattern = str(path)
+    if not any(mark in pattern for mark in "*?[") or Path(pattern).exists():
+        return []
+    found = [Path(name) for name in sorted(glob.glob(pattern, recursive=True)) if os.path.isfile(name)]
+    if not found:
+        folder = Path(pattern.partition("*")[0].partition("?")[0].partition("[")[0] + "x").absolute().parent
+        has = f"; {folder} has: {_names(folder)}" if folder.is_dir() else ""
+        raise FileNotFoundError(f"no file is called like {pattern}{has}")
+    return found
+
+
+def read_all(files: list[Path], rows: str | None = None) -> Raw:
+    """What several files hold, one below the other, with the column `file`: its name.
+
+    Raises:
+        ValueError: as `read`; or together they are too large.
+    """
+    if sum(file.stat().st_size for file in files) > MAX_BYTES:
+        raise ValueError(f"these {len(files)} files have over {MAX_BYTES // 10**6} MB: load them one by one")
+    raws = [read(file, rows) for file in files]
+    own = list(dict.fromkeys(name for raw in raws for name in raw.names))
+    label = next(name for name in ("file", "file_name", "file_") if name not in own)
+    columns: list[list[Any]] = [[] for _ in own]
+    labels: list[Any] = []
+    notes = []
+    for file, raw in zip(files, raws, strict=True):
+        count = len(raw.columns[0]) if raw.columns else 0
+        there = dict(zip(raw.names, raw.columns, strict=True))
+        for name, column in zip(own, columns, strict=True):
+            column.extend(there.get(name, [""] * count))
+        labels += [file.name] * count
+        notes += [f"{file.name}: {note}" for note in raw.notes]
+        if lacking := [name for name in own if name not in there]:
+            notes.append(f"{file.name}: has no {', '.join(lacking)}")
+    return Raw([*own, label], [*columns, labels], notes)
 
 
 def read(file: Path, rows: str | None = None) -> Raw:

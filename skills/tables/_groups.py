@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from skills.tables._expressions import evaluate, is_expression
-from skills.tables._keys import MISSING, NoColumn, column_name, dates_of, keys_of, numbers_of
+from skills.tables._keys import MISSING, NoColumn, column_name, date_column, dates_of, keys_of, numbers_of
 from skills.tables._periods import Period, bounds
 
 HOWS = ("sum", "mean", "median", "min", "max", "count", "nunique")
@@ -22,7 +22,7 @@ _DIGITS = 14
 
 
 def rows_in(table: pd.DataFrame, column: str, period: Period) -> pd.DataFrame:
-    name = column_name(table, column, "in_period")
+    name = date_column(table, column, "in_period")
     start, end = bounds(period)
     dates = dates_of(table, name, "in_period")
     _say_undated("in_period", name, dates)
@@ -75,7 +75,7 @@ def period_totals(table: pd.DataFrame, date: str, value: str | None, every: str,
     every = _SAME_EVERY.get(str(every).lower(), str(every).lower().removesuffix("ly"))
     if every not in EVERY:
         raise ValueError(f"per_period: every is one of {', '.join(EVERY)}, not {every!r}")
-    name = column_name(table, date, "per_period")
+    name = date_column(table, date, "per_period")
     if value in _COUNTS and value not in table:
         value, how = None, "count"
     how = _how(how, value, "per_period", table)

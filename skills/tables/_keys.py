@@ -42,7 +42,10 @@ def column_name(table: pd.DataFrame, wanted: object, what: str) -> Any:
     """
     if not isinstance(table, pd.DataFrame):
         given = type(table).__name__
-        raise TypeError(f"{what}: the first argument is a table, as load(path) returns it, not {given}")
+        several = "; pd.concat(…) makes one of several" if isinstance(table, list | tuple) else ""
+        raise TypeError(
+            f"{what}: the first argument is a table, as load(path) returns it, not {given}{several}"
+        )
     names = list(table.columns)
     if wanted in names:
         return wanted
@@ -54,6 +57,23 @@ def column_name(table: pd.DataFrame, wanted: object, what: str) -> Any:
     raise NoColumn(
         wanted, f"{what}: there is no column {wanted!r}; the columns are: {', '.join(map(str, names))}{meant}"
     )
+
+
+def date_column(table: pd.DataFrame, wanted: object, what: str) -> Any:
+    """The column of dates that is meant: where there is none of that name, the only one there is, and that is
+    printed. A log has no names but c0, c1, …
+
+    Raises:
+        TypeError, NoColumn: as `column_name`.
+    """
+    try:
+        return column_name(table, wanted, what)
+    except NoColumn:
+        dates = [name for name in table.columns if pd.api.types.is_datetime64_any_dtype(table[name])]
+        if len(dates) != 1:
+            raise
+        print(f"{what}: there is no column {wanted!r}; {dates[0]} is taken, the only one of dates")
+        return dates[0]
 
 
 def dates_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:

@@ -3,27 +3,51 @@
 from __future__ import annotations
 
 import io
+import re
+from collections import Counter
 from collections.abc import Iterable
 
 from skills.tables._header import Raw
 
 MAX_WORDS = 30
+_PAIR = re.compile(r"""(?<![^\s,;\[({])([A-Za-z_][\w.-]*)=(?!=)("[^"]*"|'[^']*'|[^\s,;"']*)""")
+"""key=value, as logfmt has it; a value with spaces is quoted."""
+_USUAL = 0.1
+"""The share of the lines that must have a key for it to be a column."""
 
 
 def from_lines(lines: Iterable[str], beside: dict[str, list[object]] | None = None) -> Raw:
     """Columns c0, c1, … with the words of each line, without the marks around them, and `line`, the whole.
 
-    `beside` are columns to put before them, a value for each line.
+    Pairs such as user=ann are columns of their own, `user`, and no words. `beside` are columns to put
+    before all, a value for each line.
     """
     lines = list(lines)
-    rows = [[bare(word) for word in line.split(None, MAX_WORDS)[:MAX_WORDS]] for line in lines]
+    pairs = _pairs(lines)
+    rest = (
+        [_PAIR.sub(lambda found: "" if found[1] in pairs else found[0], line) for line in lines]
+        if pairs
+        else lines
+    )
+    rows = [[bare(word) for word in line.split(None, MAX_WORDS)[:MAX_WORDS]] for line in rest]
     width = max(map(len, rows), default=0)
     columns: list[list[object]] = [
         [row[index] if index < len(row) else "" for row in rows] for index in range(width)
     ]
     before = beside or {}
-    names = [*before, *(f"c{index}" for index in range(width)), "line"]
-    return Raw(names, [*before.values(), *columns, [*lines]], [])
+    names = [*before, *(f"c{index}" for index in range(width)), *pairs, "line"]
+    return Raw(names, [*before.values(), *columns, *pairs.values(), [*lines]], [])
+
+
+def _pairs(lines: list[str]) -> dict[str, list[object]]:
+    """The values of each key that is usual in the lines: one for each line, "" where it has none."""
+    found = [dict(_PAIR.findall(line)) for line in lines]
+    counts = Counter(key for pairs in found for key in pairs)
+    return {
+        key: [pairs.get(key, "").strip("\"'") for pairs in found]
+        for key, count in counts.items()
+        if count >= max(2, _USUAL * len(lines)) and key != "line" and not re.fullmatch(r"c\d+|page", key)
+    }
 
 
 def from_text(text: str) -> Raw:

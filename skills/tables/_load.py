@@ -11,20 +11,22 @@ import pandas as pd
 from skills.tables._cells import counted
 from skills.tables._columns import Column, examine
 from skills.tables._convert import convert
-from skills.tables._files import find, read
+from skills.tables._files import find, read, read_all, several
 from skills.tables._header import Raw
 from skills.tables._records import from_objects
 from skills.tables._summary import summary
 
 
 def load_path(path: str | os.PathLike[str], rows: str | None) -> pd.DataFrame:
+    if files := several(path):
+        return _table(read_all(files, rows), f"{path}, {counted(len(files), 'file')}")
     file = find(path)
     return _table(read(file, rows), str(file))
 
 
 def load_records(records: list[dict[str, Any]], rows: str | None) -> pd.DataFrame:
     if not all(isinstance(record, dict) for record in records):
-        raise ValueError("load reads one file or a list of objects; for files: pd.concat(map(load, paths))")
+        raise ValueError('load reads one file, a list of objects, or files by a pattern: load("/data/*.csv")')
     return _table(from_objects(records, "the list", rows), "the list")
 
 

@@ -45,7 +45,11 @@ def join(
     result = left.merge(right, how=how, **keys)
     _tell(left[mine][~found], len(left), dropped=how in ("inner", "right"))
     if known.has_duplicates and found.any() and len(result) > len(left):
-        print(f"merge: {len(left):,} rows became {len(result):,}: the second table has keys more than once")
+        print(
+            f"merge: {len(left):,} rows became {len(result):,}: the second table has keys more than once. To"
+            " compare a value of the first with a sum of the second, add that up by its key before:"
+            " totals(second, key, value).reset_index()"
+        )
     return result
 
 

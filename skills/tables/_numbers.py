@@ -30,9 +30,7 @@ _UNITS = {
     **{"month": "months", "months": "months", "year": "years", "years": "years", "yrs": "years"},
     **{unit: unit for unit in "gtml"},
 }
-_UNIT = "|".join(
-    rf"(?<= ){unit}" if len(unit) == 1 else unit for unit in sorted(_UNITS, key=len, reverse=True)
-)
+_UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
 _CURRENCY = "|".join(re.escape(sign) for sign in sorted(_SIGNS, key=len, reverse=True))
 _WRITTEN = re.compile(
     rf"(?P<open>\()? ?(?P<sign>[+-])? ?(?P<before>{_CURRENCY})? ?(?P<sign2>[+-])?"
@@ -60,12 +58,17 @@ class Number(NamedTuple):
     code: bool  # digits that are no quantity: leading zeros, or more of them than a number keeps
 
 
-def number(text: str) -> Number | None:
-    """Read one text, or return None where it is no number."""
+def number(text: str, *, attached: bool = False) -> Number | None:
+    """Read one text, or return None where it is no number.
+
+    `attached`: a unit of one letter may stand without a space: 5g, which is a network as well.
+    """
     if text.isascii() and text.isdigit() and (text[0] != "0" or text == "0") and len(text) <= EXACT_DIGITS:
         return Number(value := int(text), value, "", "", False)  # most numbers: as below, in less time
     match = _WRITTEN.fullmatch(text.translate(_ALIKE))
     if match is None or bool(match["open"]) != bool(match["close"]):
+        return None
+    if not attached and len(match["unit"] or "") == 1 and match.string[match.start("unit") - 1] != " ":
         return None
     signs = [match[name] for name in ("sign", "sign2", "sign3") if match[name]]
     if len(signs) + bool(match["open"]) > 1:

@@ -17,6 +17,8 @@ _FEW_CHARACTERS = 60
 _SIGN_SHARE = 0.1
 _FAR = 10
 _RARE = 10
+_OWN = 0.9
+"""The share of a table's rows that have a value of their own in a column that numbers them."""
 _MANY = 300
 _TOTALS = {
     "total",
@@ -44,16 +46,28 @@ def summary(columns: list[Column], rows: int, repeats: int) -> list[str]:
     for topic, told in TOPICS.items():
         lines += _line(told, [column.notes[topic] for column in columns if topic in column.notes])
     if repeats:
-        lines.append(
-            f"repeats: {repeats:,} of {counted(rows, 'row')} are exact copies of earlier ones and are kept;"
-            " table = table.drop_duplicates() removes them"
+        # Without anything that numbers the rows, two may well be the same by chance.
+        how = (
+            "; table = table.drop_duplicates() removes them" if _are_numbered(columns, rows - repeats) else ""
         )
+        share = f"{repeats:,} of {counted(rows, 'row')}"
+        lines.append(f"repeats: {share} are exact copies of earlier ones and are kept{how}")
     texts = [column for column in columns if column.kind == "text"]
     numbers = [column for column in columns if column.kind == "number"]
     lines += _line("spelled differently", [text for column in texts if (text := _spellings(column))])
     lines += _line("perhaps misspelled", [text for column in texts if (text := _misspelled(column))])
     odd = [text for column in numbers for text in _odd(column)]
     return [*lines, *_line("odd", odd), *_line("totals", _total_rows(columns))]
+
+
+def _are_numbered(columns: list[Column], rows: int) -> bool:
+    """Whether nearly each of the rows has a value of its own in some column, as an order has its number."""
+    for column in columns:
+        values = [value for value in column.values if value is not None]
+        whole = column.kind == "number" and all(isinstance(value, int) for value in values)
+        if (whole or column.kind == "text") and len(values) >= _OWN * rows:
+            return True
+    return False
 
 
 def _line(topic: str, items: list[str]) -> list[str]:
@@ -76,7 +90,16 @@ def _described(column: Column) -> str:
         if len(values) <= _FEW and sum(map(len, values)) <= _FEW_CHARACTERS:
             return f"{column.name} ({', '.join(values)})"
         return f"{column.name} ({len(values):,} different)"
+    if column.kind == "lists" and (within := _within(values)):
+        return f"{column.name}, such as where(table, {column.name!r}, {within!r})"
     return column.name
+
+
+def _within(values: list[Any]) -> str:
+    """A text that is in one of the lists."""
+    return next(
+        (each for value in values if isinstance(value, list) for each in value if isinstance(each, str)), ""
+    )
 
 
 def _shown(value: Any) -> str:

@@ -94,6 +94,40 @@ def test_a_pdf_file_has_a_row_for_each_line(session: Session) -> None:
     assert "broken.pdf cannot be read as a PDF file" in session.run(f"load({path!r})")
 
 
+def test_several_files_are_one_table(session: Session) -> None:
+    session.put("day,n\n2024-01-05,1\n", "part-1.csv")
+    session.put("n,day\n2,2024-02-05\n3,13.02.2024\n", "part-2.csv")
+    said, found = session.run("t = load('/data/part-*.csv')\nshow(t[['n', 'file']].values.tolist())").split(
+        "\n["
+    )
+    assert said.startswith("/data/part-*.csv, 2 files: 3 rows, 3 columns\ndate: day 2024-01-05 to 2024-02-13")
+    assert json.loads(f"[{found}") == [[1, "part-1.csv"], [2, "part-2.csv"], [3, "part-2.csv"]]
+    assert "no file is called like /data/none-*.csv" in session.run("load('/data/none-*.csv')")
+    assert "load reads one file" in session.run("load(['/data/part-1.csv'])")
+
+
+def test_rows_that_nothing_numbers_may_be_the_same_by_chance(session: Session) -> None:
+    for head, rows, said in (
+        (
+            "branch,sales",
+            "A,1.5\nA,1.5\nA,2.5\nB,2.25\n",
+            "repeats: 1 of 4 rows are exact copies of earlier ones and are kept\n",
+        ),
+        (
+            "id,sales",
+            "".join(f"{n},2\n" for n in (*range(20), 3)),
+            "table = table.drop_duplicates() removes them\n",
+        ),
+    ):
+        path = session.put(f"{head}\n{rows}")
+        assert said in session.run(f"load({path!r});")
+
+
+def test_a_list_of_tables_is_none(session: Session) -> None:
+    said = session.run("totals([pd.DataFrame({'a': [1]})], 'a')")
+    assert "as load(path) returns it, not list; pd.concat(…) makes one of several" in said
+
+
 def test_the_types_of_a_table(orders: Session) -> None:
     assert orders.show("{name: str(kind) for name, kind in table.dtypes.items()}") == {
         **{"id": "int64", "day": "datetime64[us]", "region": "str"},
@@ -139,7 +173,7 @@ def test_a_list_of_objects_is_loaded_too(session: Session) -> None:
     code = re.search(r"table = (load\(json\.load\(.*\))", error)
     assert code is not None
     assert session.show(f"{code[1]}.p.tolist()") == [5, 1000]
-    assert "pd.concat(map(load, paths))" in session.error("load(['/data/a.csv', '/data/b.csv'])")
+    assert 'files by a pattern: load("/data/*.csv")' in session.error("load(['/data/a.csv', '/data/b.csv'])")
 
 
 def test_a_bare_name_is_looked_for_in_data(session: Session) -> None:
@@ -327,7 +361,7 @@ def test_weeks_days_and_hours_are_text_without_gaps(orders: Session) -> None:
             "totals('/data/case.csv', 'region')",
             "the first argument is a table, as load(path) returns it, not str",
         ),
-        ("in_period(table, 'Tag', '2024')", "there is no column 'Tag'; the columns are: id, day"),
+        ("latest(table, 'id', 'Tag')", "there is no column 'Tag'; the columns are: id, day"),
         (
             "in_period(table, 'note', '2024')",
             "column 'note' is no date but 'x', 'y', 'x'; columns with dates: day",

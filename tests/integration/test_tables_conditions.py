@@ -64,6 +64,47 @@ def test_rows_by_a_condition(backend: DockerExecutionBackend, condition: str, to
     assert printed[-1] == towns
 
 
+LISTS = """
+films = load([
+    {"film": "A", "kinds": ["red", "new"], "day": "2024-03-01"},
+    {"film": "B", "kinds": ["new"], "day": "2024-04-01"},
+    {"film": "C", "kinds": [], "day": "2024-04-09"},
+    {"film": "D", "kinds": None, "day": None},
+])
+print("==")
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "films"),
+    [
+        ('"kinds", "red"', "A"),
+        ('"kinds", ["red", "new"]', "A B"),
+        ("\"kinds == 'new'\"", "A B"),
+        ("\"kinds != 'new'\"", "C D"),
+        ("\"'new' in kinds and film == 'B'\"", "B"),
+        ("\"'new' not in kinds\"", "C D"),
+        ("\"kinds in ['red', 'old']\"", "A"),
+        ("\"'A' in film\"", "A"),
+        ('"kinds", "blue"', ""),
+    ],
+)
+def test_a_value_in_lists(backend: DockerExecutionBackend, condition: str, films: str) -> None:
+    printed = run(backend, LISTS + f"print(*where(films, {condition})['film'])").partition("==\n")[2]
+    assert printed.splitlines()[-1] == films
+
+
+def test_the_only_column_of_dates_is_meant_where_there_is_no_other(backend: DockerExecutionBackend) -> None:
+    code = LISTS + "from skills.tables import in_period\n"
+    printed = run(backend, code + "print(*in_period(films, 'date', '2024-04')['film'])").partition("==\n")[2]
+    assert printed.splitlines()[0] == (
+        "in_period: there is no column 'date'; day is taken, the only one of dates"
+    )
+    assert printed.splitlines()[-1] == "B C"
+    printed = run(backend, code + "films['other'] = films['day']\nin_period(films, 'date', '2024-04')")
+    assert "there is no column 'date'; the columns are: film, kinds, day, other" in printed
+
+
 def test_where_no_row_is_left_the_values_are_shown(backend: DockerExecutionBackend) -> None:
     printed = run(backend, "_ = where(t, \"town == 'oslo'\")")
     assert printed == "where: 0 of 3 rows\nwhere: town holds 'Oslo', 'Bergen', 'Skien'\n"

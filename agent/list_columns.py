@@ -9,6 +9,7 @@ import re
 from collections import Counter
 
 MAX_TEXT = 60
+MAX_COLUMNS = 40
 FAR = 10
 """How many times as large as any other a number is that is pointed out."""
 FEW = 8
@@ -16,6 +17,9 @@ FEW = 8
 
 GAPS = {"", "n/a", "na", "nan", "null", "none"}
 MONEY = re.compile(r"[-+]?[€$£]?\s?[-+]?\d{1,3}(?:[., ']?\d{3})*(?:[.,]\d+)?\s?(?:[€$£%]|[A-Z]{3})?")
+MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\\.?"
+DAY = r"\d{1,2}(?:st|nd|rd|th|\.)?"
+UNIT = "mg|g|kg|t|lb|oz|mm|cm|m|km|ft|mi|ml|l|ms|s|min|h|days?|weeks?|kWh|MWh|[kMGT]B"
 OFFSET = re.compile(r"(Z|[-+]\d\d:?\d\d)\s*$")
 KINDS = (
     ("dates", re.compile(r"\d{4}-\d\d-\d\d")),
@@ -24,7 +28,9 @@ KINDS = (
     ("whole numbers", re.compile(r"[-+]?(?:0|[1-9]\d*)")),
     ("numbers", re.compile(r"[-+]?(?:\d+\.\d*|\.?\d+)(?:[eE][-+]?\d+)?")),
     ("dates written", re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}(?: \d\d:\d\d(?::\d\d)?)?")),
+    ("dates in words", re.compile(rf"{DAY}[ -]{MONTH},?[ -]\d{{4}}|{MONTH} {DAY},? \d{{4}}")),
     ("numbers written", MONEY),
+    ("numbers with a unit", re.compile(rf"[-+]?\d[\d., ]*?\s?(?:{UNIT})")),
 )
 
 
@@ -74,6 +80,12 @@ def described(kind: str, values: list[str]) -> str:
         return f"{kind} {min(values).strip()} to {max(values).strip()}{note}"
     if kind == "dates written":
         return f"dates written {date_order(values)}, such as {plain(values[0])}"
+    if kind == "dates in words":
+        return f"dates written in words, such as {plain(values[0])}"
+    if kind == "numbers with a unit":
+        units = Counter(re.sub(r"[^A-Za-z]", "", value) for value in values)
+        listed = ", ".join(f"{unit} {count:,}" for unit, count in units.most_common())
+        return f"numbers with a unit, such as {plain(repr(values[0]))}: {listed}"
     counts = Counter(values)
     examples = ", ".join(dict.fromkeys(plain(repr(value)) for value in list(counts)[:3]))
     if kind == "numbers written":

@@ -4,7 +4,7 @@
 
 Of each file the size; of a table its rows, and for each column the kind of its values, how they are written,
 their range, the commonest, and what is missing; of JSON how it is nested; of any other text its first
-lines. `agent.listing` makes this and `list_columns.py` one program.
+lines. `agent.listing` makes one program of this, `list_columns.py` and `list_json.py`.
 
     python3 -I -c "$PROGRAM" /data how
 
@@ -22,24 +22,31 @@ import gzip
 import io
 import json
 import os
+import re
 import stat
 import sys
 import zlib
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
-from agent.list_columns import column, plain
+from agent.list_columns import MAX_COLUMNS, column, plain
+from agent.list_json import read_json, records_with
 
 MAX_FILES = 40
 MAX_CHARS = 8_000
 MAX_FILE_CHARS = 2_500
-MAX_COLUMNS = 40
 MAX_KEYS = 20_000
 """Rows up to which a table is compared with the others."""
 MAX_PATH_CHARS = 250
 HEAD_BYTES = 2_000_000
 MAX_PDF_BYTES = 5_000_000
 MAX_PDF_LINES = 8
+MAX_WORDS = 20
+LOG_LINES = 50
+PAIR = re.compile(r"""(?<![^\s,;\[({])([A-Za-z_][\w.-]*)=(?!=)("[^"]*"|'[^']*'|[^\s,;"']*)""")
+"""key=value in a log, which the library `tables` makes columns of."""
+ALIKE = 3
+"""Tables with the same columns in one folder that are shown as one: two may be there to be compared."""
 
 
 def table(names: list[str], rows: list[list[str]], *, more: bool) -> list[str]:
@@ -92,53 +99,6 @@ def keys(tables: dict[str, tuple[list[str], list[list[str]]]]) -> list[str]:
         f"- {' and '.join(places)}: {plain(name)} of {plain(Path(path).name)}"
         for (path, name), places in found.items()
     ]
-
-
-def outline(value: Any, depth: int = 0) -> str:
-    """How a JSON value is nested."""
-    if isinstance(value, dict):
-        if depth > 4:
-            return "object"
-        if len(value) > 3 and len({outline(each, depth + 1) for each in value.values()}) == 1:
-            keys = ", ".join(plain(repr(key)) for key in list(value)[:2])
-            inner = outline(next(iter(value.values())), depth + 1)
-            return f"object with {len(value):,} keys ({keys}, …), each {inner}"
-        inside = [
-            f"{plain(key)}: {outline(each, depth + 1)}" for key, each in list(value.items())[:MAX_COLUMNS]
-        ]
-        return "{" + ", ".join(inside) + "}"
-    if isinstance(value, list):
-        return f"list of {outline(value[0], depth + 1)}" if value and depth <= 4 else "list"
-    names = {bool: "true/false", int: "number", float: "number", str: "text", type(None): "null"}
-    return names[type(value)] + (f" ({plain(repr(value), 24)})" if isinstance(value, str) else "")
-
-
-def read_json(value: Any, name: str = "") -> list[str]:
-    """A list of objects as a table, with what is nested as an outline; else the outline alone."""
-    if isinstance(value, dict) and len(value) <= 3:
-        inner = [(key, each) for key, each in value.items() if is_records(each)]
-        if len(inner) == 1:
-            return read_json(inner[0][1], f"object, its {plain(inner[0][0])!r}: ")
-    if not is_records(value):
-        return [outline(value)]
-    keys = list(dict.fromkeys(key for record in value for key in record))
-    lines = [f"{name}list of {len(value):,} objects"]
-    for key in keys[:MAX_COLUMNS]:
-        values = [record[key] for record in value if key in record]
-        missing = f"; in {len(values):,} of them" if len(values) < len(value) else ""
-        nested = next((each for each in values if isinstance(each, dict | list) and each), None)
-        if nested is not None:
-            lines.append(f"- {plain(key)}: {outline(nested)}{missing}")
-        else:
-            quoted = any(isinstance(each, str) for each in values)
-            said = column([each if isinstance(each, str) else json.dumps(each) for each in values])
-            digits = quoted and "number" in said
-            lines.append(f"- {plain(key)}: {said}{' in quotes' if digits else ''}{missing}")
-    return lines
-
-
-def is_records(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
 
 
 def lines_of(text: str) -> list[str]:
@@ -241,7 +201,8 @@ def reading(path: Path) -> str:
                 if ".gz" in kinds
                 else path.open(errors="replace") as file
             ):
-                return f"  read with: load({name})  # columns {words(file.readline(1_000))}"
+                lines = [line for line in (file.readline(1_000) for _ in range(LOG_LINES)) if line.strip()]
+                return f"  read with: load({name})  # columns {words(lines)}"
     except Exception:  # noqa: BLE001 - whatever a broken file makes of its reader
         return ""
     if kind == ".pdf":
@@ -249,47 +210,45 @@ def reading(path: Path) -> str:
     return f"  read with: load({name})" if kind in (".csv", ".tsv", ".jsonl", ".ndjson") else ""
 
 
-def records_with(value: Any, name: str) -> str:
-    """How `load` reads JSON: with `rows` where its objects hold a list of objects."""
-    if isinstance(value, dict):
-        lists = [each for each in value.values() if is_records(each)]
-        objects = len(value) > 1 and all(isinstance(each, dict) for each in value.values())
-        alike = objects and len({outline(each) for each in value.values()}) == 1
-        value = (
-            [{"key": key, **each} for key, each in value.items()]
-            if alike
-            else lists[0]
-            if len(lists) == 1
-            else None
-        )
-    if not is_records(value):
-        return f"  read with: json.load(open({name}))"
-    inner = next((key for key, each in value[0].items() if is_records(each)), None)
-    if inner is None:
-        return f"  read with: load({name})"
-    shown = [key for key in flat(value[0]) if key != inner] + list(flat(value[0][inner][0]))
-    return (
-        f"  read with: load({name}, rows={inner!r})  # columns {', '.join(map(plain, shown[:MAX_COLUMNS]))}"
-    )
+def words(lines: list[str]) -> str:
+    """The columns of a log's lines, with what the first has in them."""
+    keys = Counter(key for line in lines for key in dict(PAIR.findall(line)))
+    usual = {key for key, count in keys.items() if count >= max(2, len(lines) / 10)}
+    first = lines[0] if lines else ""
+    rest = PAIR.sub(lambda found: "" if found[1] in usual else found[0], first)
+    named = {
+        f"c{index}": word.strip("\"',;[]()").rstrip(":")
+        for index, word in enumerate(rest.split()[:MAX_WORDS])
+    }
+    named |= {key: value.strip("\"'") for key, value in PAIR.findall(first) if key in usual}
+    return ", ".join([*(f"{name} ({plain(word, 24)})" for name, word in named.items()), "line"])
 
 
-def flat(record: dict[str, Any], before: str = "") -> list[str]:
-    """The names that the keys of nested objects get."""
-    names: list[str] = []
-    for key, value in record.items():
-        names += flat(value, f"{before}{key}.") if isinstance(value, dict) and value else [before + key]
-    return names
+def alike(tables: dict[str, tuple[list[str], list[list[str]]]]) -> list[list[Path]]:
+    """The tables of each folder that have the same columns, where there are several."""
+    found: dict[tuple[Path, str, tuple[str, ...]], list[Path]] = {}
+    for name, (columns, _) in tables.items():
+        path = Path(name)
+        found.setdefault((path.parent, path.suffix, tuple(columns)), []).append(path)
+    return [paths for paths in found.values() if len(paths) >= ALIKE]
 
 
-def words(line: str) -> str:
-    """The columns of a line of a log, with what this one has in them."""
-    parts = [part.strip("\"',;[]()").rstrip(":") for part in line.split()[:20]]
-    return ", ".join([*(f"c{index} ({plain(part, 24)})" for index, part in enumerate(parts)), "line"])
+def reading_all(paths: list[Path]) -> str:
+    """A line about how `load` reads tables with the same columns: as one; "" where they share no pattern."""
+    folder, ending = paths[0].parent, paths[0].suffix
+    start = os.path.commonprefix([path.name for path in paths])  # noqa: RUF071 - of names, not of paths
+    for pattern in (f"*{ending}", f"{start.removesuffix(ending)}*{ending}"):
+        if set(folder.glob(pattern)) == set(paths):
+            name = plain(json.dumps(str(folder / pattern), ensure_ascii=False), MAX_PATH_CHARS)
+            return (
+                f"  read all {len(paths)} as one table with: load({name})  # the column file has their names"
+            )
+    return ""
 
 
 def main(folder: str, how: str = "") -> None:
     """Print the listing of `folder`, nothing where it is empty or missing."""
-    said: list[str] = []
+    said: dict[Path, str] = {}
     tables: dict[str, tuple[list[str], list[list[str]]]] = {}
     room, left_out = MAX_CHARS, 0
     for parent, folders, files in os.walk(folder):
@@ -298,18 +257,26 @@ def main(folder: str, how: str = "") -> None:
             if len(said) >= MAX_FILES or room <= 0:
                 left_out += 1
                 continue
-            if text := describe(Path(parent, name), tables):
-                said.append(text)
-                if how and (hint := reading(Path(parent, name))):
-                    said.append(hint)
+            path = Path(parent, name)
+            if text := describe(path, tables):
                 room -= len(text)
+                said[path] = f"{text}\n{hint}" if how and (hint := reading(path)) else text
         if left_out > MAX_FILES:
             break
+    for paths in alike(tables):
+        hint = reading_all(paths)
+        for path in paths[1:] if hint else ():
+            said[path] = f"{said[path].splitlines()[0]}, columns as in {plain(paths[0].name)}"
+            del tables[str(path)]
+        if how and hint:
+            said[paths[0]] = said[paths[0]].rpartition("\n")[0]
+            said[paths[-1]] += f"\n{hint}"
+    shown = list(said.values())
     if left_out:
-        said.append(f"and more: ls -R {folder}")
+        shown.append(f"and more: ls -R {folder}")
     if belonging := keys(tables)[:MAX_COLUMNS]:
-        said += ["Columns that belong together:", *belonging]
-    sys.stdout.buffer.write("\n".join(said).encode("utf-8", "replace"))
+        shown += ["Columns that belong together:", *belonging]
+    sys.stdout.buffer.write("\n".join(shown).encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":

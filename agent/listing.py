@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from agent import list_columns, list_data
+from agent import list_columns, list_data, list_json
 from libs.sandbox import SandboxError
 from libs.sandbox.protocol import Sandbox
 
@@ -14,13 +14,16 @@ __all__ = ["LISTING_SECONDS", "PROGRAM", "data_listing"]
 LISTING_SECONDS = 10.0
 """Seconds that a look at the sandbox's files may take before a model is asked."""
 
+_PARTS = "".join(
+    f"part = sys.modules[{module.__name__!r}] = types.ModuleType({module.__name__!r})\n"
+    f"exec({Path(str(module.__file__)).read_text(encoding='utf-8')!r}, part.__dict__)\n"
+    for module in (list_columns, list_json)
+)
 PROGRAM = f"""
 import sys, types
-part = sys.modules[{list_columns.__name__!r}] = types.ModuleType({list_columns.__name__!r})
-exec({Path(list_columns.__file__).read_text(encoding="utf-8")!r}, part.__dict__)
-exec({Path(list_data.__file__).read_text(encoding="utf-8")!r})
+{_PARTS}exec({Path(list_data.__file__).read_text(encoding="utf-8")!r})
 """
-"""Both modules in one text: in the sandbox there is nothing that the second could import the first from."""
+"""All three modules in one text: in the sandbox there is nothing that one could import another from."""
 
 
 async def data_listing(sandbox: Sandbox, *, how: bool) -> str:

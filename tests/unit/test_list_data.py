@@ -64,6 +64,11 @@ def test_a_table_with_the_kinds_of_its_values(tmp_path: Path) -> None:
         (["1.200,50", "3,99"], "numbers written '1.200,50', '3,99'"),
         (["5/13/2024", "1/2/2024"], "dates written month/day/year, such as 5/13/2024"),
         (["13.5.2024", "1.2.2024"], "dates written day/month/year, such as 13.5.2024"),
+        (["1 Feb 2024", "13 March 2024"], "dates written in words, such as 1 Feb 2024"),
+        (["Feb. 1, 2024", "March 13th 2024"], "dates written in words, such as Feb. 1, 2024"),
+        (["850g", "1.4 kg", "2 kg"], "numbers with a unit, such as '850g': kg 2, g 1"),
+        (["A7 kg", "7 apples"], "text: 'A7 kg' 1, '7 apples' 1"),
+        (["1 Foo 2024", "13 Marc 24"], "text: '1 Foo 2024' 1, '13 Marc 24' 1"),
         (["1/2/2024", "3/4/2024"], "dates written day and month in unknown order, such as 1/2/2024"),
         (
             ["2024-05-01T10:00:00+02:00", "2024-05-02T10:00:00Z"],
@@ -128,7 +133,11 @@ def test_a_line_ends_where_it_does_for_other_programs(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_bytes(b"id,text\n1,a\x85\n2,c\n")  # cp1252
     (tmp_path / "c.jsonl").write_text('{"id": "a\u2028b"}\r\n{"id": "c\x85"}\n')
     (tmp_path / "d.csv").write_bytes(b'id,text\r1,"a\rb"\r2,c\r')
-    heads = [line.partition(": ")[2] for line in listing(tmp_path).split("\n") if " bytes): " in line]
+    heads = [
+        line.partition(": ")[2].partition(", columns as in")[0]
+        for line in listing(tmp_path).split("\n")
+        if " bytes): " in line
+    ]
     assert heads == [
         "2 rows",
         "not UTF-8 (latin-1?), 2 rows",
@@ -150,10 +159,10 @@ def test_json(tmp_path: Path) -> None:
         for n in range(3)
     ]
     assert columns(tmp_path, "a.json", json.dumps({"orders": orders})) == [
-        "object, its 'orders': list of 3 objects",
+        "object, its 'orders': list of 3 objects, a.b is b in the object a",
         "- id: whole numbers 0 to 2",
         "- status: text: 'paid' 3",
-        "- who: {country: text ('NO')}",
+        "- who.country: text: 'NO' 3",
         "- items: list of {sku: text ('A'), price: number}",
     ]
     (tmp_path / "a.json").unlink()
@@ -169,6 +178,56 @@ def test_json(tmp_path: Path) -> None:
         "- level: text: 'info' 1, 'error' 1",
         "- code: 1 null; in 1 of them",
     ]
+
+
+def test_what_nested_objects_and_lists_hold(tmp_path: Path) -> None:
+    chat = [
+        {"by": "Ann", "hearts": {"red": 2}, "tags": ["old", "new"]},
+        {"by": "Bob", "hearts": {"red": 5, "blue": 1}, "tags": []},
+        {"by": "Ann", "tags": ["new", 7]},
+    ]
+    assert columns(tmp_path, "a.json", json.dumps(chat)) == [
+        "list of 3 objects, a.b is b in the object a",
+        "- by: text: 'Ann' 2, 'Bob' 1",
+        "- hearts.red: whole numbers 2 to 5; in 2 of them",
+        "- tags: lists of text: 'new' 2, 'old' 1, '7' 1",
+        "- hearts.blue: whole numbers 1 to 1; in 1 of them",
+    ]
+    assert listing(tmp_path, "how").endswith(
+        'load("a.json")  # rows by a value in a list: where(t, "tags", "old")'
+    )
+    wide = [{"of": {f"k{number}": 1 for number in range(99)}}]
+    assert columns(tmp_path, "a.json", json.dumps(wide)) == [
+        "list of 1 objects",
+        "- of: object with 99 keys ('k0', 'k1', …), each number",
+    ]
+
+
+def test_tables_with_the_same_columns_are_shown_as_one(tmp_path: Path) -> None:
+    for name in ("2021", "2022", "2023"):
+        (tmp_path / f"{name}.csv").write_text(f"year,sold\n{name},3\n")
+    shown = [
+        "2021.csv (17 bytes): 1 row",
+        "- year: whole numbers 2021 to 2021",
+        "- sold: whole numbers 3 to 3",
+        "2022.csv (17 bytes): 1 row, columns as in 2021.csv",
+        "2023.csv (17 bytes): 1 row, columns as in 2021.csv",
+    ]
+    assert listing(tmp_path).split("\n") == shown
+    with_how = '  read all 3 as one table with: load("*.csv")  # the column file has their names'
+    assert listing(tmp_path, "how").split("\n") == [*shown, with_how]
+    (tmp_path / "shops.csv").write_text("shop\nA\n")
+    assert 'load("202*.csv")' in listing(tmp_path, "how")
+    (tmp_path / "2020.csv").write_text("shop\nA\n")  # no pattern is theirs alone
+    assert "as one table" not in listing(tmp_path, "how")
+    assert "columns as in" not in listing(tmp_path)
+
+
+def test_two_tables_with_the_same_columns_may_be_there_to_be_compared(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.csv").write_text("id\n1\n")
+    assert "columns as in" not in listing(tmp_path)
+    assert listing(tmp_path, "how").count("read with") == 2
 
 
 def test_other_files(tmp_path: Path) -> None:
@@ -214,6 +273,8 @@ def test_how_each_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "l.json").write_text('{"width": 10, "height": 20}')
     (tmp_path / "m.json").write_text('{"odd": [1, 3], "even": [2, 4]}')
     (tmp_path / "n.log.gz").write_bytes(gzip.compress(b"")[:10] + b"\xff" * 40)
+    (tmp_path / "o.log").write_text('09:00 user=ann note="two sides" /a?x=1\n09:01 user=bo note=\n')
+    (tmp_path / "p.log").write_text("")
     assert [line for line in listing(tmp_path, "how").split("\n") if "read with" in line] == [
         '  read with: load("a.csv")',
         "  read with: load(\"b.json\", rows='items')  # columns id, who.country, sku, n",
@@ -226,6 +287,8 @@ def test_how_each_file_is_read(tmp_path: Path) -> None:
         '  read with: load("i.json")',
         '  read with: json.load(open("l.json"))',
         '  read with: json.load(open("m.json"))',
+        '  read with: load("o.log")  # columns c0 (09:00), c1 (/a?x=1), user (ann), note (two sides), line',
+        '  read with: load("p.log")  # columns line',
     ]
     assert "read with" not in listing(tmp_path)
 

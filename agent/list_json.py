@@ -1,0 +1,121 @@
+"""What is in a JSON file: a list of objects as a table, anything else as an outline. Runs in the sandbox.
+
+Part of `list_data.py`, which is sent there as it is: standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agent.list_columns import MAX_COLUMNS, column, plain
+
+MAX_DEPTH = 4
+
+
+def outline(value: Any, depth: int = 0) -> str:
+    """How a JSON value is nested."""
+    if isinstance(value, dict):
+        if depth > 4:
+            return "object"
+        if len(value) > 3 and len({outline(each, depth + 1) for each in value.values()}) == 1:
+            keys = ", ".join(plain(repr(key)) for key in list(value)[:2])
+            inner = outline(next(iter(value.values())), depth + 1)
+            return f"object with {len(value):,} keys ({keys}, …), each {inner}"
+        inside = [
+            f"{plain(key)}: {outline(each, depth + 1)}" for key, each in list(value.items())[:MAX_COLUMNS]
+        ]
+        return "{" + ", ".join(inside) + "}"
+    if isinstance(value, list):
+        return f"list of {outline(value[0], depth + 1)}" if value and depth <= 4 else "list"
+    names = {bool: "true/false", int: "number", float: "number", str: "text", type(None): "null"}
+    return names[type(value)] + (f" ({plain(repr(value), 24)})" if isinstance(value, str) else "")
+
+
+def read_json(value: Any, name: str = "") -> list[str]:
+    """A list of objects as a table, with what is nested as an outline; else the outline alone."""
+    if isinstance(value, dict) and len(value) <= 3:
+        inner = [(key, each) for key, each in value.items() if is_records(each)]
+        if len(inner) == 1:
+            return read_json(inner[0][1], f"object, its {plain(inner[0][0])!r}: ")
+    if not is_records(value):
+        return [outline(value)]
+    note = ""
+    keys = list(dict.fromkeys(key for record in value for key in record))
+    flattened = [flat(record) for record in value]
+    paths = list(dict.fromkeys(key for record in flattened for key in record))
+    if keys != paths and len(paths) <= MAX_COLUMNS:
+        value, keys, note = flattened, paths, ", a.b is b in the object a"
+    lines = [f"{name}list of {len(value):,} objects{note}"]
+    for key in keys[:MAX_COLUMNS]:
+        values = [record[key] for record in value if key in record]
+        missing = f"; in {len(values):,} of them" if len(values) < len(value) else ""
+        nested = next((each for each in values if isinstance(each, dict | list) and each), None)
+        if nested is not None and (members := scalars(values)):
+            lines.append(f"- {plain(key)}: lists of {column(members)}{missing}")
+        elif nested is not None:
+            lines.append(f"- {plain(key)}: {outline(nested)}{missing}")
+        else:
+            quoted = any(isinstance(each, str) for each in values)
+            said = column([each if isinstance(each, str) else json.dumps(each) for each in values])
+            digits = quoted and "number" in said
+            lines.append(f"- {plain(key)}: {said}{' in quotes' if digits else ''}{missing}")
+    return lines
+
+
+def scalars(values: list[Any]) -> list[str]:
+    """What is in lists that hold no list and no object, each as text; nothing where one does."""
+    if not all(isinstance(each, list | None) for each in values):
+        return []
+    members = [member for each in values for member in each or ()]
+    if any(isinstance(member, dict | list) for member in members):
+        return []
+    return [member if isinstance(member, str) else json.dumps(member) for member in members]
+
+
+def is_records(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+
+
+def records_with(value: Any, name: str) -> str:
+    """How `load` reads JSON: with `rows` where its objects hold a list of objects."""
+    if isinstance(value, dict):
+        lists = [each for each in value.values() if is_records(each)]
+        objects = len(value) > 1 and all(isinstance(each, dict) for each in value.values())
+        alike = objects and len({outline(each) for each in value.values()}) == 1
+        value = (
+            [{"key": key, **each} for key, each in value.items()]
+            if alike
+            else lists[0]
+            if len(lists) == 1
+            else None
+        )
+    if not is_records(value):
+        return f"  read with: json.load(open({name}))"
+    inner = next((key for key, each in value[0].items() if is_records(each)), None)
+    if inner is None:
+        return f"  read with: load({name}){chosen_from(value)}"
+    shown = [key for key in flat(value[0]) if key != inner] + list(flat(value[0][inner][0]))
+    return (
+        f"  read with: load({name}, rows={inner!r})  # columns {', '.join(map(plain, shown[:MAX_COLUMNS]))}"
+    )
+
+
+def chosen_from(records: list[dict[str, Any]]) -> str:
+    """How rows are chosen by a column of lists, where there is one: comparing it with a value finds none."""
+    for key in records[0]:
+        values = [record.get(key) for record in records]
+        if any(isinstance(each, list) for each in values) and (members := scalars(values)):
+            return (
+                f"  # rows by a value in a list: where(t, {json.dumps(key)}, {plain(json.dumps(members[0]))})"
+            )
+    return ""
+
+
+def flat(record: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, Any]:
+    """An object without objects in it: its values by the names that the library `tables` gives to columns."""
+    values: dict[str, Any] = {}
+    for key, value in record.items():
+        nested = isinstance(value, dict) and value and depth <= MAX_DEPTH
+        values |= flat(value, f"{before}{key}.", depth + 1) if nested else {before + key: value}
+    return values

@@ -52,7 +52,10 @@ class Engine(Protocol):
         ...
 
     def prompt(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        """The tokens of a conversation, `{role, content}` each, up to where the answer begins."""
+        """The tokens of a conversation, `{role, content}` each, up to where the answer begins.
+
+        Where the last message is the assistant's, the answer goes on with it.
+        """
         ...
 
     def generate(
@@ -67,7 +70,8 @@ class LocalChatModel(BaseChatModel):
 
     An asynchronous call works in a thread of its own, so the event loop is never blocked. A caller that
     goes away ends the generation after the step that runs, some seconds at most while a long prompt is
-    read. Calls wait for each other.
+    read. Calls wait for each other. A conversation that ends with an AI message is gone on with: the answer
+    begins with what that says.
 
     Raises:
         ContextTooLong: prompt and `max_new_tokens` together are more than the engine can read. Nothing is
@@ -128,6 +132,8 @@ class LocalChatModel(BaseChatModel):
             )
         text = StopText(stop or ())
         made, end = 0, ""
+        if isinstance(messages[-1], AIMessage):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=text.feed(messages[-1].text)))
         steps = self.engine.generate(
             prompt,
             max_new_tokens=max_new_tokens,

@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import schemathesis.generation.hypothesis.builder  # noqa: F401 - its plugin would, with numpy replaced
 
 from libs.models.deferred import ModelUnavailable
 from libs.models.openvino import OpenVinoEngine
@@ -29,6 +30,7 @@ class Pipeline:
             raise self.fails
         self.path, self.device, self.scheduler = path, device, scheduler_config
         self.options: list[Any] = []
+        self.encoded: list[str] = []
         self.said = 0
         self.go_on = threading.Event()
         self.go_on.set()
@@ -37,11 +39,12 @@ class Pipeline:
     def get_tokenizer(self) -> Any:
         def encode(text: str, *, add_special_tokens: bool) -> Any:
             assert not add_special_tokens
+            self.encoded.append(text)
             return SimpleNamespace(input_ids=SimpleNamespace(data=[list(range(len(text.split())))]))
 
         def template(messages: list[dict[str, str]], *, add_generation_prompt: bool) -> str:
             assert add_generation_prompt
-            return " ".join(f"<{each['role']}> {each['content']}" for each in messages)
+            return " ".join(f"<{each['role']}> {each['content']}" for each in messages) + " <assistant> "
 
         return SimpleNamespace(encode=encode, apply_chat_template=template)
 
@@ -98,11 +101,19 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenVinoEngine:
 def test_it_is_loaded_once_at_the_first_call_with_the_prefix_cache_on(engine: OpenVinoEngine) -> None:
     assert Pipeline.made == []
     messages = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "count"}]
-    assert engine.prompt(messages) == engine.prompt(messages) == [0, 1, 2, 3, 4]
+    assert engine.prompt(messages) == engine.prompt(messages) == [0, 1, 2, 3, 4, 5]
     [pipeline] = Pipeline.made
     assert (Path(pipeline.path).name, pipeline.device) == ("tiny.gguf", "CPU")
     assert pipeline.scheduler.enable_prefix_caching is True
     assert pipeline.scheduler.cache_size > 0
+
+
+def test_the_prompt_ends_where_the_answer_begins_or_within_it(engine: OpenVinoEngine) -> None:
+    asked = {"role": "user", "content": "count"}
+    engine.prompt([asked])
+    engine.prompt([asked, {"role": "assistant", "content": "zero "}])
+    [pipeline] = Pipeline.made
+    assert pipeline.encoded == ["<user> count <assistant> ", "<user> count <assistant> zero "]
 
 
 @pytest.mark.parametrize(

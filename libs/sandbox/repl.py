@@ -13,6 +13,7 @@ import ctypes
 import inspect
 import linecache
 import os
+import re
 import site
 import struct
 import sys
@@ -24,6 +25,7 @@ HEADER: Final = struct.Struct("!I")
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 _FIGURES: Final = "/results"
 _ABOUT_DATA: Final = (LookupError, AttributeError, TypeError, ValueError, NameError)
+_CALLED: Final = re.compile(r"(\w+)\(\) (?:got an unexpected|missing \d+ required|takes |got multiple)")
 _TABLES: Final = 3
 _COLUMNS: Final = 20
 _MERGED_ROWS: Final = 100_000
@@ -212,6 +214,9 @@ def _error(variables: dict[str, Any]) -> str:
     if isinstance(error[1], _ABOUT_DATA):
         with contextlib.suppress(Exception):  # whatever a block has made of pandas
             lines += _tables(variables, error[1].args[0] if isinstance(error[1], KeyError) else None)
+    if isinstance(error[1], TypeError) and (called := _CALLED.match(str(error[1]))):
+        with contextlib.suppress(Exception):  # whatever it is that was called
+            lines += _signature(variables.get(called[1]))
     if isinstance(error[1], ImportError):
         with contextlib.suppress(Exception):  # whatever a module calls its names
             lines += _offered(error[1].name)
@@ -244,6 +249,16 @@ def _offered(module: str | None) -> list[str]:
     """What can be imported from a module that was found, and lacks what was wanted, as far as it says so."""
     names = getattr(sys.modules.get(module or ""), "__all__", ())
     return [f"[{module} has {', '.join(map(str, names[:_COLUMNS]))}]\n"] if names else []
+
+
+def _signature(function: object) -> list[str]:
+    """How a function is called, without the kinds of its arguments."""
+    if not inspect.isfunction(function):
+        return []
+    given = inspect.signature(function)
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in given.parameters.values()]
+    shown = given.replace(parameters=bare, return_annotation=inspect.Signature.empty)
+    return [f"[it is called as {function.__name__}{shown}]\n"]
 
 
 def _tables(variables: dict[str, Any], missing: object) -> list[str]:

@@ -385,6 +385,17 @@ class TestContainer:
             for code in ("import nothing_at_all", "raise ImportError"):
                 assert "has" not in sandbox.run_python(code, session="a").output
 
+    def test_a_call_that_does_not_fit_is_followed_by_how_it_is_called(self, tmp_path: Path) -> None:
+        with DockerSandbox(tmp_path, image="code-execution-agent", name="interpreter") as sandbox:
+            sandbox.run_python(
+                "def add(a: int, b: int = 2, *, sign: str = '+') -> int:\n    return a + b", session="a"
+            )
+            for call in ("add(1, aggfunc=3)", "add()", "add(1, 2, 3)"):
+                output = sandbox.run_python(call, session="a").output
+                assert output.endswith("[it is called as add(a, b=2, *, sign='+')]\n"), output
+            for call in ("len()", "nothing_at_all()", "add(1, 'x')"):
+                assert "it is called" not in sandbox.run_python(call, session="a").output
+
     def test_a_column_of_another_table_is_named_with_the_way_to_it(self, tmp_path: Path) -> None:
         with DockerSandbox(tmp_path, image="code-execution-agent", name="interpreter") as sandbox:
             code = (

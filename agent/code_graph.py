@@ -26,7 +26,7 @@ from agent.suspected import suspected
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
 from libs.backends.workspace import WorkspaceBackend
-from libs.code_blocks import Block, BlockCall, CodeLoop, Earlier, Opening, Refused, SandboxRunner
+from libs.code_blocks import Block, BlockCall, CodeLoop, Earlier, Files, Opening, Refused, SandboxRunner
 from libs.middleware.answers import AddressedGraph, answer_by_id
 from libs.middleware.approvals import Approve, Decision, Reject, Request, ask, require_checkpointer
 from libs.middleware.budget import Budget, Meter, Spent
@@ -46,6 +46,7 @@ _FOR_SMALL: dict[str, Any] = {
     "imports": small_prompt.IMPORTS,
     "shown_chars": 4_000,  # it reads 50 tokens a second, and gets lost in long outputs
     "after_repeat": {"temperature": 0.7},
+    "code_begins": "```python\n",
 }
 """How the loop treats a small model."""
 
@@ -109,7 +110,7 @@ def build_graph(
         model,
         SandboxRunner(lambda: computer.sandbox, suspect=suspected),
         opening=opening,
-        absent=lambda text: _absent(computer.sandbox, text),
+        files=Files(lambda text: _absent(computer.sandbox, text), lambda: _made(computer.sandbox)),
         meter=meter,
         gate=BlockApprovals() if settings.approvals == "ask" else None,
         ending=_ProposedSkills(growth) if growth else None,
@@ -141,6 +142,18 @@ async def _absent(sandbox: Sandbox, text: str) -> list[str]:
     except SandboxError:
         return []
     return result.output.splitlines() if result.exit_code == 0 else []
+
+
+async def _made(sandbox: Sandbox) -> list[str]:
+    """The newest files in /results."""
+    newest = (
+        f"find /results/ -type f -printf '%T@ %p\\n' | sort -rn | head -n {_MAX_NAMED} | cut -d ' ' -f 2-"
+    )
+    try:
+        result = await sandbox.arun(newest, timeout=LISTING_SECONDS, merge_stderr=False)
+    except SandboxError:
+        return []
+    return result.output.splitlines()[:_MAX_NAMED] if result.exit_code == 0 else []
 
 
 class _ExecuteCode(BaseModel):

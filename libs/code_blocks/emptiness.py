@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["shows_nothing"]
+__all__ = ["results_of", "shows_nothing"]
 
 _HEAD = re.compile(r"\S.*: [\d,]+ rows?, [\d,]+ columns?")
 _ABOUT = re.compile(
-    r"(?:date|true/false|text|empty|lists?|missing|could not be read, now missing|stays text|unclear|names"
-    r"|repeats|left out|short|spelled differently|perhaps misspelled|odd|totals): .*|number: .* to .*"
+    r"(?:date|true/false|text|empty|lists?|missing|could not be read, now missing|converted|stays text"
+    r"|unclear|names|repeats|left out|short|spelled differently|perhaps misspelled|odd|totals): .*"
+    r"|number: .* to .*"
 )
 _BESIDE = re.compile(r"(?:merge|latest|in_period|per_period|totals): .*|.*: counted as one: .*")
 """What the library `tables` says of a file, below its head, and of what it does: no results."""
@@ -35,7 +36,7 @@ def shows_nothing(output: str) -> bool:
 
     So is a labelled nan at the end, whatever table was printed before it, unless another figure has a label.
     """
-    lines = _results(output) if len(output) <= _LONG else []
+    lines = results_of(output) if len(output) <= _LONG else []
     kinds = [_kind(line) for line in lines]
     if not {"empty", "nan"} & set(kinds):
         return False
@@ -44,8 +45,8 @@ def shows_nothing(output: str) -> bool:
     return kinds[-1] == "nan" and "value" not in kinds and bool(_LABEL.match(lines[-1]))
 
 
-def _results(output: str) -> list[str]:
-    """The lines that are results, an empty DataFrame as one."""
+def results_of(output: str) -> list[str]:
+    """The lines that are results, an empty DataFrame as one: without what `load` says of files."""
     lines: list[str] = []
     about_file = False
     for line in filter(None, map(str.strip, output.splitlines())):

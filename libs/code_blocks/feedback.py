@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from libs.code_blocks.advice import advice
 from libs.code_blocks.afresh import error_of
-from libs.code_blocks.emptiness import shows_nothing
+from libs.code_blocks.columns import in_lists
+from libs.code_blocks.emptiness import results_of, shows_nothing
 from libs.code_blocks.need import Need
 from libs.code_blocks.protocol import Execution, Refused
 from libs.code_blocks.reader import MAX_REPLY, Block, Reading, read_reply
@@ -18,6 +19,8 @@ from libs.code_blocks.untagged import reads_like_code
 
 __all__ = [
     "CUT_OFF",
+    "DO",
+    "MEND",
     "RUNS_ON",
     "UNSURE",
     "WITHHELD",
@@ -26,7 +29,6 @@ __all__ = [
     "closing",
     "first_block",
     "imagined",
-    "listed",
     "missing",
     "nudge",
     "outputs",
@@ -49,6 +51,15 @@ UNSURE = (
 )
 """To an answer of which only the model can tell whether it was guessed. It is said once."""
 
+MEND = (
+    "The last code failed and nothing has run since, so the task is not done. Mend the cause and send the whole corrected "
+    f"block. {_CODE}"
+)
+"""To words where code has failed."""
+
+DO = f"Nothing has been run yet, so nothing is known yet. Write the code that does the task. {_CODE}"
+"""To words where code is needed."""
+
 RUNS_ON = (
     "Your reply went on and on, and was stopped there; nothing of it was run. Write it again, short: no more than "
     "three examples in code."
@@ -66,6 +77,8 @@ _IMAGINED = re.compile(
     re.MULTILINE,
 )
 
+_FEW_LINES, _SHORT = 6, 400
+"""Lines, and characters of them all, up to which a result is said once more."""
 _MOST_CHANGED = 4_000
 """Characters that are shown of a block that a person has changed."""
 
@@ -131,17 +144,10 @@ def nudge(
     if reading.untagged and (failed or not ran or code):
         return f"Nothing was run: the block does not say its language. {_CODE}"
     if failed:
-        return (
-            "The last code failed and nothing has run since, so the task is not done. Mend the cause and send the "
-            f"whole corrected block. {_CODE}"
-        )
+        return MEND
     if need is Need.NONE:
         return None
-    return (
-        UNSURE
-        if need is Need.PERHAPS
-        else f"Nothing has been run yet, so nothing is known yet. Write the code that does the task. {_CODE}"
-    )
+    return UNSURE if need is Need.PERHAPS else DO
 
 
 def imagined(reply: str) -> int | None:
@@ -156,12 +162,12 @@ def imagined(reply: str) -> int | None:
     return None
 
 
-def missing(files: Sequence[str]) -> str:
-    """What to say to an answer that speaks of files which are not there."""
-    named = ", ".join(files)
+def missing(files: Sequence[str], made: Sequence[str] = ()) -> str:
+    """What to say to an answer that speaks of files which are not there; `made` are there."""
+    there = f" These are there: {', '.join(made)}." if made else ""
     return (
-        f"There is no {named}. If the task asks for it, write the code that makes it; else give your answer again, "
-        "without it."
+        f"There is no {', '.join(files)}.{there} If the task asks for it, write the code that makes it; else give your "
+        "answer again, without it."
     )
 
 
@@ -182,6 +188,7 @@ def outputs(
     limit: int,
     guided: bool = False,
     imports: Mapping[str, str] = MappingProxyType({}),
+    then: str | None = None,
     cut_off: bool = False,
 ) -> str:
     """What a reply's blocks printed, each labelled, as the next user message.
@@ -194,6 +201,7 @@ def outputs(
         limit: characters of output that are shown, shared evenly by the blocks.
         guided: whether to say how to go on: where all went well, and what to write after an error.
         imports: for that, name -> the line that imports it, of functions that the model is told of.
+        then: for that, what is to be done next where all went well; None: to answer, or write what is missing.
         cut_off: whether the program was stopped while they ran, and this is what is known of them.
     """
     ran = [outcome for outcome in outcomes if outcome and not isinstance(outcome, Refused)]
@@ -227,8 +235,11 @@ def outputs(
             else "Read the error, mend its cause and send the whole corrected block."
         )
     elif guided and ran and not repeats:
-        said.append(_EMPTY if shows_nothing(ran[-1]["output"]) else _GO_ON)
-    if repeats:
+        printed = ran[-1]["output"]
+        said.append(_empty(printed) if shows_nothing(printed) else then or f"{_result(printed)}{_GO_ON}")
+    if repeats and not failed and then:
+        said.append(f"That code has run before, and answers something else.\n\n{then}")
+    elif repeats:
         said.append(_repeated(repeats, failed=bool(failed)))
     if reading.problem:
         said.append(_PROBLEMS[reading.problem])
@@ -271,9 +282,18 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
 
 
-def listed(parts: Sequence[str]) -> str:
-    """What a task asks for, each with its number on a line of its own."""
-    return "\n".join(f"{number}. {part}" for number, part in enumerate(parts, 1))
+def _empty(output: str) -> str:
+    why = in_lists(output)
+    return f"The result is empty. {why} Send the corrected code." if why else _EMPTY
+
+
+def _result(output: str) -> str:
+    """The few lines of a result among many about the files: a figure of those is easily taken for it."""
+    results = results_of(output)
+    among = len(results) < len(output.strip().splitlines())
+    if not among or not 0 < len(results) <= _FEW_LINES or sum(map(len, results)) > _SHORT:
+        return ""
+    return f"The result is: {'; '.join(results)}\n\n"
 
 
 def _repeated(times: int, *, failed: bool) -> str:

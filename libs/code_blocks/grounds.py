@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from langchain_core.messages import HumanMessage
 
-from libs.code_blocks.feedback import listed
-from libs.code_blocks.parts import parts_of
+from libs.code_blocks.emptiness import shows_nothing
+from libs.code_blocks.parts import asks_how_many, listed, parts_of
+from libs.code_blocks.questions import PRINT, alone
 from libs.code_blocks.state import CodeState
 
 __all__ = ["doubtful", "uncounted", "unfounded"]
@@ -24,12 +25,11 @@ _WHOLE = re.compile(
     r"five|six|seven|eight|nine|ten|eleven|twelve)\b",
     re.IGNORECASE,
 )
-_HOW_MANY = re.compile(
-    r"(?:and )?(?:(?:at|for|from|in|of|on|with) )?how many (?!(?:kg|g|grams|kilo\w*|litres|km|metres|hours|minutes|"
-    r"seconds|percent|euros?|dollars?|degrees|more|less|fewer)\b)",
-    re.IGNORECASE,
-)
 _NO_COUNT = re.compile(r"\b(?:average|mean|median|decimals?|percent\w*|per)\b", re.IGNORECASE)
+_NOTHING = re.compile(
+    r"\b(?:no|not|none|nothing|never|nobody|zero|0|empty|without|any)\b|n't\b", re.IGNORECASE
+)
+"""Words of an answer that says that there is nothing of the kind."""
 _FEW = 3
 """Digits below which a number may have been counted or read off by eye."""
 
@@ -44,18 +44,16 @@ def doubtful(answer: str, state: CodeState) -> str | None:
     listing = [message.text for message in state["opening"][-1:] if isinstance(message, HumanMessage)]
     said = [message.text for message in state["messages"]]
     printed = [each["output"] for each in state.get("executions") or []]
+    if printed and shows_nothing(printed[-1]) and not _NOTHING.search(answer):
+        return (
+            "The last result was empty, and no code has run since. Send the corrected code: print a few values of each "
+            "column that its condition uses, to see how they are written. If there is really nothing of the kind, say so."
+        )
     if unknown := unfounded(answer, [*listing, *said, *printed]):
-        asked = f" The task asks for:\n{listed(parts)}\n" if parts else " "
-        return (
-            f"{', '.join(unknown[:_MOST])}: no code has printed that.{asked}If something that was asked for is not printed "
-            "yet, write the code that prints it. Else give the answer again, every figure copied exactly from what was "
-            "printed."
-        )
+        asked = f" The task asks for:\n{listed(parts)}" if parts else ""
+        return f"{', '.join(unknown[:_MOST])}: no code has printed that.{asked}\n\n{PRINT}"
     if missing := uncounted(answer, parts):
-        return (
-            f"The answer has no whole number for this:\n{listed(missing)}\nIf the number is not printed yet, write the code "
-            "that counts: `print(len(…))`. Else give the answer again, with it."
-        )
+        return f"The answer lacks a whole number that is asked for.\n\n{alone(missing[0])}"
     return None
 
 
@@ -80,7 +78,7 @@ def uncounted(answer: str, parts: Sequence[str]) -> list[str]:
 
     Numbers that the parts hold themselves are none of these: "14.6 lasted longer than 14 days".
     """
-    asked = [part for part in parts if _HOW_MANY.match(part) and not _NO_COUNT.search(part)]
+    asked = [part for part in parts if asks_how_many(part) and not _NO_COUNT.search(part)]
     text = _ITEM.sub(" ", _PATH.sub(" ", answer))
     given = [
         found for found in _WHOLE.findall(text) if not any(found in _IN_TEXT.findall(part) for part in parts)

@@ -30,30 +30,33 @@ from libs.code_blocks import feedback
 from libs.code_blocks.afresh import failed_turns, sent
 from libs.code_blocks.ending import ENDING, Ending, add_ending
 from libs.code_blocks.execution import repeated, run_blocks
-from libs.code_blocks.grounds import doubtful
 from libs.code_blocks.model import TextModel, ask_model
-from libs.code_blocks.need import Need, speaks_of
-from libs.code_blocks.protocol import BlockCall, BlockRunner, Earlier, Gate, Live, Meter, Opening, Refused
+from libs.code_blocks.need import speaks_of
+from libs.code_blocks.protocol import (
+    BlockCall,
+    BlockRunner,
+    Earlier,
+    Files,
+    Gate,
+    Live,
+    Meter,
+    Opening,
+    Refused,
+)
+from libs.code_blocks.questions import Questions, wants_code
 from libs.code_blocks.reader import MAX_REPLY, Block, Language, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
 from libs.code_blocks.state import CodeState, Input, Output
 from libs.code_blocks.told import told_of_blocks
-from libs.code_blocks.turn import approved_as, end_with, go, kept, need_in, with_words
+from libs.code_blocks.turn import approved_as, end_with, go, kept, with_words
+from libs.code_blocks.words import MAX_NUDGES, Words
 from libs.middleware.told import told
 from libs.sandbox.blocking import blocking
 
 __all__ = ["CodeLoop"]
 
-MAX_NUDGES = 3
-"""Replies in a row without code that are answered with a request for it."""
 MAX_FAILURES = 3
 """Times the same code may fail in a run."""
-_CUT_OFF = {"length", "max_tokens", "MAX_TOKENS"}
-"""What providers call it, under one name or another, when a reply was longer than the model may write."""
-
-
-async def _none(text: str) -> Sequence[str]:  # noqa: ARG001
-    return ()
 
 
 class CodeLoop:
@@ -65,7 +68,7 @@ class CodeLoop:
         opening: makes what comes before the conversation, once at the start of each run, from its task: the
             system prompt, and whatever a model needs besides. Where it ends with a person's message, the
             conversation's first is joined to that.
-        absent: which of the files that a text names are to be there, and are not.
+        files: what a run hands over, and an answer may speak of.
         meter: makes what counts a run, from what it has used so far (None: nothing).
         gate: asks a person about each reply's blocks; None: they run at once.
         ending: has a say when a run would end with the model's answer.
@@ -81,6 +84,9 @@ class CodeLoop:
         after_repeat: for the model, beside the request, once the code that failed last had failed before, a
             reply has run on or is the one before, so that it does not say the same for ever: a higher
             temperature.
+        code_begins: how a reply of a guided model begins that is to be code, because a question was put by
+            itself or words came in its place: sent as the beginning of the reply, for a model that goes on
+            with it.
     """
 
     def __init__(
@@ -90,7 +96,7 @@ class CodeLoop:
         *,
         opening: Callable[[str], Awaitable[Opening]],
         meter: Callable[[Mapping[str, Any] | None], Meter],
-        absent: Callable[[str], Awaitable[Sequence[str]]] = _none,
+        files: Files | None = None,
         gate: Gate | None = None,
         ending: Ending | None = None,
         live: Live = lambda key: nullcontext(),  # noqa: ARG005
@@ -100,6 +106,7 @@ class CodeLoop:
         guided: bool = False,
         imports: Mapping[str, str] = MappingProxyType({}),
         after_repeat: Mapping[str, Any] = MappingProxyType({}),
+        code_begins: str = "",
     ) -> None:
         if max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, not {max_steps}")
@@ -107,7 +114,7 @@ class CodeLoop:
         self._runner = runner
         self._opening = opening
         self._meter = meter
-        self._absent = absent
+        self._words = Words(files=files or Files(), ending=ending, guided=guided)
         self._gate = gate
         self._ending = ending
         self._live = live
@@ -117,6 +124,7 @@ class CodeLoop:
         self._guided = guided
         self._imports = imports
         self._after_repeat = after_repeat
+        self._code_begins = code_begins
 
     def graph(
         self, *, checkpointer: Checkpointer = None, name: str = "code_agent"
@@ -155,6 +163,8 @@ class CodeLoop:
             "approved": [],
             "cut_off": False,
             "ran_on": False,
+            "questioned": [],
+            "code_due": False,
             "run_budget": self._meter(None).spent(),
         }
 
@@ -180,6 +190,8 @@ class CodeLoop:
                 return len(reply)
             return found
 
+        if state.get("code_due") and self._code_begins:
+            request = [*request, AIMessage(self._code_begins)]
         with meter.working():
             try:
                 async with asyncio.timeout(meter.remaining()) as deadline:
@@ -199,36 +211,10 @@ class CodeLoop:
                 return end_with(over, meter, with_words(reply, meter.budget.explain(over)))
             grants = state.get("grants") or {}
             return go("approve", meter, reply, steps=steps, ran_on=False, grants_at_reply=grants)
-        last = executions[-1] if executions else None
-        refused = any(each["refused"] is not None for each in state.get("approved") or [])
-        said = (
-            feedback.WITHHELD
-            if kept_back
-            else feedback.RUNS_ON
-            if ran_on
-            else feedback.nudge(
-                reading,
-                text,
-                cut_off=not _CUT_OFF.isdisjoint(map(str, reply.response_metadata.values())),
-                ran=last is not None,
-                failed=last is not None
-                and last["exit_code"] != 0
-                and not refused
-                and not state.get("cut_off"),
-                asked=state["nudges"] > 0,
-                need=Need.NONE if last is not None or refused else need_in(state, text),
-            )
+        objection = await self._words.objection(
+            state, reply, reading, text, kept_back=kept_back, ran_on=ran_on
         )
-        asked_in_vain = said_before[-1:] == [reply.text]
-        if said is None and last and not refused and (not state["nudges"] or asked_in_vain):
-            # Once only, unless it is not answered at all: the task may be to remove one.
-            absent = await self._absent(f"{state['task']}\n{text}")
-            said = feedback.missing(absent) if absent else None
-        if said is None and self._guided and last and not refused and not state["nudges"]:
-            said = doubtful(text, state)
-        if said is None and self._ending and not asked_in_vain and state["nudges"] < MAX_NUDGES:
-            said = await self._ending.objections()
-        if said is None:
+        if objection is None:
             to = ENDING if self._ending else END
             return go(to, meter, reply, steps=steps, status="completed")
         if state["nudges"] >= MAX_NUDGES:
@@ -236,12 +222,13 @@ class CodeLoop:
         elif steps >= self._max_steps:
             status = "max_steps"
         else:
-            update: dict[str, Any] = {"ran_on": ran_on}
-            if ran_on:  # shown again, it would be said again
+            update = objection.update
+            if objection.forget:
                 reply = reply.model_copy(update={"id": reply.id or str(uuid4())})
-                update["forgotten"] = [*(state.get("forgotten") or []), reply.id]
+                update = {**update, "forgotten": [*(state.get("forgotten") or []), reply.id]}
             nudges = state["nudges"] + 1
-            return go("model", meter, reply, told(said), steps=steps, nudges=nudges, **update)
+            return go("model", meter, reply, told(objection.said), steps=steps, nudges=nudges, **update)
+        last = executions[-1] if executions else None
         words = feedback.closing(status, steps=steps, nudges=state["nudges"], last=last)
         return end_with(status, meter, with_words(reply, words), steps=steps)
 
@@ -271,6 +258,7 @@ class CodeLoop:
         ran = await run_blocks(
             approved, before, runner=self._runner, live=self._live, thread=thread, meter=meter, begun=begun
         )
+        then = Questions.of(state, ran.executions, guided=self._guided).next()
         said = feedback.outputs(
             [Block(cast("Language", each["language"]), each["code"]) for each in approved],
             ran.outcomes,
@@ -279,16 +267,20 @@ class CodeLoop:
             limit=self._shown_chars,
             guided=self._guided,
             imports=self._imports,
+            then=then and then[0],
             cut_off=bool(begun),
         )
         executions = ran.executions
         update: dict[str, Any] = {"executions": executions, "nudges": 0, "cut_off": bool(begun)}
+        if then and then[0] in said:
+            update["questioned"] = then[1]
         last = executions[-1] if executions else None
         if self._guided and last and len(executions) > len(before) and repeated(executions):
             said = feedback.another_way(last["output"], self._imports)
             turns = failed_turns(state["messages"], executions)
             forgotten = [turn.id for turn in turns if turn.id]
             update["forgotten"] = [*(state.get("forgotten") or []), *forgotten]
+        update["code_due"] = wants_code(said)
         message = told_of_blocks(said, approved, ran.outcomes)
         status = ran.over
         if not status and last and last["exit_code"] and ran.repeats + 1 >= MAX_FAILURES:

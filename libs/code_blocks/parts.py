@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["parts_of"]
+__all__ = ["asks_how_many", "listed", "parts_of", "questions_of"]
 
 _SENTENCE = re.compile(
     r"(?<=[?!])\s+|(?<=\w{2}\.)\s+(?=[A-Z])|(?<=\w): (?=(?:how|what|when|where|which|who)\b)"
@@ -13,7 +14,14 @@ _ASKED = r"(?:(?:at|by|for|from|in|of|on|to|with) (?:the \w+ of )?)?(?:how|what|
 _QUESTION = re.compile(rf"(?:and |but )?{_ASKED}", re.IGNORECASE)
 _NEXT = re.compile(rf",? (?:and|but) (?={_ASKED})|, (?=how\b)", re.IGNORECASE)
 """Where another begins. A comma alone may begin a clause as well: the baker, who sells bread."""
+_HOW_MANY = re.compile(
+    r"(?:and )?(?:(?:at|for|from|in|of|on|with) )?how many (?!(?:kg|g|grams|kilo\w*|litres|km|metres|hours|"
+    r"minutes|seconds|percent|euros?|dollars?|degrees|more|less|fewer)\b)",
+    re.IGNORECASE,
+)
 _MOST = 5
+_WHOLE = 5
+"""Words from which on a question can stand alone."""
 _LONG = 300
 """Characters over which a part is shortened."""
 
@@ -28,3 +36,22 @@ def parts_of(task: str) -> list[str]:
         if _QUESTION.match(sentence) and sentence.endswith("?"):
             found += [part.strip(" ,")[:_LONG] for part in _NEXT.split(sentence)]
     return found[:_MOST] if len(found) > 1 else []
+
+
+def questions_of(task: str) -> list[str]:
+    """The questions in a task that say by themselves what is asked, in order; [] where there is but one.
+
+    "And how much?" belongs to the question before it.
+    """
+    found = [part for part in parts_of(task) if len(part.split()) >= _WHOLE]
+    return found if len(found) > 1 else []
+
+
+def listed(parts: Sequence[str]) -> str:
+    """What a task asks for, each with its number on a line of its own."""
+    return "\n".join(f"{number}. {part}" for number, part in enumerate(parts, 1))
+
+
+def asks_how_many(part: str) -> bool:
+    """Whether the answer to a part of a task is a count."""
+    return _HOW_MANY.match(part) is not None

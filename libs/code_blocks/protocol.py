@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -19,6 +19,7 @@ __all__ = [
     "BlockRunner",
     "Earlier",
     "Execution",
+    "Files",
     "Gate",
     "Live",
     "Meter",
@@ -165,3 +166,17 @@ class Meter(Protocol):
 
 Live = Callable[[str], AbstractContextManager[OnOutput | None]]
 """Makes, for the key of a block, what is given its output while it runs."""
+
+
+async def _none(*_: str) -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What a run hands over."""
+
+    absent: Callable[[str], Awaitable[Sequence[str]]] = _none
+    """Which of the files that a text names are to be there, and are not."""
+    made: Callable[[], Awaitable[Sequence[str]]] = _none
+    """Which are there."""

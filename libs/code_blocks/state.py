@@ -55,6 +55,10 @@ class CodeState(Output):
     """Whether the program was stopped while the latest blocks ran: what failed then need not be mended."""
     ran_on: NotRequired[bool]
     """Whether the latest reply was ended because it ran on: see `libs.code_blocks.repetition`."""
+    questioned: NotRequired[list[int]]
+    """What a guided model was asked of the task by itself: see `libs.code_blocks.questions`."""
+    code_due: NotRequired[bool]
+    """Whether nothing but code can be the reply to what a guided model was told last."""
     forgotten: NotRequired[list[str]]
     """Ids of messages that a guided model is not sent any more: see `libs.code_blocks.afresh`."""
     ending: NotRequired[Any]

@@ -49,7 +49,7 @@ def test_a_calculation_in_a_name_becomes_the_line_that_makes_the_column(name: st
 def test_a_name_with_an_operator_that_has_no_columns_in_it_is_no_calculation() -> None:
     said = advice(failed("KeyError: 'sold-on'", "t['sold-on']", TABLE))
     assert "calculation" not in said
-    assert "nearest is 'sold on'" in said
+    assert "Write 'sold on' instead" in said
 
 
 def test_values_that_were_taken_for_columns_are_called_values() -> None:
@@ -63,14 +63,16 @@ def test_values_that_were_taken_for_columns_are_called_values() -> None:
 
 def test_one_of_several_columns_that_is_not_there_is_looked_for() -> None:
     said = advice(failed("KeyError: \"['prize'] not in index\"", "t[['boat', 'prize']]", TABLE))
-    assert "No table has a column 'prize'. The nearest is 'price'" in said
+    assert "There is no column 'prize'. Write 'price' instead" in said
 
 
 def test_a_column_that_is_nowhere_is_looked_for_among_those_there_are() -> None:
     said = advice(failed("KeyError: 'prize'", "t['prize'].sum()", TABLE))
-    assert "The nearest is 'price'" in said
+    assert "Write 'price' instead" in said
     assert "'boat', 'length (m)', 'price', 'sold on'" in said
-    assert "`t['prize'] = …`" in said
+    said = advice(failed("KeyError: 'week'", "t['week'].sum()", TABLE))
+    assert "There are: 'boat', 'length (m)', 'price', 'sold on'" in said
+    assert "`t['week'] = …`" in said
 
 
 def test_the_skill_says_in_its_own_words_which_column_is_missing() -> None:
@@ -129,6 +131,41 @@ def test_an_import_that_does_not_exist_is_left_out() -> None:
             "t[t.a > 1 and t.b]",
             "one condition in each line",
         ),
+        (
+            "ImportError: cannot import name 'count' from 'skills.tables' (/skills/tables/__init__.py)",
+            "from skills.tables import load, count",
+            "`len(table)` is the number of rows",
+        ),
+        (
+            "TypeError: strptime() argument 1 must be str, not Series",
+            "datetime.strptime(t['day'], '%Y')",
+            """`t['day'].dt.strftime("%Y-%m")`""",
+        ),
+        (
+            "TypeError: Series.sort_values() takes 1 positional argument but 2 were given",
+            "total.sort_values('price')",
+            "`.sort_values(ascending=False)`, without a name",
+        ),
+        (
+            "TypeError: totals() got an unexpected keyword argument 'aggfunc'",
+            "totals(t, 'boat', aggfunc='sum')",
+            "Leave `aggfunc=` out of the call of totals",
+        ),
+        (
+            "TypeError: plot: there is no option colorbar; there are title, xlabel and ylabel.",
+            "plot(result, colorbar=False)",
+            "Leave `colorbar=` out of the call of plot; all else stays.",
+        ),
+        (
+            "pandas.errors.IntCastingNaNError: Cannot convert non-finite values (NA or inf) to integer",
+            "t['price'].astype(int)",
+            "Leave `.astype(int)` out",
+        ),
+        (
+            "ValueError: numeric_only accepts only Boolean values",
+            "t.groupby('a').sum('b')",
+            '["number"].sum()',
+        ),
         ("IndexError: single positional indexer is out-of-bounds", "t.iloc[0]", "No row is left there"),
         (
             "TypeError: '>' not supported between instances of 'str' and 'int'",
@@ -139,12 +176,33 @@ def test_an_import_that_does_not_exist_is_left_out() -> None:
         (
             "AttributeError: 'DataFrame' object has no attribute 'prize'",
             "t.prize",
-            "The nearest is 'price'",
+            "Write 'price' instead",
         ),
     ],
 )  # fmt: skip
 def test_what_is_said_to_an_error(error: str, line: str, said: str) -> None:
     assert said in advice(failed(error, line, TABLE), IMPORTS)
+
+
+def test_a_call_is_shown_without_the_options_that_there_are_not() -> None:
+    error = "TypeError: plot: there is no option xticks, yticks; there are title and color. For anything else"
+    line = "plot(result, 'a.png', color='red', xticks=range(1, 9), title=\"A\", yticks=[1])"
+    said = advice(failed(error, line))
+    assert said.startswith("Leave `xticks=`, `yticks=` out of the call of plot; all else stays.")
+    assert said.splitlines()[-1] == "plot(result, 'a.png', color='red', title='A')"
+    error = "TypeError: merge() got an unexpected keyword argument 'key'"
+    assert advice(failed(error, "t = a.merge(b, key='x')")).splitlines()[-1] == "t = a.merge(b)"
+    assert advice(failed(error, "t = a.merge(b,")).endswith("all else stays.")
+
+
+def test_a_column_of_lists_is_named_where_a_condition_is_met_by_none() -> None:
+    loaded = "/data/a.json: 72 rows, 4 columns\nlists: kinds, such as where(table, 'kinds', 'red')\n"
+    error = "IndexError: single positional indexer is out-of-bounds"
+    assert "`where(t, 'kinds', …)`" in advice(loaded + failed(error, "t.iloc[0]"), IMPORTS)
+    blocks, reading = [Block("python", "x")], Reading((Block("python", "x"),))
+    empty = execution(loaded + "Series([], Name: title, dtype: str)\n", "x", exit_code=0)
+    said = told(blocks, [empty], reading, repeats=0, limit=9_000, guided=True)
+    assert "`where(t, 'kinds', …)`" in said
 
 
 def test_small_models_are_told_of_each_function_of_the_skill() -> None:

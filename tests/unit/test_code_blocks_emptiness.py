@@ -109,3 +109,15 @@ def test_nothing_is_said_of_it_elsewhere() -> None:
         told(done("[]", exit_code=1)),
     ):
         assert "The result is empty" not in said
+
+
+def test_a_short_result_among_lines_about_files_is_said_once_more() -> None:
+    def said(printed: str) -> str:
+        ran = Execution(language="python", code="x", output=printed, exit_code=0, seconds=0)
+        block = Block("python", "x")
+        return outputs([block], [ran], Reading((block,)), repeats=0, limit=9_000, guided=True)
+
+    about = "/data/a.csv: 310 rows, 2 columns\nnumber: n 1 to 310\nmissing: n 97\n"
+    assert "The result is: lines: 80\n\nIf this answers the whole task" in said(f"{about}lines: 80\n")
+    for printed in ("lines: 80\n", about, about + "x\n" * 9, f"{about}a: {'y' * 500}\n"):
+        assert "The result is" not in said(printed)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from code_loops import TASK, python, run, said_to_the_model
+from code_loops import TASK, InTurn, looping, playing, python, run, said_to_the_model
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
 
 from libs.code_blocks.grounds import uncounted, unfounded
-from libs.code_blocks.parts import parts_of
+from libs.code_blocks.parts import parts_of, questions_of
 
 PRINTED = "Jo 1234.5678\nshare 0.12345\nday 2023-10-01\nbig 1,250,300\nrows 91\n"
 
@@ -93,6 +94,129 @@ def test_what_a_task_asks_for_one_by_one(task: str, parts: list[str]) -> None:
     assert parts_of(task) == parts
 
 
+@pytest.mark.parametrize(
+    ("task", "questions"),
+    [
+        (
+            "Which shop sold the most in May, and how many shops sold less than 20 crates?",
+            ["Which shop sold the most in May", "how many shops sold less than 20 crates?"],
+        ),
+        ("Which shop sold the most in May, and how much?", []),
+        ("Plot the crates of each month. Which month had the most, and how many?", []),
+        ("Draw a line of the crates. How many were sold in all?", []),
+        ("", []),
+    ],
+)
+def test_questions_that_can_stand_alone(task: str, questions: list[str]) -> None:
+    assert questions_of(task) == questions
+
+
+TWO = "Which shop sold the most in May, and how many shops sold less than 20 crates?"
+SECOND = "print its answer with a label: how many shops sold less than 20 crates?"
+
+
+def test_a_second_question_is_put_by_itself_and_both_are_answered_in_the_end(tmp_path: Path) -> None:
+    replies = [
+        python("print('most:', 'Elm')"),
+        python("print('less than 20:', 7)"),
+        "Elm sold the most, and 7 shops sold less than 20 crates.",
+    ]
+    result = run(tmp_path, *replies, guided=True, task=TWO)
+    first, second = said_to_the_model(result)
+    assert first.endswith(SECOND)
+    assert second.endswith(
+        "printed:\n1. Which shop sold the most in May\n2. how many shops sold less than 20 crates?\n"
+        "Printed before: most: Elm"
+    )
+    assert (result["status"], result["messages"][-1].text) == ("completed", replies[-1])
+
+
+def test_a_question_that_is_answered_without_code_is_put_once_more(tmp_path: Path) -> None:
+    printed = python("print('most:', 'Elm', 'others:', 7)")
+    replies = [printed, "7 shops did.", "Yes, 7 shops.", "Elm sold most; 7 shops did."]
+    result = run(tmp_path, *replies, guided=True, task=TWO)
+    first, second, third = said_to_the_model(result)
+    assert first.endswith(SECOND)
+    assert second.endswith(SECOND)
+    assert third.startswith("Now answer the whole task in words")
+    assert (result["status"], result["messages"][-1].text) == ("completed", replies[-1])
+
+
+def test_where_only_code_can_be_the_reply_it_is_begun_for_the_model(tmp_path: Path) -> None:
+    begun = "```python\n"
+    replies = [python("print('most:', 'Elm')"), "7.", python("print('less:', 7)"), "Elm, and 7."]
+    model = playing(*replies, model=InTurn)
+    with looping(tmp_path, model, guided=True, code_begins=begun) as graph:
+        graph.invoke({"messages": [HumanMessage(TWO)]})
+    last = [(request[-1].type, request[-1].text == begun) for request, _ in model._requests]
+    assert last == [("human", False), ("ai", True), ("ai", True), ("human", False)]
+
+
+def test_many_questions_never_end_a_run(tmp_path: Path) -> None:
+    task = (
+        "How many shops are there in May? How many shops are there in June? How many shops are there in July?"
+    )
+    result = run(tmp_path, python("print(7, 8, 9)"), *["7, 8 and 9 shops."] * 9, guided=True, task=task)
+    assert result["status"] == "completed"
+
+
+def test_a_count_that_is_asked_for_first_is_put_by_itself_too(tmp_path: Path) -> None:
+    task = "How many shops sold less than 20 crates, and which shop sold the most in May?"
+    replies = [python(f"print({number})") for number in (1, 2, 3)]
+    result = run(tmp_path, *replies, "7 shops, and Elm.", guided=True, task=task)
+    first, second, third = said_to_the_model(result)
+    assert first.endswith("with a label: How many shops sold less than 20 crates")
+    assert second.endswith("with a label: which shop sold the most in May?")
+    assert third.endswith("Printed before: 1; 2")
+
+
+@pytest.mark.parametrize(
+    ("printed", "put"),
+    [
+        ("print('most:', 'Elm'); print('less than 20 crates:', 7)", []),
+        ("print('most:', 'Elm'); print('number:', 7)", []),
+        ("print('most: Elm'); print(7)", ["how many shops"]),
+        ("print({'Elm': 7})", ["Which shop sold", "how many shops"]),
+        (
+            "print('/data/a.csv: 3 rows, 2 columns'); print('number: sold 1 to 3'); print('most:', 'Elm')",
+            ["how many shops"],
+        ),
+    ],
+)
+def test_a_question_that_a_label_speaks_of_is_not_put(tmp_path: Path, printed: str, put: list[str]) -> None:
+    replies = [python(printed), *(python(f"print({number})") for number in range(len(put))), "Elm, and 7."]
+    result = run(tmp_path, *replies, guided=True, task=TWO)
+    asked = [said.partition("with a label: ")[2] for said in said_to_the_model(result)]
+    assert [question[: len(each)] for question, each in zip(filter(None, asked), put, strict=True)] == put
+    assert ("Now answer the whole task" in said_to_the_model(result)[-1]) == bool(put)
+
+
+def test_a_question_is_put_when_code_has_gone_well(tmp_path: Path) -> None:
+    replies = [python("1 / 0"), python("print('most:', 'Elm')"), python("print('less:', 7)"), "Elm, and 7."]
+    result = run(tmp_path, *replies, guided=True, task=TWO)
+    failed, first, second = said_to_the_model(result)
+    assert "ZeroDivisionError" in failed
+    assert "with a label" not in failed
+    assert first.endswith(SECOND)
+    assert second.startswith("The python block succeeded")
+
+
+def test_a_large_model_is_asked_nothing_by_and_by(tmp_path: Path) -> None:
+    result = run(tmp_path, python("print('most:', 'Elm')"), "Elm, and 7.", task=TWO)
+    assert len(said_to_the_model(result)) == 1
+    assert SECOND not in said_to_the_model(result)[0]
+
+
+def test_an_answer_after_an_empty_result_is_questioned_once(tmp_path: Path) -> None:
+    empty = python("print([])")
+    replies = [empty, "The condition is wrong.", python("print('rows:', 3)"), "There are 3."]
+    result = run(tmp_path, *replies, guided=True)
+    assert said_to_the_model(result)[1].startswith("The last result was empty, and no code has run since.")
+    assert result["messages"][-1].text == replies[-1]
+    result = run(tmp_path, empty, "There is no such row.", guided=True)
+    assert len(said_to_the_model(result)) == 1
+
+
 def test_a_figure_that_was_never_printed_is_questioned_once(tmp_path: Path) -> None:
     replies = [python("print('first', '2023-10-01')"), "It was 2024-10-01.", "It was 2024-10-01, I say."]
     result = run(tmp_path, *replies, guided=True)
@@ -106,7 +230,8 @@ def test_a_count_that_is_not_in_the_answer_is_asked_for_once(tmp_path: Path) -> 
     replies = [python("print('largest', 'K7')"), "The largest is K7.", "Some, and K7."]
     result = run(tmp_path, *replies, guided=True, task=task)
     _, asked = said_to_the_model(result)
-    assert asked.startswith("The answer has no whole number for this:\n1. How many rows")
+    assert asked.startswith("The answer lacks a whole number that is asked for.\n\nNow write the code")
+    assert asked.endswith(": How many rows of /data/a.csv are above 3")
     assert result["messages"][-1].text == replies[-1]
 
 

@@ -30,7 +30,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import PrivateAttr
 
-from libs.code_blocks import BlockResult, SandboxRunner
+from libs.code_blocks import BlockResult, Files, SandboxRunner
 from libs.code_blocks.afresh import error_of
 from libs.code_blocks.feedback import CUT_OFF, first_block
 from libs.code_blocks.feedback import outputs as told
@@ -557,11 +557,13 @@ async def _never_there(text: str) -> list[str]:
 def test_an_answer_that_is_only_repeated_is_none(tmp_path: Path) -> None:
     claim = "See /results/a.png."
     model = playing(bash("echo 7"), claim, claim, "It cannot be made.", "Unused.")
-    with looping(tmp_path / "1", model, absent=_never_there, after_repeat={"temperature": 0.7}) as graph:
+    with looping(
+        tmp_path / "1", model, files=Files(_never_there), after_repeat={"temperature": 0.7}
+    ) as graph:
         result = graph.invoke({"messages": [HumanMessage(TASK)]})
     assert (result["status"], result["messages"][-1].text) == ("completed", "It cannot be made.")
     assert [beside.get("temperature") for _, beside in model._requests] == [None, None, None, 0.7]
-    never = run(tmp_path / "2", bash("echo 7"), *[claim] * 4, absent=_never_there)
+    never = run(tmp_path / "2", bash("echo 7"), *[claim] * 4, files=Files(_never_there))
     assert never["status"] == "no_execution"
     assert never["messages"][-1].text.startswith(f"{claim}\n\nI stopped here: I was asked 3 times")
 
@@ -574,12 +576,31 @@ def test_an_answer_that_names_a_file_that_is_not_there_is_asked_about_once(tmp_p
         return ["/results/a.png"] if len(asked) in (1, 3) else []
 
     replies = [bash("echo 7"), "See /results/a.png.", bash("echo made"), "See /results/a.png."]
-    result = run(tmp_path / "1", *replies, absent=absent)
+    result = run(tmp_path / "1", *replies, files=Files(absent))
     assert (result["status"], outputs(result)) == ("completed", ["7", "made"])
     assert said_to_the_model(result)[1].startswith("There is no /results/a.png. If the task asks for it")
     assert asked[0] == f"{TASK}\nSee /results/a.png."
-    again = run(tmp_path / "2", bash("echo 7"), "I removed /results/a.png.", "It is gone.", absent=absent)
+    again = run(
+        tmp_path / "2", bash("echo 7"), "I removed /results/a.png.", "It is gone.", files=Files(absent)
+    )
     assert (again["status"], again["messages"][-1].text) == ("completed", "It is gone.")
+
+
+def test_what_is_there_is_named_and_what_was_made_up_is_not_shown_to_a_small_model_again(
+    tmp_path: Path,
+) -> None:
+    async def made() -> list[str]:
+        return ["/results/b.csv", "/results/c.csv"]
+
+    replies = [python("print(7)"), "See /results/a.png.", "See /results/b.csv."]
+    model = playing(*replies, model=InTurn)
+    with looping(tmp_path, model, files=Files(_never_there, made), guided=True) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert result["messages"][-1].text == "See /results/b.csv."
+    asked = model._requests[-1][0]
+    assert not any("See /results/a.png" in message.text for message in asked)
+    said = "There is no /results/a.png. These are there: /results/b.csv, /results/c.csv. If the task"
+    assert said in asked[-1].text
 
 
 async def test_a_reply_that_was_cut_off_goes_on_with_what_is_known_of_it(tmp_path: Path) -> None:

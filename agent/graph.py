@@ -17,8 +17,6 @@ from agent.models import RealModel
 from agent.page_stream import stream_transformers
 from agent.served import graph_of
 from agent.sinks import clean_input, withheld
-from agent.skill_growth import build_growth
-from agent.skill_growth_middleware import SkillGrowth
 from libs.backends.workspace import WorkspaceBackend
 from libs.middleware.answers import AddressedGraph, answer_by_id
 from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
@@ -66,18 +64,27 @@ def build_graph(
         system_prompt=prompt.TODO_PROMPT, tool_description=prompt.TODO_TOOL
     )
     tools, gates = _tools(settings, backend), _gates(settings)
-    growth = build_growth(settings, backend)
-    proposals: list[AgentMiddleware[Any, Any, Any]] = [SkillGrowth(growth)] if growth else []
     agent = create_deep_agent(
         model,
         system_prompt=prompt.system_prompt(settings),
-        middleware=[*proposals, *tools, plan, *gates],
+        middleware=[*_growth(settings, backend), *tools, plan, *gates],
         subagents=bound_subagents([*tools, *gates], [subagent]),
         backend=backend,
         checkpointer=checkpointer,
         name="deep_agent",
     )
     return answer_by_id(agent, clean=clean_input(known))
+
+
+def _growth(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddleware[Any, Any, Any]]:
+    if not settings.skills_evolve:
+        return []
+    # Most installations never need them.
+    from agent.skill_growth import build_growth
+    from agent.skill_growth_middleware import SkillGrowth
+
+    growth = build_growth(settings, backend)
+    return [SkillGrowth(growth)] if growth else []
 
 
 def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddleware[Any, Any, Any]]:

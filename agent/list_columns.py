@@ -82,7 +82,8 @@ def described(kind: str, values: list[str]) -> str:
         return f"dates written {date_order(values)}, such as {plain(values[0])}"
     if kind == "dates in words":
         return f"dates written in words, such as {plain(values[0])}"
-    if kind == "numbers with a unit":
+    # 5g alone may be a network.
+    if kind == "numbers with a unit" and any(re.search(r"\s\w+$|\d[A-Za-z]{2,}$", value) for value in values):
         units = Counter(re.sub(r"[^A-Za-z]", "", value) for value in values)
         listed = ", ".join(f"{unit} {count:,}" for unit, count in units.most_common())
         return f"numbers with a unit, such as {plain(repr(values[0]))}: {listed}"

@@ -18,6 +18,7 @@ but regular files is opened; hidden ones are left out.
 from __future__ import annotations
 
 import csv
+import glob
 import gzip
 import io
 import json
@@ -38,12 +39,13 @@ MAX_FILE_CHARS = 2_500
 MAX_KEYS = 20_000
 """Rows up to which a table is compared with the others."""
 MAX_PATH_CHARS = 250
+MAX_HINT_CHARS = 1_500
 HEAD_BYTES = 2_000_000
 MAX_PDF_BYTES = 5_000_000
 MAX_PDF_LINES = 8
 MAX_WORDS = 20
 LOG_LINES = 50
-PAIR = re.compile(r"""(?<![^\s,;\[({])([A-Za-z_][\w.-]*)=(?!=)("[^"]*"|'[^']*'|[^\s,;"']*)""")
+PAIR = re.compile(r"""(?<![^\s,;\[({])([A-Za-z_][\w.-]*)=(?!=)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;"']*)""")
 """key=value in a log, which the library `tables` makes columns of."""
 ALIKE = 3
 """Tables with the same columns in one folder that are shown as one: two may be there to be compared."""
@@ -213,14 +215,20 @@ def reading(path: Path) -> str:
 def words(lines: list[str]) -> str:
     """The columns of a log's lines, with what the first has in them."""
     keys = Counter(key for line in lines for key in dict(PAIR.findall(line)))
-    usual = {key for key, count in keys.items() if count >= max(2, len(lines) / 10)}
+    usual = {
+        key
+        for key, count in keys.items()
+        if count >= max(2, len(lines) / 10) and not re.fullmatch(r"c\d+|line|page", key)
+    }
     first = lines[0] if lines else ""
     rest = PAIR.sub(lambda found: "" if found[1] in usual else found[0], first)
     named = {
         f"c{index}": word.strip("\"',;[]()").rstrip(":")
         for index, word in enumerate(rest.split()[:MAX_WORDS])
     }
-    named |= {key: value.strip("\"'") for key, value in PAIR.findall(first) if key in usual}
+    for key, value in (pair for line in lines for pair in PAIR.findall(line)):
+        if key in usual:
+            named.setdefault(key, value.strip("\"'"))
     return ", ".join([*(f"{name} ({plain(word, 24)})" for name, word in named.items()), "line"])
 
 
@@ -228,21 +236,31 @@ def alike(tables: dict[str, tuple[list[str], list[list[str]]]]) -> list[list[Pat
     """The tables of each folder that have the same columns, where there are several."""
     found: dict[tuple[Path, str, tuple[str, ...]], list[Path]] = {}
     for name, (columns, _) in tables.items():
-        path = Path(name)
-        found.setdefault((path.parent, path.suffix, tuple(columns)), []).append(path)
+        if columns:
+            found.setdefault(form(Path(name), columns), []).append(Path(name))
     return [paths for paths in found.values() if len(paths) >= ALIKE]
 
 
-def reading_all(paths: list[Path]) -> str:
-    """A line about how `load` reads tables with the same columns: as one; "" where they share no pattern."""
-    folder, ending = paths[0].parent, paths[0].suffix
+def form(path: Path, columns: list[str]) -> tuple[Path, str, tuple[str, ...]]:
+    """What tables have in common that are read as one."""
+    return path.parent, path.suffix, tuple(columns)
+
+
+def reading_all(paths: list[Path], listed: set[Path]) -> str:
+    """A line about how `load` reads tables with the same columns: as one; "" where they share no pattern.
+
+    Files that are not `listed`, because there are too many, are taken for others of them.
+    """
+    folder, ending = str(paths[0].parent), paths[0].suffix
+    if any(mark in str(path) for path in paths for mark in "*?["):
+        return ""
     start = os.path.commonprefix([path.name for path in paths])  # noqa: RUF071 - of names, not of paths
     for pattern in (f"*{ending}", f"{start.removesuffix(ending)}*{ending}"):
-        if set(folder.glob(pattern)) == set(paths):
-            name = plain(json.dumps(str(folder / pattern), ensure_ascii=False), MAX_PATH_CHARS)
-            return (
-                f"  read all {len(paths)} as one table with: load({name})  # the column file has their names"
-            )
+        found = {Path(name) for name in glob.glob(f"{folder}/{pattern}")}  # noqa: PTH207 - * may follow *
+        if found & listed == set(paths):
+            name = plain(json.dumps(f"{folder}/{pattern}", ensure_ascii=False), MAX_PATH_CHARS)
+            all_of_them = f"  read all {len(found)} as one table with: load({name})"
+            return f"{all_of_them}  # the column file has their names"
     return ""
 
 
@@ -250,6 +268,7 @@ def main(folder: str, how: str = "") -> None:
     """Print the listing of `folder`, nothing where it is empty or missing."""
     said: dict[Path, str] = {}
     tables: dict[str, tuple[list[str], list[list[str]]]] = {}
+    forms: set[tuple[Path, str, tuple[str, ...]]] = set()
     room, left_out = MAX_CHARS, 0
     for parent, folders, files in os.walk(folder):
         folders.sort()
@@ -259,12 +278,16 @@ def main(folder: str, how: str = "") -> None:
                 continue
             path = Path(parent, name)
             if text := describe(path, tables):
-                room -= len(text)
-                said[path] = f"{text}\n{hint}" if how and (hint := reading(path)) else text
+                hint = reading(path) if how else ""
+                said[path] = f"{text}\n{hint}" if 0 < len(hint) <= MAX_HINT_CHARS else text
+                columns = tables.get(str(path), ([], []))[0]
+                again = bool(columns) and form(path, columns) in forms
+                forms.add(form(path, columns))
+                room -= len(text.partition("\n")[0] if again else said[path])
         if left_out > MAX_FILES:
             break
     for paths in alike(tables):
-        hint = reading_all(paths)
+        hint = reading_all(paths, set(said))
         for path in paths[1:] if hint else ():
             said[path] = f"{said[path].splitlines()[0]}, columns as in {plain(paths[0].name)}"
             del tables[str(path)]

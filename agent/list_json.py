@@ -11,6 +11,7 @@ from typing import Any
 from agent.list_columns import MAX_COLUMNS, column, plain
 
 MAX_DEPTH = 4
+MAX_SHOWN = 80
 
 
 def outline(value: Any, depth: int = 0) -> str:
@@ -105,10 +106,10 @@ def chosen_from(records: list[dict[str, Any]]) -> str:
     """How rows are chosen by a column of lists, where there is one: comparing it with a value finds none."""
     for key in records[0]:
         values = [record.get(key) for record in records]
-        if any(isinstance(each, list) for each in values) and (members := scalars(values)):
-            return (
-                f"  # rows by a value in a list: where(t, {json.dumps(key)}, {plain(json.dumps(members[0]))})"
-            )
+        if any(isinstance(each, list) for each in values) and scalars(values):
+            column, member = repr(key), repr(next(each for value in values for each in value or ()))
+            if len(column) + len(member) <= MAX_SHOWN and (column + member).isprintable():
+                return f"  # rows by a value in a list: where(t, {column}, {member})"
     return ""
 
 

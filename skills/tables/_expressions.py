@@ -141,7 +141,7 @@ class _Reading:
                 and isinstance(theirs, str | int | float)
                 and has_lists(mine)
             ):
-                found = _among(mine, theirs)
+                found = among(mine, theirs)
                 return ~found if isinstance(how, ast.NotEq) else found
             if isinstance(theirs, int | float) and not isinstance(theirs, bool) and not _is_number(mine):
                 return self._pair(one, other, mine, numbers_of(self._table, mine.name, self._what), how)
@@ -153,11 +153,13 @@ class _Reading:
     def _inside(self, one: Any, other: Any) -> Any:
         """`town in ['Oslo', 'Bergen']`; of a column of lists, or of texts, also `'red' in colours`."""
         if isinstance(one, pd.Series) and isinstance(other, list):
-            return _among(one, *other) if has_lists(one) else one.isin(other)
+            return among(one, *other) if has_lists(one) else one.isin(other)
         if isinstance(one, str | int | float) and isinstance(other, pd.Series):
             if has_lists(other):
-                return _among(other, one)
-            if isinstance(one, str) and not _is_number(other) and not _is_date(other):
+                return among(other, one)
+            if isinstance(one, str) and (
+                pd.api.types.is_object_dtype(other) or pd.api.types.is_string_dtype(other)
+            ):
                 return other.str.contains(one, regex=False).fillna(False).astype(bool)
         raise ValueError(f"{self._what}: `in` stands between a column and a list such as ['a', 'b']")
 
@@ -186,7 +188,7 @@ def has_lists(column: pd.Series) -> bool:
     return column.dtype == object and bool(column.map(lambda value: isinstance(value, list)).any())
 
 
-def _among(column: pd.Series, *wanted: Any) -> pd.Series:
+def among(column: pd.Series, *wanted: Any) -> pd.Series:
     """Whether any of these is in the list of a row."""
     return column.map(lambda value: isinstance(value, list) and any(each in value for each in wanted)).astype(
         bool

@@ -49,15 +49,17 @@ def find(path: str | os.PathLike[str]) -> Path:
 
 
 def several(path: str | os.PathLike[str]) -> list[Path]:
-    """The files that a pattern such as /data/2024-*.csv names, in order; none where it is no pattern.
+    """The files that a pattern such as /data/2024-*.csv names, in order; none where it is no pattern. Where
+    there are none, they are looked for in /data.
 
     Raises:
         FileNotFoundError: there is none; the message names what the folder has.
     """
-    pattern = str(path)
+    pattern = os.fspath(path)
     if not any(mark in pattern for mark in "*?[") or Path(pattern).exists():
         return []
-    found = [Path(name) for name in sorted(glob.glob(pattern, recursive=True)) if os.path.isfile(name)]
+    names = sorted(glob.glob(pattern, recursive=True)) or sorted(glob.glob(os.path.join("/data", pattern)))
+    found = [Path(name) for name in names if os.path.isfile(name)]
     if not found:
         folder = Path(pattern.partition("*")[0].partition("?")[0].partition("[")[0] + "x").absolute().parent
         has = f"; {folder} has: {_names(folder)}" if folder.is_dir() else ""
@@ -66,14 +68,22 @@ def several(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def read_all(files: list[Path], rows: str | None = None) -> Raw:
-    """What several files hold, one below the other, with the column `file`: its name.
+    """What several files hold, one below the other, with the column `file`: its name, and the folder where
+    names alone do not tell them apart.
 
     Raises:
         ValueError: as `read`; or together they are too large.
     """
-    if sum(file.stat().st_size for file in files) > MAX_BYTES:
-        raise ValueError(f"these {len(files)} files have over {MAX_BYTES // 10**6} MB: load them one by one")
-    raws = [read(file, rows) for file in files]
+    raws, size = [], 0
+    for file in files:
+        raws.append(read(file, rows))
+        size += sum(len(cell) for column in raws[-1].columns for cell in column if isinstance(cell, str))
+        if size > MAX_BYTES:
+            raise ValueError(
+                f"these {len(files)} files have over {MAX_BYTES // 10**6} MB: load them one by one"
+            )
+    own_names = len({file.name for file in files}) == len(files)
+    above = "" if own_names else os.path.commonpath([file.parent for file in files])
     own = list(dict.fromkeys(name for raw in raws for name in raw.names))
     label = next(name for name in ("file", "file_name", "file_") if name not in own)
     columns: list[list[Any]] = [[] for _ in own]
@@ -83,8 +93,8 @@ def read_all(files: list[Path], rows: str | None = None) -> Raw:
         count = len(raw.columns[0]) if raw.columns else 0
         there = dict(zip(raw.names, raw.columns, strict=True))
         for name, column in zip(own, columns, strict=True):
-            column.extend(there.get(name, [""] * count))
-        labels += [file.name] * count
+            column.extend(there.get(name, [None] * count))
+        labels += [file.name if own_names else os.path.relpath(file, above)] * count
         notes += [f"{file.name}: {note}" for note in raw.notes]
         if lacking := [name for name in own if name not in there]:
             notes.append(f"{file.name}: has no {', '.join(lacking)}")

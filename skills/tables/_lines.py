@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from skills.tables._header import Raw
 
 MAX_WORDS = 30
-_PAIR = re.compile(r"""(?<![^\s,;\[({])([A-Za-z_][\w.-]*)=(?!=)("[^"]*"|'[^']*'|[^\s,;"']*)""")
+_PAIR = re.compile(r"""(?<![^\s,;\[({])([A-Za-z_][\w.-]*)=(?!=)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;"']*)""")
 """key=value, as logfmt has it; a value with spaces is quoted."""
 _USUAL = 0.1
 """The share of the lines that must have a key for it to be a column."""
@@ -19,8 +19,8 @@ _USUAL = 0.1
 def from_lines(lines: Iterable[str], beside: dict[str, list[object]] | None = None) -> Raw:
     """Columns c0, c1, … with the words of each line, without the marks around them, and `line`, the whole.
 
-    Pairs such as user=ann are columns of their own, `user`, and no words. `beside` are columns to put
-    before all, a value for each line.
+    Pairs such as user=ann that a tenth of the lines have are columns of their own, `user`, and no words.
+    `beside` are columns to put before all, a value for each line.
     """
     lines = list(lines)
     pairs = _pairs(lines)

@@ -68,6 +68,8 @@ def number(text: str, *, attached: bool = False) -> Number | None:
     match = _WRITTEN.fullmatch(text.translate(_ALIKE))
     if match is None or bool(match["open"]) != bool(match["close"]):
         return None
+    if len(match["unit"] or "") == 1 and match["unit"] in "GMTHS":
+        return None  # 5 G is a network, 5 M are millions
     if not attached and len(match["unit"] or "") == 1 and match.string[match.start("unit") - 1] != " ":
         return None
     signs = [match[name] for name in ("sign", "sign2", "sign3") if match[name]]

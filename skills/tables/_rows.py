@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from skills.tables._expressions import evaluate, has_lists
+from skills.tables._expressions import among, evaluate, has_lists
 from skills.tables._keys import column_name
 
 _OPERATORS = ("==", "!=", "<", "<=", ">", ">=", "=", "in", "not in")
@@ -44,7 +44,7 @@ def _compared(table: pd.DataFrame, name: Any, given: tuple[Any, ...]) -> Any:
     if len(given) == 1 and isinstance(given[0], pd.Series):
         return given[0]
     if len(given) == 1 and isinstance(given[0], list | tuple | set):
-        return evaluate(table, f"`{name}` in {list(given[0])!r}", "where")
+        return among(series, *given[0]) if has_lists(series) else series.isin(list(given[0]))
     sign, value = given if len(given) == 2 else ("==", given[0])
     if sign not in _OPERATORS:
         raise ValueError(f"where: {sign!r} is no comparison; there are {', '.join(_OPERATORS)}")
@@ -62,5 +62,5 @@ def _show_values(table: pd.DataFrame, condition: str) -> None:
     for name in table.columns:
         if str(name) and str(name) in condition:
             column = table[name].explode() if has_lists(table[name]) else table[name]
-            values = column.dropna().unique()[:_SHOWN].tolist()
-            print(f"where: {name} holds {', '.join(repr(value)[:40] for value in values)}")
+            values = dict.fromkeys(repr(value)[:40] for value in column.dropna().tolist())
+            print(f"where: {name} holds {', '.join(list(values)[:_SHOWN])}")

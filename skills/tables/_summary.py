@@ -48,7 +48,7 @@ def summary(columns: list[Column], rows: int, repeats: int) -> list[str]:
     if repeats:
         # Without anything that numbers the rows, two may well be the same by chance.
         how = (
-            "; table = table.drop_duplicates() removes them" if _are_numbered(columns, rows - repeats) else ""
+            "; table = table.drop_duplicates() removes them" if _are_numbered(columns, rows, repeats) else ""
         )
         share = f"{repeats:,} of {counted(rows, 'row')}"
         lines.append(f"repeats: {share} are exact copies of earlier ones and are kept{how}")
@@ -60,12 +60,15 @@ def summary(columns: list[Column], rows: int, repeats: int) -> list[str]:
     return [*lines, *_line("odd", odd), *_line("totals", _total_rows(columns))]
 
 
-def _are_numbered(columns: list[Column], rows: int) -> bool:
-    """Whether nearly each of the rows has a value of its own in some column, as an order has its number."""
+def _are_numbered(columns: list[Column], rows: int, repeats: int) -> bool:
+    """Whether nearly each of the rows has a value of its own in some column, as an order has its number, and
+    few are there again: of three products in ninety rows each is in many on purpose."""
+    if repeats > rows / 2:
+        return False
     for column in columns:
         values = [value for value in column.values if value is not None]
         whole = column.kind == "number" and all(isinstance(value, int) for value in values)
-        if (whole or column.kind == "text") and len(values) >= _OWN * rows:
+        if (whole or column.kind == "text") and len(values) >= _OWN * (rows - repeats):
             return True
     return False
 

@@ -67,6 +67,7 @@ def test_a_table_with_the_kinds_of_its_values(tmp_path: Path) -> None:
         (["1 Feb 2024", "13 March 2024"], "dates written in words, such as 1 Feb 2024"),
         (["Feb. 1, 2024", "March 13th 2024"], "dates written in words, such as Feb. 1, 2024"),
         (["850g", "1.4 kg", "2 kg"], "numbers with a unit, such as '850g': kg 2, g 1"),
+        (["5g", "4g"], "text: '5g' 1, '4g' 1"),
         (["A7 kg", "7 apples"], "text: 'A7 kg' 1, '7 apples' 1"),
         (["1 Foo 2024", "13 Marc 24"], "text: '1 Foo 2024' 1, '13 Marc 24' 1"),
         (["1/2/2024", "3/4/2024"], "dates written day and month in unknown order, such as 1/2/2024"),
@@ -194,7 +195,7 @@ def test_what_nested_objects_and_lists_hold(tmp_path: Path) -> None:
         "- hearts.blue: whole numbers 1 to 1; in 1 of them",
     ]
     assert listing(tmp_path, "how").endswith(
-        'load("a.json")  # rows by a value in a list: where(t, "tags", "old")'
+        "load(\"a.json\")  # rows by a value in a list: where(t, 'tags', 'old')"
     )
     wide = [{"of": {f"k{number}": 1 for number in range(99)}}]
     assert columns(tmp_path, "a.json", json.dumps(wide)) == [
@@ -221,6 +222,38 @@ def test_tables_with_the_same_columns_are_shown_as_one(tmp_path: Path) -> None:
     (tmp_path / "2020.csv").write_text("shop\nA\n")  # no pattern is theirs alone
     assert "as one table" not in listing(tmp_path, "how")
     assert "columns as in" not in listing(tmp_path)
+
+
+def test_many_tables_of_one_kind_are_few_lines(tmp_path: Path) -> None:
+    names = ",".join(f"column{number}" for number in range(30))
+    for number in range(60):
+        (tmp_path / f"{number:02}.csv").write_text(f"{names}\n{'1,' * 29}1\n")
+    said = listing(tmp_path, "how")
+    assert 'read all 60 as one table with: load("*.csv")' in said
+    assert len(said) < 5_000
+
+
+@pytest.mark.parametrize("name", ["a**{}0.csv", "a[{}].csv", "a?{}.csv", "{}\n.csv", "-{}.csv"])
+def test_names_of_files_break_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / "other.csv").write_text("x\n1\n")
+    for number in range(3):
+        (tmp_path / name.format(number)).write_text("id,n\n1,2\n")
+    assert listing(tmp_path, "how").count("- id: whole numbers 1 to 1") in (1, 3)
+
+
+def test_a_hint_is_short_and_true(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([{"k" * 5_000: ["x"]}]))
+    (tmp_path / "b.json").write_text(json.dumps([{"n": [1, 2]}, {"n": [3]}]))
+    (tmp_path / "c.json").write_text(json.dumps([{"t": ["q" * 500]}]))
+    said = listing(tmp_path, "how")
+    assert len(said) < 2_000
+    assert "load(\"b.json\")  # rows by a value in a list: where(t, 'n', 1)" in said
+    assert said.count("rows by a value") == 1
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for name in ("a.csv", "b.csv", "c.csv"):
+        (empty / name).write_text("")
+    assert "as one table" not in listing(empty, "how")
 
 
 def test_two_tables_with_the_same_columns_may_be_there_to_be_compared(tmp_path: Path) -> None:

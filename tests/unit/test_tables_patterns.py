@@ -34,7 +34,7 @@ def test_their_rows_stand_one_below_the_other(tables: Any, folder: Path) -> None
     assert raw.columns == [
         ["2023-01-05", "2023-02-01", "2023-02-02"],
         ["3", "4", "5"],
-        ["", "late", ""],
+        [None, "late", ""],
         ["2023-01.csv", "2023-02.csv", "2023-02.csv"],
     ]
     assert raw.notes == ["2023-01.csv: has no note"]
@@ -56,8 +56,24 @@ def test_no_such_files(tables: Any, folder: Path) -> None:
         tables("_files").several(folder / "none" / "*.csv")
 
 
-def test_together_they_may_be_too_large(tables: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_together_they_may_be_too_large(tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("n\n" + "123456789\n" * 5)
     files = tables("_files")
     monkeypatch.setattr(files, "MAX_BYTES", 60)
     with pytest.raises(ValueError, match="2 files have over 0 MB: load them one by one"):
-        files.read_all(files.several(folder / "2023-*.csv"))
+        files.read_all(files.several(tmp_path / "*.csv"))
+
+
+def test_files_of_several_folders_are_told_apart(tables: Any, tmp_path: Path) -> None:
+    for folder in ("north", "south"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "shop.csv").write_text("n\n1\n")
+    files = tables("_files")
+    raw = files.read_all(files.several(tmp_path / "*" / "shop.csv"))
+    assert raw.columns[1] == ["north/shop.csv", "south/shop.csv"]
+
+
+def test_what_is_no_path_is_none(tables: Any) -> None:
+    with pytest.raises(TypeError):
+        tables("_files").several({"a": [1]})

@@ -9,7 +9,6 @@ modules at hand (see `libs.sandbox.repl`). Where neither tells what would help, 
 from __future__ import annotations
 
 import ast
-import contextlib
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -48,15 +47,16 @@ _METHODS = {
 """What tables do themselves, and small models import."""
 
 
-def advice(output: str, imports: Mapping[str, str] = MappingProxyType({})) -> str:
+def advice(output: str, imports: Mapping[str, str] = MappingProxyType({}), code: str = "") -> str:
     """What to write instead, of what a block printed that failed; "" where that cannot be told.
 
     Args:
+        code: the block; where it is known and the mend is certain, the whole of it is given, mended.
         imports: name -> the line that imports it, of functions that a model is told of. One called `load` is
             taken for what makes a table of a file.
     """
     error = error_line(output)
-    failure = Failure(output, failing_line(output), tables_in(output), {**_USUAL, **imports})
+    failure = Failure(output, code, failing_line(output), tables_in(output), {**_USUAL, **imports})
     for pattern, advise in _RULES:
         if found := re.search(pattern, error):
             return advise(found.groups(), failure)
@@ -77,7 +77,8 @@ def _no_number(said: Sequence[str], failure: Failure) -> str:
 def _no_name(said: Sequence[str], failure: Failure) -> str:
     name = said[0]
     if name in failure.imports:
-        return f"Begin the block with: {failure.imports[name]}"
+        begin = f"Begin the block with: {failure.imports[name]}"
+        return begin + _whole(f"{failure.imports[name]}\n{failure.code}" if failure.code else "")
     table = next((table for table, columns in failure.tables.items() if name in columns), None)
     if table:
         return f"{name!r} is a column: write {table}[{name!r}]."
@@ -152,20 +153,35 @@ def _no_such_period(said: Sequence[str], failure: Failure) -> str:  # noqa: ARG0
 
 def _no_row(said: Sequence[str], failure: Failure) -> str:  # noqa: ARG001
     look = "Print the values of the columns that it uses, to see how they are written."
-    return f"No row is left there: a condition before it is met by none. {in_lists(failure.output) or look}"
+    return f"No row is left there: a condition before it is met by none. {in_lists(failure.output, failure.code) or look}"
 
 
 def _no_option(said: Sequence[str], failure: Failure) -> str:
     """The line in which a function was called with options that it does not have, without them."""
     function, options = said[0], said[1].split(", ")
     without = f"Leave `{'=`, `'.join(options)}=` out of the call of {function}; all else stays."
-    with contextlib.suppress(SyntaxError, ValueError):
+    try:
         tree = ast.parse(failure.line)
-        for call in ast.walk(tree):
-            if isinstance(call, ast.Call) and ast.unparse(call.func).split(".")[-1] == function:
-                call.keywords = [each for each in call.keywords if each.arg not in options]
-        without += f" That line is then:\n{ast.unparse(tree)}"
-    return without
+    except (SyntaxError, ValueError):  # it goes on in the next line
+        return without
+    left_out = 0
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and ast.unparse(call.func).split(".")[-1] == function:
+            kept = [each for each in call.keywords if each.arg not in options]
+            left_out += len(call.keywords) - len(kept)
+            call.keywords = kept
+    if not left_out:
+        return without
+    mended = ast.unparse(tree)
+    whole = _whole(failure.code.replace(failure.line, mended)) if failure.line in failure.code else ""
+    return without + (whole or f" That line is then:\n{mended}")
+
+
+def _whole(code: str) -> str:
+    """The mended block, "" where it is none: what stands before it a small model sends as it is."""
+    return (
+        f"\n\nThe whole block is then:\n```python\n{code.rstrip()}\n```" if code and "```" not in code else ""
+    )
 
 
 def _always(text: str) -> Callable[[Sequence[str], Failure], str]:

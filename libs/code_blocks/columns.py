@@ -37,6 +37,8 @@ class Failure:
     """What an output tells of an error."""
 
     output: str
+    code: str
+    """The block, "" where it is not known."""
     line: str
     """The line of the block in which it happened, "" where that is not known."""
     tables: dict[str, list[str]]
@@ -54,12 +56,14 @@ def tables_in(output: str) -> dict[str, list[str]]:
     return {name: _COLUMN.findall(said) for name, said in _TABLE.findall(output)}
 
 
-def in_lists(output: str) -> str:
-    """How rows are chosen by a column of lists, where `load` has said that a table has one; else ""."""
+def in_lists(output: str, code: str) -> str:
+    """How rows are chosen by a column of lists, where `load` has said that a table has one, and the code compares
+    it with a value; else "".
+    """
     found = _LISTS.search(output)
-    if found is None:
+    column = found[1] if found else ""
+    if not column or not re.search(rf"""\[(["']){re.escape(column)}\1\](?: *==|\.(?:isin|str)\b)""", code):
         return ""
-    column = found[1]
     return (
         f"The values of {column!r} are lists: comparing them with == finds nothing. Write `where(t, {column!r}, …)` with the "
         "value that is looked for in the lists."

@@ -14,25 +14,25 @@ from libs.code_blocks.columns import in_lists
 from libs.code_blocks.emptiness import results_of, shows_nothing
 from libs.code_blocks.need import Need
 from libs.code_blocks.protocol import Execution, Refused
-from libs.code_blocks.reader import MAX_REPLY, Block, Reading, read_reply
+from libs.code_blocks.reader import MAX_REPLY, Block, Reading
+from libs.code_blocks.shown import fenced, shortened, shown
 from libs.code_blocks.untagged import reads_like_code
 
 __all__ = [
     "CUT_OFF",
     "DO",
     "MEND",
+    "NOT_RIGHT",
     "RUNS_ON",
     "UNSURE",
     "WITHHELD",
     "Outcome",
     "another_way",
+    "checks_failed",
     "closing",
-    "first_block",
-    "imagined",
     "missing",
     "nudge",
     "outputs",
-    "shortened",
 ]
 
 Outcome = Execution | Refused | None
@@ -60,6 +60,12 @@ MEND = (
 DO = f"Nothing has been run yet, so nothing is known yet. Write the code that does the task. {_CODE}"
 """To words where code is needed."""
 
+NOT_RIGHT = (
+    "A check has printed WRONG, so the program is not right yet, or the check is not. Go through it by hand for that "
+    "example, find the mistake, and send the whole corrected block."
+)
+"""To a program whose own checks say that it is wrong."""
+
 RUNS_ON = (
     "Your reply went on and on, and was stopped there; nothing of it was run. Write it again, short: no more than "
     "three examples in code."
@@ -72,18 +78,12 @@ WITHHELD = (
 )
 """To a reply whose code is not what the model wrote."""
 
-_IMAGINED = re.compile(
-    r"^(?:`{3,}output\b|(?:The (?:python|bash) block|Block \d+ \((?:python|bash)\)) (?:succeeded|failed)\b)",
-    re.MULTILINE,
-)
-
 _FEW_LINES, _SHORT = 6, 400
 """Lines, and characters of them all, up to which a result is said once more."""
 _MOST_CHANGED = 4_000
 """Characters that are shown of a block that a person has changed."""
 
-_FENCE = re.compile(r"^[ >]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
-"""A line that can close a block."""
+_WRONG = re.compile(r"^(?:WRONG|FAIL(?:ED)?)\b", re.MULTILINE)
 
 _GO_ON = (
     "If this answers the whole task, reply in words, every figure copied exactly as it is printed here. If anything "
@@ -97,8 +97,9 @@ _CUT_OFF = (
 
 _EMPTY = (
     "The result is empty. Check the condition before you answer: print a few values of each column that it uses, to see "
-    "how they are written, and send the corrected code. If there is really nothing of the kind, say so in words."
+    "how they are written."
 )
+_NOTHING_LEFT = "Send the corrected code. If there is really nothing of the kind, say so in words."
 
 _PROBLEMS = {
     "too_long": f"Your reply was longer than {MAX_REPLY:,} characters, so it was not read and nothing of it was run. "
@@ -150,18 +151,6 @@ def nudge(
     return UNSURE if need is Need.PERHAPS else DO
 
 
-def imagined(reply: str) -> int | None:
-    """Where a reply goes on with what its code would print, which is for the next message to say; else None.
-
-    Small models write on in the form of what they were sent before.
-    """
-    for found in _IMAGINED.finditer(reply):
-        before = read_reply(reply[: found.start()])
-        if before.blocks and before.problem is None:  # else it stands in code that has not ended there
-            return found.start()
-    return None
-
-
 def missing(files: Sequence[str], made: Sequence[str] = ()) -> str:
     """What to say to an answer that speaks of files which are not there; `made` are there."""
     there = f" These are there: {', '.join(made)}." if made else ""
@@ -169,14 +158,6 @@ def missing(files: Sequence[str], made: Sequence[str] = ()) -> str:
         f"There is no {', '.join(files)}.{there} If the task asks for it, write the code that makes it; else give your "
         "answer again, without it."
     )
-
-
-def first_block(reply: str) -> int | None:
-    """Where the first block of a reply that can run ends; None where it has none so far."""
-    for found in _FENCE.finditer(reply):
-        if read_reply(reply[: found.end()]).blocks:
-            return found.end()
-    return None
 
 
 def outputs(
@@ -212,31 +193,32 @@ def outputs(
         name = f"Block {number} ({block.language})" if len(outcomes) > 1 else f"The {block.language} block"
         changed = len(reading.blocks) == len(blocks) and reading.blocks[number - 1] != block
         if changed and outcome and not isinstance(outcome, Refused):
-            code = _fenced(shortened(block.code, _MOST_CHANGED), block.language)
+            code = fenced(shortened(block.code, _MOST_CHANGED), block.language)
             said.append(f"{name} was changed by a person before it ran. What ran is this:\n{code}")
         if outcome is None:
             said.append(f"{name} was not run{f', because block {failed} failed' if failed else ''}.")
         elif isinstance(outcome, Refused):
             said.append(f"{name} was not run. A person refused it: {outcome.reason}")
         elif outcome["exit_code"] == 0:
-            said.append(f"{name} succeeded{_shown(outcome['output'], share)}")
+            said.append(f"{name} succeeded{shown(outcome['output'], share)}")
         else:
             failed = number
             said.append(
-                f"{name} failed with exit code {outcome['exit_code']}{_shown(outcome['output'], share)}"
+                f"{name} failed with exit code {outcome['exit_code']}{shown(outcome['output'], share)}"
             )
     if cut_off:
         said.append(_CUT_OFF)
     elif failed:
-        next_line = advice(ran[-1]["output"], imports) if guided else ""
+        next_line = advice(ran[-1]["output"], imports, ran[-1]["code"]) if guided else ""
         said.append(
             f"{next_line}\n\nSend the whole corrected block."
             if next_line
             else "Read the error, mend its cause and send the whole corrected block."
         )
     elif guided and ran and not repeats:
-        printed = ran[-1]["output"]
-        said.append(_empty(printed) if shows_nothing(printed) else then or f"{_result(printed)}{_GO_ON}")
+        last = ran[-1]
+        nothing = shows_nothing(last["output"])
+        said.append(_empty(last) if nothing else then or f"{_result(last['output'])}{_GO_ON}")
     if repeats and not failed and then:
         said.append(f"That code has run before, and answers something else.\n\n{then}")
     elif repeats:
@@ -248,12 +230,18 @@ def outputs(
     return "\n\n".join(said)
 
 
-def another_way(output: str, imports: Mapping[str, str] = MappingProxyType({})) -> str:
-    """What a guided model is told in place of its turns that failed, of what the last one printed."""
-    instead = advice(output, imports) or (
+def checks_failed(output: str) -> bool:
+    """Whether a block has printed that a check of its own was not met."""
+    return _WRONG.search(output) is not None
+
+
+def another_way(last: Execution, imports: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What a guided model is told in place of its turns that failed, of the last one."""
+    output = last["output"]
+    instead = advice(output, imports, last["code"]) or (
         "Do it in another way, in smaller steps: first print the values you need, then go on in the next reply."
     )
-    return f"Code for this was tried, and failed{_shown(error_of(output), 1_500)}\n\n{instead}"
+    return f"Code for this was tried, and failed{shown(error_of(output), 1_500)}\n\n{instead}"
 
 
 def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> str:
@@ -271,20 +259,12 @@ def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> 
         said += " The last code failed." if last and last["exit_code"] else ""
     else:
         said = "I stopped here: the same code failed three times in the same way. The task is not done."
-    return said + (f"\n\nThe last code printed{_shown(last['output'], 1_000)}" if last else "")
+    return said + (f"\n\nThe last code printed{shown(last['output'], 1_000)}" if last else "")
 
 
-def shortened(text: str, limit: int) -> str:
-    """`text`, or its beginning and end with a line between that counts what is left out."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
-
-
-def _empty(output: str) -> str:
-    why = in_lists(output)
-    return f"The result is empty. {why} Send the corrected code." if why else _EMPTY
+def _empty(last: Execution) -> str:
+    why = in_lists(last["output"], last["code"])
+    return f"The result is empty. {why} {_NOTHING_LEFT}" if why else f"{_EMPTY} {_NOTHING_LEFT}"
 
 
 def _result(output: str) -> str:
@@ -307,17 +287,3 @@ def _repeated(times: int, *, failed: bool) -> str:
 
 def _languages(reading: Reading) -> str:
     return f"{', '.join(reading.others)} cannot run here, only Python and bash can."
-
-
-def _shown(output: str, limit: int) -> str:
-    """An output in a fence that nothing in it can close."""
-    text = shortened(output.rstrip("\n"), limit)
-    if not text:
-        return " and printed nothing."
-    return f":\n{_fenced(text, 'output')}"
-
-
-def _fenced(text: str, tag: str) -> str:
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{tag}\n{text}\n{fence}"

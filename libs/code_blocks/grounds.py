@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from langchain_core.messages import HumanMessage
 
 from libs.code_blocks.emptiness import shows_nothing
-from libs.code_blocks.parts import asks_how_many, listed, parts_of
+from libs.code_blocks.parts import asks_how_many, listed, parts_of, words_of
 from libs.code_blocks.questions import PRINT, alone
 from libs.code_blocks.state import CodeState
 
@@ -74,7 +74,8 @@ def unfounded(answer: str, seen: Sequence[str]) -> list[str]:
 
 
 def uncounted(answer: str, parts: Sequence[str]) -> list[str]:
-    """The parts of a task that ask how many, where its answer has not a whole number for each.
+    """The parts of a task that ask how many, where its answer has not a whole number for each: those that it
+    does not speak of, where there are any.
 
     Numbers that the parts hold themselves are none of these: "14.6 lasted longer than 14 days".
     """
@@ -83,7 +84,12 @@ def uncounted(answer: str, parts: Sequence[str]) -> list[str]:
     given = [
         found for found in _WHOLE.findall(text) if not any(found in _IN_TEXT.findall(part) for part in parts)
     ]
-    return asked if len(given) < len(asked) else []
+    if len(given) >= len(asked):
+        return []
+    said = words_of(answer)
+    # Of two, the one is not spoken of.
+    alone = [words_of(part) - words_of(" ".join(each for each in asked if each != part)) for part in asked]
+    return [part for part, own in zip(asked, alone, strict=True) if not own & said] or asked
 
 
 def _founded(figure: str, numbers: set[float | None]) -> bool:

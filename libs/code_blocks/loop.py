@@ -36,6 +36,7 @@ from libs.code_blocks.protocol import (
     BlockCall,
     BlockRunner,
     Earlier,
+    Execution,
     Files,
     Gate,
     Live,
@@ -46,6 +47,7 @@ from libs.code_blocks.protocol import (
 from libs.code_blocks.questions import Questions, wants_code
 from libs.code_blocks.reader import MAX_REPLY, Block, Language, read_reply, without_thoughts
 from libs.code_blocks.repetition import runs_on_from
+from libs.code_blocks.reply_end import first_block, imagined
 from libs.code_blocks.state import CodeState, Input, Output
 from libs.code_blocks.told import told_of_blocks
 from libs.code_blocks.turn import approved_as, end_with, go, kept, with_words
@@ -182,7 +184,7 @@ class CodeLoop:
 
         def end(reply: str) -> int | None:
             nonlocal ran_on
-            found = feedback.first_block(reply) if self._guided else feedback.imagined(reply)
+            found = first_block(reply) if self._guided else imagined(reply)
             if found is None and self._guided and (found := runs_on_from(reply)) is not None:
                 ran_on = True
             # One that is too long to be read: some servers let a model go on for ever.
@@ -212,7 +214,7 @@ class CodeLoop:
             grants = state.get("grants") or {}
             return go("approve", meter, reply, steps=steps, ran_on=False, grants_at_reply=grants)
         objection = await self._words.objection(
-            state, reply, reading, text, kept_back=kept_back, ran_on=ran_on
+            state, reply, reading, text, kept_back=kept_back, ran_on=ran_on, left=self._max_steps - steps
         )
         if objection is None:
             to = ENDING if self._ending else END
@@ -258,7 +260,11 @@ class CodeLoop:
         ran = await run_blocks(
             approved, before, runner=self._runner, live=self._live, thread=thread, meter=meter, begun=begun
         )
-        then = Questions.of(state, ran.executions, guided=self._guided).next()
+        # The code for a question, and the answer, take a step each.
+        room = self._max_steps - state["steps"] >= 2
+        then = Questions.of(state, ran.executions, guided=self._guided).next() if room else None
+        if self._guided and room and _checks_failed(ran.executions):
+            then = (feedback.NOT_RIGHT, state.get("questioned") or [])
         said = feedback.outputs(
             [Block(cast("Language", each["language"]), each["code"]) for each in approved],
             ran.outcomes,
@@ -276,7 +282,7 @@ class CodeLoop:
             update["questioned"] = then[1]
         last = executions[-1] if executions else None
         if self._guided and last and len(executions) > len(before) and repeated(executions):
-            said = feedback.another_way(last["output"], self._imports)
+            said = feedback.another_way(last, self._imports)
             turns = failed_turns(state["messages"], executions)
             forgotten = [turn.id for turn in turns if turn.id]
             update["forgotten"] = [*(state.get("forgotten") or []), *forgotten]
@@ -295,6 +301,12 @@ class CodeLoop:
             else feedback.closing(status, steps=state["steps"], nudges=0, last=last)
         )
         return end_with(status, meter, message, AIMessage(words), **update)
+
+
+def _checks_failed(executions: Sequence[Execution]) -> bool:
+    """Whether the latest block has failed its own checks; not for ever: the checks may be what is wrong."""
+    failed = [feedback.checks_failed(each["output"]) for each in executions]
+    return failed[-1:] == [True] and sum(failed) <= MAX_FAILURES
 
 
 def _node(

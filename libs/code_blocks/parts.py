@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["asks_how_many", "listed", "parts_of", "questions_of"]
+__all__ = ["asks_how_many", "listed", "parts_of", "questions_of", "words_of"]
 
 _SENTENCE = re.compile(
     r"(?<=[?!])\s+|(?<=\w{2}\.)\s+(?=[A-Z])|(?<=\w): (?=(?:how|what|when|where|which|who)\b)"
@@ -19,6 +19,12 @@ _HOW_MANY = re.compile(
     r"minutes|seconds|percent|euros?|dollars?|degrees|more|less|fewer)\b)",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[a-z0-9]+")
+_LITTLE = re.compile(
+    r"a|an|and|are|at|by|did|do|does|for|from|had|has|have|how|in|is|it|its|many|much|name|of|on|the|to|was|were|what|when|"
+    r"where|which|who|with|there"
+)
+"""Words that say nothing of what a question is about."""
 _MOST = 5
 _WHOLE = 5
 """Words from which on a question can stand alone."""
@@ -55,3 +61,8 @@ def listed(parts: Sequence[str]) -> str:
 def asks_how_many(part: str) -> bool:
     """Whether the answer to a part of a task is a count."""
     return _HOW_MANY.match(part) is not None
+
+
+def words_of(text: str) -> set[str]:
+    """Words that say what a text is about, in small letters and without the s of a plural."""
+    return {word.removesuffix("s") for word in _WORD.findall(text.lower()) if not _LITTLE.fullmatch(word)}

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 from libs.code_blocks import feedback
 from libs.code_blocks.emptiness import results_of
-from libs.code_blocks.parts import asks_how_many, listed, questions_of
+from libs.code_blocks.parts import asks_how_many, listed, questions_of, words_of
 from libs.code_blocks.protocol import Execution
 from libs.code_blocks.state import CodeState
 
@@ -23,14 +23,8 @@ _IN_SUM = (
     "Now answer the whole task in words, without code, a sentence for each of these, every figure copied exactly as it was "
     "printed:"
 )
-_LABEL = re.compile(r"^\s*([A-Za-z][^:={}\[\]]*?)(?::| =|=)\s*\S")
-_WORD = re.compile(r"[a-z0-9]+")
-_LITTLE = re.compile(
-    r"a|an|and|are|at|by|did|do|does|for|from|had|has|have|how|in|is|it|its|many|much|name|of|on|the|to|was|were|what|when|"
-    r"where|which|who|with"
-)
-"""Words that say nothing of what a question is about."""
-_COUNTS = frozenset(("count", "number", "rows"))
+_LABEL = re.compile(r"^(?:\W|\d)*([A-Za-z][^:={}\[\]]*?)(?::| =|=)\s*\S")
+_COUNTS = frozenset(("count", "number", "row"))
 _SAME = (
     (re.compile(r"\b(?:add up|altogether|in all|sum|total)\b", re.IGNORECASE), frozenset(("sum", "total"))),
     (re.compile(r"\b(?:average|mean)\b", re.IGNORECASE), frozenset(("average", "mean"))),
@@ -69,16 +63,21 @@ class Questions(NamedTuple):
     def next(self) -> tuple[str, list[int]] | None:
         """What to say when code has gone well, and what is put with that; None where nothing is left to be put.
 
-        A question is put where nothing that was printed has a label with one of its words: a label says
-        that the code was written for it, a bare table does not.
+        A question is put where nothing that was printed has a label with a word that this one alone has: such
+        a label says that the code was written for it, a bare table does not.
         """
         results = [line for each in self._printed() for line in results_of(each)]
-        labels = {word for line in results if (label := _LABEL.match(line)) for word in _words(label[1])}
+        labels = {word for line in results if (label := _LABEL.match(line)) for word in words_of(label[1])}
+        about = [_about(question) for question in self.asked]
         for place, question in enumerate(self.asked):
-            if place not in self.put and not _about(question) & labels:
+            others = set[str]().union(*about[:place], *about[place + 1 :])
+            own = about[place] - others or about[place]
+            if place not in self.put and not own & labels:
                 return alone(question), [*self.put, place]
-        if not self.pending:
-            return None
+        return self.whole() if self.pending else None
+
+    def whole(self) -> tuple[str, list[int]]:
+        """Ask for the answer to all of them."""
         lines = dict.fromkeys(line for each in self._printed()[:-1] for line in results_of(each)[:_LINES])
         reminder = f"\nPrinted before: {'; '.join(lines)}"[:_REMINDED] if lines else ""
         return f"{_IN_SUM}\n{listed(self.asked)}{reminder}", [*self.put, _WHOLE]
@@ -104,8 +103,4 @@ def wants_code(said: str) -> bool:
 def _about(question: str) -> set[str]:
     """Words of which a label of its answer has one."""
     same = {word for wording, words in _SAME if wording.search(question) for word in words}
-    return _words(question) | same | (_COUNTS if asks_how_many(question) else set())
-
-
-def _words(text: str) -> set[str]:
-    return {word for word in _WORD.findall(text.lower()) if not _LITTLE.fullmatch(word)}
+    return words_of(question) | same | (_COUNTS if asks_how_many(question) else set())

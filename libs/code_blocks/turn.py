@@ -12,6 +12,7 @@ from libs.code_blocks import feedback
 from libs.code_blocks.need import Need, need_for_code
 from libs.code_blocks.protocol import BlockCall, Earlier, Meter, Refused
 from libs.code_blocks.reader import MAX_REPLY, Block
+from libs.code_blocks.shown import shortened
 from libs.code_blocks.state import Approved, CodeState
 
 __all__ = ["approved_as", "end_with", "go", "kept", "need_in", "with_words"]
@@ -51,7 +52,7 @@ def approved_as(call: BlockCall, decision: Block | Earlier | Refused) -> Approve
 def kept(text: str) -> str:
     """A reply as the conversation keeps it: providers refuse an empty one, and a flood is not sent again."""
     if len(text) > MAX_REPLY:
-        return feedback.shortened(text, 2_000)
+        return shortened(text, 2_000)
     return text if text.strip() else "(no reply)"
 
 

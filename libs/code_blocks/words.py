@@ -24,6 +24,10 @@ _CUT_OFF = {"length", "max_tokens", "MAX_TOKENS"}
 """What providers call it, under one name or another, when a reply was longer than the model may write."""
 
 
+_STEPS_FOR_A_QUESTION = 2
+"""One for its code, one for the answer."""
+
+
 class Objection(NamedTuple):
     """Why a reply is not the answer yet."""
 
@@ -51,6 +55,7 @@ class Words:
         *,
         kept_back: bool,
         ran_on: bool,
+        left: int,
     ) -> Objection | None:
         """What to say to a reply; None where it is the answer.
 
@@ -61,6 +66,7 @@ class Words:
             text: of the reply, without thoughts.
             kept_back: whether it has blocks that hold a secret.
             ran_on: whether it was ended because it ran on.
+            left: replies that the run may still have.
         """
         executions = state.get("executions") or []
         last = executions[-1] if executions else None
@@ -94,7 +100,9 @@ class Words:
         if said is None and last and questions.pending and state["nudges"] < MAX_NUDGES:
             # Answered without code, it is put once more: what was printed before need not answer it.
             then = questions.next() if state["nudges"] else (questions.again(), questions.put)
-            if then:
+            if state["nudges"] == MAX_NUDGES - 1 or left < _STEPS_FOR_A_QUESTION:
+                then = questions.whole()
+            if then and left > 0:
                 said, update["questioned"] = then
         elif said is None and self._guided and last and not refused and not state["nudges"]:
             said = doubtful(text, state)

@@ -193,16 +193,42 @@ def test_a_call_is_shown_without_the_options_that_there_are_not() -> None:
     error = "TypeError: merge() got an unexpected keyword argument 'key'"
     assert advice(failed(error, "t = a.merge(b, key='x')")).splitlines()[-1] == "t = a.merge(b)"
     assert advice(failed(error, "t = a.merge(b,")).endswith("all else stays.")
+    assert advice(failed(error)).endswith("all else stays.")
+    assert advice(failed(error, "t = a.join(b, key='x')")).endswith("all else stays.")
 
 
-def test_a_column_of_lists_is_named_where_a_condition_is_met_by_none() -> None:
+def test_a_block_whose_mend_is_certain_is_given_whole() -> None:
+    line = "plot(result, 'a.png', xticks=[1])"
+    code = f"result = totals(t, 'boat', 'price')\nif True:\n    {line}\n"
+    said = advice(failed("TypeError: plot: there is no option xticks; there are title.", line), IMPORTS, code)
+    assert said.endswith(
+        "```python\nresult = totals(t, 'boat', 'price')\nif True:\n    plot(result, 'a.png')\n```"
+    )
+    said = advice(failed("NameError: name 'pd' is not defined", "pd.concat(a)"), IMPORTS, "pd.concat(a)")
+    assert said.endswith("```python\nimport pandas as pd\npd.concat(a)\n```")
+    fenced = 'text = """```"""\npd.concat(text)'
+    assert "```" not in advice(failed("NameError: name 'pd' is not defined", "pd"), IMPORTS, fenced)
+
+
+def test_a_column_of_lists_is_named_where_it_was_compared_with_a_value() -> None:
     loaded = "/data/a.json: 72 rows, 4 columns\nlists: kinds, such as where(table, 'kinds', 'red')\n"
     error = "IndexError: single positional indexer is out-of-bounds"
-    assert "`where(t, 'kinds', …)`" in advice(loaded + failed(error, "t.iloc[0]"), IMPORTS)
+    compared = "t = t[t['kinds'] == 'red']\nt.iloc[0]"
     blocks, reading = [Block("python", "x")], Reading((Block("python", "x"),))
-    empty = execution(loaded + "Series([], Name: title, dtype: str)\n", "x", exit_code=0)
-    said = told(blocks, [empty], reading, repeats=0, limit=9_000, guided=True)
-    assert "`where(t, 'kinds', …)`" in said
+
+    def of_empty(code: str) -> str:
+        empty = execution(loaded + "Series([], Name: title, dtype: str)\n", code, exit_code=0)
+        return told(blocks, [empty], reading, repeats=0, limit=9_000, guided=True)
+
+    for code, named in (
+        (compared, True),
+        ("t = where(t, 'kinds', 'red')", False),
+        ("t = t[t['n'] > 3]", False),
+    ):
+        said = advice(loaded + failed(error, "t.iloc[0]"), IMPORTS, code)
+        assert ("`where(t, 'kinds', …)`" in said) == named
+        assert ("`where(t, 'kinds', …)`" in of_empty(code)) == named
+        assert of_empty(code).endswith("If there is really nothing of the kind, say so in words.")
 
 
 def test_small_models_are_told_of_each_function_of_the_skill() -> None:
@@ -218,7 +244,7 @@ def test_functions_are_known_only_to_whoever_hands_them_in() -> None:
     blocks = [Block("python", "totals(t)")]
     ran = [execution(error, "totals(t)")]
     said = told(blocks, ran, Reading(tuple(blocks)), repeats=0, limit=9_000, guided=True, imports=IMPORTS)
-    for told_of in (said, another_way(error, IMPORTS)):
+    for told_of in (said, another_way(execution(error, ""), IMPORTS)):
         assert "Begin the block with: from skills.tables import totals" in told_of
     for rule in (
         "TypeError: list indices must be integers or slices",
@@ -257,11 +283,13 @@ def test_advice_is_for_guided_models_and_stands_for_the_general_words() -> None:
 
 
 def test_begun_afresh_it_is_told_the_error_and_the_way_out_without_its_code() -> None:
-    said = another_way(failed("KeyError: 'price/boat'", "t = t.sort_values('price/boat')", TABLE))
+    said = another_way(
+        execution(failed("KeyError: 'price/boat'", "t = t.sort_values('price/boat')", TABLE), "")
+    )
     assert "KeyError: 'price/boat'" in said
     assert "t['price_per_boat'] = t['price'] / t['boat']" in said
     assert "sort_values" not in said
-    assert another_way("false").endswith("then go on in the next reply.")
+    assert another_way(execution("false", "")).endswith("then go on in the next reply.")
 
 
 def test_the_same_line_with_the_same_error_is_a_repetition_whatever_else_was_changed() -> None:

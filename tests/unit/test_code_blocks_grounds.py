@@ -51,7 +51,19 @@ def test_what_an_answer_says_that_nobody_printed(answer: str, unknown: list[str]
 )
 def test_an_answer_has_a_whole_number_for_each_how_many(answer: str, asked: int) -> None:
     parts = ["How many lasted longer than 14 days", "how many days did the longest last?"]
-    assert len(uncounted(answer, parts)) == 2 * asked
+    assert bool(uncounted(answer, parts)) == asked
+
+
+@pytest.mark.parametrize(
+    ("answer", "missing"),
+    [
+        ("There are 12 cats in the north.", "how many dogs are there?"),
+        ("There are 7 dogs.", "How many cats live in the north"),
+        ("There are some.", "How many cats live in the north"),
+    ],
+)
+def test_the_count_that_an_answer_does_not_speak_of_is_missed(answer: str, missing: str) -> None:
+    assert uncounted(answer, ["How many cats live in the north", "how many dogs are there?"])[0] == missing
 
 
 def test_only_counts_are_whole_numbers() -> None:
@@ -176,6 +188,8 @@ def test_a_count_that_is_asked_for_first_is_put_by_itself_too(tmp_path: Path) ->
         ("print('most:', 'Elm'); print('less than 20 crates:', 7)", []),
         ("print('most:', 'Elm'); print('number:', 7)", []),
         ("print('most: Elm'); print(7)", ["how many shops"]),
+        ("print('most: Elm'); print('shop: 7')", ["how many shops"]),
+        ("print('9 most: Elm'); print('crates: 7')", []),
         ("print({'Elm': 7})", ["Which shop sold", "how many shops"]),
         (
             "print('/data/a.csv: 3 rows, 2 columns'); print('number: sold 1 to 3'); print('most:', 'Elm')",

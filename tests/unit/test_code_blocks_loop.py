@@ -32,10 +32,11 @@ from pydantic import PrivateAttr
 
 from libs.code_blocks import BlockResult, Files, SandboxRunner
 from libs.code_blocks.afresh import error_of
-from libs.code_blocks.feedback import CUT_OFF, first_block
+from libs.code_blocks.feedback import CUT_OFF
 from libs.code_blocks.feedback import outputs as told
 from libs.code_blocks.protocol import Execution
 from libs.code_blocks.reader import MAX_REPLY, Block, Reading
+from libs.code_blocks.reply_end import first_block
 from libs.middleware.budget import Budget
 from libs.models.scripted import ScriptedChatModel
 from libs.sandbox.local import LocalSandbox
@@ -601,6 +602,19 @@ def test_what_is_there_is_named_and_what_was_made_up_is_not_shown_to_a_small_mod
     assert not any("See /results/a.png" in message.text for message in asked)
     said = "There is no /results/a.png. These are there: /results/b.csv, /results/c.csv. If the task"
     assert said in asked[-1].text
+
+
+def test_a_small_model_is_told_that_a_check_of_its_own_has_failed(tmp_path: Path) -> None:
+    wrong = [python(f"print('ok 1'); print('WRONG 2 gives', {number})") for number in range(4)]
+    mended = run(tmp_path / "1", wrong[0], python("print('ok 1'); print('ok 2')"), "Done.", guided=True)
+    first, second = said_to_the_model(mended)
+    assert "A check has printed WRONG" in first
+    assert "If this answers the whole task" in second
+    never = run(tmp_path / "2", *wrong, "It is wrong for 2.", guided=True)
+    assert ["WRONG, so" in said for said in said_to_the_model(never)] == [True, True, True, False]
+    assert never["status"] == "completed"
+    large = run(tmp_path / "3", wrong[0], "Done.")
+    assert "WRONG, so" not in said_to_the_model(large)[0]
 
 
 async def test_a_reply_that_was_cut_off_goes_on_with_what_is_known_of_it(tmp_path: Path) -> None:

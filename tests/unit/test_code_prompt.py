@@ -24,7 +24,7 @@ from agent.config import ROOT, load_settings
 from agent.worked_examples import EXAMPLES
 from libs.backends.workspace import WorkspaceBackend
 from libs.code_blocks import feedback, read_reply
-from libs.code_blocks.feedback import first_block
+from libs.code_blocks.reply_end import first_block
 from libs.middleware.approvals import CheckpointerRequired
 from libs.models.deferred import DeferredChatModel
 from tests.bench import tokens

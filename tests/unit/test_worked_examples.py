@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.worked_examples import EXAMPLES, _all, _ranked, chosen, nearest
 from libs.code_blocks import read_reply
-from libs.code_blocks.feedback import first_block
+from libs.code_blocks.reply_end import first_block
 
 EVERY = nearest("", 1_000)
 

@@ -23,7 +23,7 @@ from agent.code_graph import build_graph
 from agent.config import ROOT, load_settings
 from agent.worked_examples import EXAMPLES
 from libs.backends.workspace import WorkspaceBackend
-from libs.code_blocks import feedback, read_reply
+from libs.code_blocks import advice, columns, feedback, grounds, questions, read_reply
 from libs.code_blocks.reply_end import first_block
 from libs.middleware.approvals import CheckpointerRequired
 from libs.models.deferred import DeferredChatModel
@@ -60,7 +60,8 @@ def test_it_begins_without_docker_and_without_a_listing(tmp_path: Path) -> None:
 
 
 def test_it_speaks_no_vendors_language(tmp_path: Path) -> None:
-    said = first_request(tmp_path)[0][0].text + Path(feedback.__file__).read_text() + code_prompt.SKILL_STEPS
+    told = [Path(each.__file__).read_text() for each in (advice, columns, feedback, grounds, questions)]
+    said = "".join((first_request(tmp_path)[0][0].text, code_prompt.SKILL_STEPS, *told))
     assert VENDOR_WORDS.findall(said) == []
 
 

@@ -80,6 +80,7 @@ class Settings(SandboxSettings, EgressSettings, ExecSettings, ServerSettings):
     """
 
     model_config = SettingsConfigDict(
+        defer_build=True,  # until the first is made: importing this costs a third
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, NoDecode
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agent.setting_types import Feeds, SearchProvider, Url, comma_list, size
 from libs.gateway.credentials import CredentialRule, missing, parse_credentials
@@ -63,6 +63,8 @@ Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)]
 
 class EgressSettings(BaseSettings):
     """Part of `agent.config.Settings`."""
+
+    model_config = SettingsConfigDict(defer_build=True)  # only `Settings` is ever made
 
     egress_allow: AllowList = ()
     """Hosts that programs in the sandbox may reach, comma-separated: `[scheme://]host[:port]`, such as \

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agent.setting_types import ModelName, Url, size
 from libs.sandbox.limits import MAX_TIMEOUT
@@ -15,6 +15,8 @@ __all__ = ["ExecSettings"]
 
 class ExecSettings(BaseSettings):
     """Part of `agent.config.Settings`."""
+
+    model_config = SettingsConfigDict(defer_build=True)  # only `Settings` is ever made
 
     exec_seconds: float = Field(30, ge=1, le=MAX_TIMEOUT)
     """Seconds one program of the one-tool agent may take, packages and the start of its sandbox included."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agent.setting_types import Names, size
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
@@ -15,6 +15,8 @@ __all__ = ["SandboxSettings"]
 
 class SandboxSettings(BaseSettings):
     """Part of `agent.config.Settings`."""
+
+    model_config = SettingsConfigDict(defer_build=True)  # only `Settings` is ever made
 
     sandbox_memory: Annotated[int, size("64m", "1024t")] = Field("2g", validate_default=True)
     """Memory of the sandbox, /tmp included, at least 64m; swap is off."""

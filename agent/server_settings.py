@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, NoDecode
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agent.setting_types import comma_list, size
 from agent.tokens import Tokens
@@ -49,6 +49,8 @@ Origins = Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list), Afte
 
 class ServerSettings(BaseSettings):
     """Part of `agent.config.Settings`."""
+
+    model_config = SettingsConfigDict(defer_build=True)  # only `Settings` is ever made
 
     auth_tokens: Tokens = ()
     """Who may use the server: `owner:sha256[:expiry date]`, comma-separated; `code-agent token new OWNER` \

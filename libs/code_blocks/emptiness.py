@@ -7,8 +7,9 @@ in which some values are missing are not empty, nor are several results of which
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["results_of", "shows_nothing"]
+__all__ = ["labelled", "results_of", "shows_nothing"]
 
 _HEAD = re.compile(r"\S.*: [\d,]+ rows?, [\d,]+ columns?")
 _ABOUT = re.compile(
@@ -43,6 +44,11 @@ def shows_nothing(output: str) -> bool:
     if {"value", "table"}.isdisjoint(kinds):
         return True
     return kinds[-1] == "nan" and "value" not in kinds and bool(_LABEL.match(lines[-1]))
+
+
+def labelled(lines: Sequence[str]) -> bool:
+    """Whether each of these results has a label: none is a row of a table."""
+    return all(_kind(line) in ("value", "zero") for line in lines)
 
 
 def results_of(output: str) -> list[str]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from libs.code_blocks.advice import advice
 from libs.code_blocks.afresh import error_of
 from libs.code_blocks.columns import in_lists
-from libs.code_blocks.emptiness import results_of, shows_nothing
+from libs.code_blocks.emptiness import labelled, results_of, shows_nothing
 from libs.code_blocks.need import Need
 from libs.code_blocks.protocol import Execution, Refused
 from libs.code_blocks.reader import MAX_REPLY, Block, Reading
@@ -268,10 +268,11 @@ def _empty(last: Execution) -> str:
 
 
 def _result(output: str) -> str:
-    """The few lines of a result among many about the files: a figure of those is easily taken for it."""
+    """The few figures of a result among lines about the files: a figure of those is easily taken for one."""
     results = results_of(output)
     among = len(results) < len(output.strip().splitlines())
-    if not among or not 0 < len(results) <= _FEW_LINES or sum(map(len, results)) > _SHORT:
+    few = 0 < len(results) <= _FEW_LINES and sum(map(len, results)) <= _SHORT
+    if not among or not few or not labelled(results):
         return ""
     return f"The result is: {'; '.join(results)}\n\n"
 

@@ -119,5 +119,11 @@ def test_a_short_result_among_lines_about_files_is_said_once_more() -> None:
 
     about = "/data/a.csv: 310 rows, 2 columns\nnumber: n 1 to 310\nmissing: n 97\n"
     assert "The result is: lines: 80\n\nIf this answers the whole task" in said(f"{about}lines: 80\n")
-    for printed in ("lines: 80\n", about, about + "x\n" * 9, f"{about}a: {'y' * 500}\n"):
+    for printed in (
+        "lines: 80\n",
+        f"{about}saved /results/a.png\nday\n2024-05    7\n",
+        about,
+        about + "x\n" * 9,
+        f"{about}a: {'y' * 500}\n",
+    ):
         assert "The result is" not in said(printed)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
-from langchain_core.language_models import BaseChatModel, BaseLLM
+from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
 from agent.config import Settings
@@ -17,6 +17,8 @@ from agent.known_secrets import PROVIDER_KEYS
 from libs.models.deferred import DeferredChatModel, ModelUnavailable
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseLLM
+
     from libs.models.openvino import OpenVinoEngine
 
 __all__ = [

@@ -29,6 +29,7 @@ _CALLED: Final = re.compile(r"(\w+)\(\) (?:got an unexpected|missing \d+ require
 _TABLES: Final = 3
 _COLUMNS: Final = 20
 _MERGED_ROWS: Final = 100_000
+_SOURCES: Final = 1_000
 _libc = ctypes.CDLL(None)
 
 
@@ -109,8 +110,9 @@ class _Session:
         """Run one block; what its last expression gives is shown, unless it is None."""
         self._count += 1
         name = f"<block {self._count}>"
-        # For tracebacks, and for inspect.getsource.
+        # For tracebacks, and for inspect.getsource; of the latest, or a long life would fill the memory.
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        linecache.cache.pop(f"<block {self._count - _SOURCES}>", None)
         try:
             try:
                 self._execute(source, name)

@@ -102,6 +102,14 @@ class TestBlocks:
         assert lines[-1] == "ZeroDivisionError: division by zero"
         assert "repl.py" not in result.output
 
+    def test_the_texts_of_the_latest_blocks_alone_are_kept(self, block: Session) -> None:
+        for number in range(1_050):
+            block(f"number = {number}")
+        block("import inspect, linecache\ndef late():\n    return 1")
+        assert "return 1" in block("inspect.getsource(late)").output
+        kept = "sum(name.startswith('<block') for name in linecache.cache)"
+        assert block(kept).output == "1000\n"
+
     def test_of_a_librarys_frames_only_the_last_is_shown(self, block: Session) -> None:
         lines = block("import json\njson.loads('{')").output.splitlines()
         first, last = [line for line in lines if line.startswith("  File")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from agent import list_columns, list_data, list_json
+from agent import list_columns, list_data, list_json, list_reading
 from libs.sandbox import SandboxError
 from libs.sandbox.protocol import Sandbox
 
@@ -17,13 +17,13 @@ LISTING_SECONDS = 10.0
 _PARTS = "".join(
     f"part = sys.modules[{module.__name__!r}] = types.ModuleType({module.__name__!r})\n"
     f"exec({Path(str(module.__file__)).read_text(encoding='utf-8')!r}, part.__dict__)\n"
-    for module in (list_columns, list_json)
+    for module in (list_columns, list_json, list_reading)
 )
 PROGRAM = f"""
 import sys, types
 {_PARTS}exec({Path(list_data.__file__).read_text(encoding="utf-8")!r})
 """
-"""All three modules in one text: in the sandbox there is nothing that one could import another from."""
+"""All these modules in one text: in the sandbox there is nothing that one could import another from."""
 
 
 async def data_listing(sandbox: Sandbox, *, how: bool) -> str:

@@ -6,6 +6,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -172,22 +173,19 @@ class DockerSandbox(ChannelSandbox):
         """Start a container."""
         uid, gid = self._prepare()
         client = answering_client(self._asked_at)
-        self._check_image(client)
         name = f"{self.name}-{secrets.token_hex(4)}"
         door = self._egress() if self._egress else None
         try:
-            with explained():
-                created = client.api.create_container_from_config(self._config(uid, gid, door), name)  # type: ignore[no-untyped-call]
-            container: str = created["Id"]
+            container = self._create(client, self._config(uid, gid, door), name)
             transport = AttachedTransport(client, container)
         except SandboxError:
             # Made all the same, perhaps: never started, it does not remove itself.
             remove_now(client, name)
             raise
         try:
+            channel = Channel(transport, on_close=transport.release, door=door)
             with explained():
                 client.api.start(container)
-            channel = Channel(transport, on_close=transport.release, door=door)
             channel.wait_until_ready(_START_SECONDS)
         except (SandboxError, TimeoutError) as error:
             transport.close()
@@ -210,6 +208,21 @@ class DockerSandbox(ChannelSandbox):
         _sweep_once(client)
         remove_owed(client)
         return channel
+
+    def _create(self, client: docker.DockerClient, config: dict[str, Any], name: str) -> str:
+        """Have the Engine make the container, and look at the image meanwhile; its id.
+
+        Raises:
+            SandboxError: what is wrong with the image, before what the Engine says.
+        """
+        with ThreadPoolExecutor(1, "sandbox-image") as beside:
+            looked_at = beside.submit(self._check_image, client)
+            try:
+                with explained():
+                    made = client.api.create_container_from_config(config, name)  # type: ignore[no-untyped-call]
+            finally:
+                looked_at.result()
+        return str(made["Id"])
 
     def _prepare(self) -> tuple[int, int]:
         """Make the workspace ready; uid and gid of who works in it. Raises SandboxError."""

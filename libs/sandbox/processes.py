@@ -7,7 +7,8 @@ a descendant that makes itself a subreaper is still below it.
 
 from __future__ import annotations
 
-import ctypes
+# The module `ctypes` around it costs a millisecond and a half at each start of a sandbox.
+import _ctypes
 import os
 import time
 
@@ -36,12 +37,12 @@ SIGCONT: Final = 18
 SIGSTOP: Final = 19
 _LOOKS: Final = 10
 """Looks in vain, a millisecond apart, because other processes were made meanwhile."""
-_libc = ctypes.CDLL(None, use_errno=True)
+_libc: Final = _ctypes.dlopen(None, os.RTLD_NOW)
 
 
 def _prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl({option}, {value})")
+    if _ctypes.call_function(_ctypes.dlsym(_libc, "prctl"), (option, value, 0, 0, 0)) != 0:
+        raise OSError(f"prctl({option}, {value}) is refused")
 
 
 def become_subreaper() -> None:

@@ -77,10 +77,12 @@ class Supervisor:
 
     def serve(self) -> None:
         """Serve until standard input ends."""
-        for kind, count in _SPARE.items():
-            for _ in range(count):
-                self._add_spare(kind)
+        self._add_spare(Worker.RUN)
+        # One is enough to begin with: the first command is sent while the others are made.
         self._host.send(encode(0, Kind.END, ANSWER.pack(Ending.DONE, True)))
+        for kind, count in _SPARE.items():
+            for _ in range(count - len(self._idle[kind])):
+                self._add_spare(kind)
         while True:
             for descriptor, _ in self._poll.poll(self._patience()):
                 if descriptor == 0 and not self._on_host():

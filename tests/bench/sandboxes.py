@@ -38,9 +38,11 @@ def container_of(backend: DockerExecutionBackend) -> str:
 
 
 def wait_for_spare(backend: DockerExecutionBackend) -> None:
-    """Wait until the next new thread finds a sandbox started."""
+    """Wait until the next new thread finds a sandbox started; at most a minute."""
     assert backend._pool
+    deadline = time.monotonic() + 60
     while not backend._pool._spares._ready:
+        assert time.monotonic() < deadline, "no spare could be started"
         time.sleep(0.02)
 
 

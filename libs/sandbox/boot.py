@@ -7,6 +7,7 @@ import _signal  # type: ignore[import-not-found]
 import os
 
 from libs.sandbox.processes import become_subreaper, hide_from_own_uid, kill_tree
+from libs.sandbox.seccomp import forbid_calls
 from libs.sandbox.supervisor import Supervisor
 
 __all__ = ["main"]
@@ -76,6 +77,8 @@ def main() -> None:
         become_subreaper()
     os.umask(0o022)
     hide_from_own_uid()
+    if first:
+        forbid_calls()
     Supervisor(proxy_port).serve()
     if not first:
         kill_tree(os.getpid())

@@ -11,6 +11,7 @@ from libs.sandbox.frames import REQUEST, Decoder, Worker
 from libs.sandbox.interpreter import Interpreter
 from libs.sandbox.link import Gone, Link
 from libs.sandbox.messages import BlockRequest
+from libs.sandbox.processes import SIGKILL, kill
 from libs.sandbox.runner import Runner
 
 TYPE_CHECKING = False
@@ -58,6 +59,9 @@ class Child:
         self.job: Job | None = None
         self.session: bytes | None = None
         """The session whose interpreter it keeps."""
+        self.made = time.monotonic()
+        self.given_up = False
+        """Whether its end is the supervisor's doing."""
         self.refused_before: int | None = None
         """Where its last command has left something running: forks refused until then."""
 
@@ -71,10 +75,16 @@ class Child:
 
     def dismiss(self) -> None:
         """Close its input: it gives up what it does, takes away what it has half done, and goes."""
+        self.given_up = True
         self.unsent.clear()
         null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         os.dup2(null, self.writer, inheritable=False)
         os.close(null)
+
+    def kill(self) -> None:
+        """Kill the worker itself; what it runs is left."""
+        self.given_up = True
+        kill(self.pid, SIGKILL)
 
     def close(self) -> None:
         """Close both pipes."""

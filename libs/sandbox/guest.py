@@ -13,6 +13,7 @@ GUEST_MODULES: tuple[str, ...] = (
     "spill",
     "output",
     "processes",
+    "seccomp",
     "patterns",
     "disk",
     "text",

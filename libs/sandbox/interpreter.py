@@ -35,7 +35,9 @@ _PROGRAM: Final = os.path.join(os.path.dirname(__file__), "repl.py")
 _SIGINT: Final = 2
 _PATIENCE: Final = 0.1
 """Seconds in which what an interrupted block has started is ended."""
-_LENGTH: Final = struct.Struct("!I")
+_HEADER: Final = struct.Struct("!I8s")
+"""Of a block: its length, and what its answer begins with. See `repl.py`."""
+_FORGED: Final = "[the interpreter was ended: the block answered in its place, and its variables are lost]"
 
 
 class Interpreter:
@@ -55,6 +57,8 @@ class Interpreter:
         become_subreaper()
         self._python: int | None = None
         self._blocks = self._answers = -1
+        self._mark = b""
+        """What the answer to the block begins with: a byte that a block writes is no answer."""
 
     def serve(self) -> None:
         """Run blocks until the supervisor closes the link."""
@@ -105,7 +109,8 @@ class Interpreter:
             pass  # printed by threads and children of before
         try:
             self._start()
-            _write_all(self._blocks, _LENGTH.pack(len(request.code)) + request.code)
+            self._mark = os.urandom(8)
+            _write_all(self._blocks, _HEADER.pack(len(request.code), self._mark) + request.code)
         except BrokenPipeError:
             pass  # it has ended just now: seen below
         except OSError as error:
@@ -130,21 +135,28 @@ class Interpreter:
         for descriptor in (self._pipe[0], self._answers, self._wake, self._link.reader):
             poll.register(descriptor, select.POLLIN)
         pending_since: float | None = None
-        interrupted = False
+        interrupted = forged = False
         while True:
             wait = None if pending_since is None else pending_since + GATHER - time.monotonic()
             events = dict(poll.poll(None if wait is None else max(0.0, wait) * 1000))
             if self._pipe[0] in events and (data := read_some(self._pipe[0])):
                 captured.add(data, live=True)
                 pending_since = pending_since or time.monotonic()
-            if self._answers in events and (status := os.read(self._answers, 1)):
-                return status[0], ""
+            if self._answers in events and not forged and (answer := os.read(self._answers, 64)):
+                if answer[:-1] == self._mark:
+                    return answer[-1], ""
+                forged = True
+                poll.unregister(self._answers)
+                if self._python is not None:
+                    kill(self._python, SIGKILL)
             if self._wake in events:
                 os.read(self._wake, 4096)
                 ended = self._reap()
                 if ended is not None:
                     kill_tree(os.getpid())
                     code, note = _how_it_ended(ended)
+                    if forged:
+                        return code, _FORGED
                     # Where the supervisor wanted it to end, nobody wonders why it did.
                     return code, "" if interrupted else note
             if self._link.reader in events:

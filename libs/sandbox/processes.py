@@ -26,6 +26,7 @@ __all__ = [
     "hide_from_own_uid",
     "kill",
     "kill_tree",
+    "prctl",
     "refused_forks",
 ]
 
@@ -37,17 +38,18 @@ SIGCONT: Final = 18
 SIGSTOP: Final = 19
 _LOOKS: Final = 10
 """Looks in vain, a millisecond apart, because other processes were made meanwhile."""
-_libc: Final = _ctypes.dlopen(None, os.RTLD_NOW)
+_libc: Final = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type] # None: this program
 
 
-def _prctl(option: int, value: int) -> None:
-    if _ctypes.call_function(_ctypes.dlsym(_libc, "prctl"), (option, value, 0, 0, 0)) != 0:
+def prctl(option: int, value: int, memory: bytes | int = 0) -> None:
+    """See prctl(2). Raises OSError where the kernel refuses."""
+    if _ctypes.call_function(_ctypes.dlsym(_libc, "prctl"), (option, value, memory, 0, 0)) != 0:
         raise OSError(f"prctl({option}, {value}) is refused")
 
 
 def become_subreaper() -> None:
     """Adopt every descendant whose parent exits, from now on. See prctl(2), PR_SET_CHILD_SUBREAPER."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def hide_from_own_uid() -> None:
@@ -55,7 +57,7 @@ def hide_from_own_uid() -> None:
 
     See prctl(2), PR_SET_DUMPABLE. A fork inherits it, an exec ends it.
     """
-    _prctl(_PR_SET_DUMPABLE, 0)
+    prctl(_PR_SET_DUMPABLE, 0)
 
 
 def _processes() -> dict[int, tuple[int, str, int]]:

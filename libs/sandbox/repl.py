@@ -21,7 +21,8 @@ import traceback
 import types
 from typing import Any, Final
 
-HEADER: Final = struct.Struct("!I")
+HEADER: Final = struct.Struct("!I8s")
+"""Of a block: its length, and what the answer begins with, so that no block answers by mistake."""
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 _FIGURES: Final = "/results"
 _ABOUT_DATA: Final = (LookupError, AttributeError, TypeError, ValueError, NameError)
@@ -46,12 +47,13 @@ def main() -> None:
     session = _Session(saved[1])
     with open(reader, "rb", closefd=False) as blocks:
         while header := blocks.read(HEADER.size):
-            source = blocks.read(HEADER.unpack(header)[0]).decode("utf-8", "replace")
+            length, mark = HEADER.unpack(header)
+            source = blocks.read(length).decode("utf-8", "replace")
             status = session.run(source)
             _restore(saved)
             if os.getpid() != own:
                 os._exit(status)  # a fork that came to the end of its block: the next ones are not for it
-            os.write(writer, bytes([status]))
+            os.write(writer, mark + bytes([status]))
 
 
 def _restore(saved: list[int]) -> None:

@@ -26,7 +26,8 @@ def run_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float
         answer,
         seconds,
         late="everything the command started was ended",
-        lost="the command ended the process that ran it: everything it started was ended",
+        lost="the process that ran it was killed, by this command or by another one: "
+        "everything it started was ended",
     )
 
 

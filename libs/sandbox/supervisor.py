@@ -44,6 +44,11 @@ _GRACE: Final = 0.2
 """Seconds a worker has to report after everything it ran was killed; then it is killed too."""
 _MOST_SESSIONS: Final = 8
 """Live interpreters at once. For a further one, the one that has rested longest goes."""
+_YOUNG: Final = 1.0
+"""Seconds after which a worker that is killed has not been waylaid: `kill -9 -1` ends old ones, too."""
+_HARM_SECONDS: Final = 2.0
+_MOST_HARM: Final = 3
+"""Young workers killed, or looks that found one stopped, in so many seconds: no single command does that."""
 _TICK: Final = 0.2
 """Seconds between looks at workers that a command may have stopped."""
 
@@ -65,6 +70,8 @@ class Supervisor:
         self._waiting: list[Job] = []
         self._sessions: dict[bytes, Child] = {}
         """Live interpreters, the one that was used last at the end."""
+        self._harm: list[float] = []
+        """When workers were killed or stopped lately."""
         self._next_tick = 0.0
         self._retire_at: float | None = None
         self._outlet: Outlet | None = None
@@ -169,8 +176,7 @@ class Supervisor:
         if child is None:
             resting = self._resting()
             if not self._streams and not resting:
-                # Nothing here uses up the processes: this one has been forbidden to make any, which a command
-                # can do (prlimit). Nothing mends that but another sandbox.
+                # Nothing here uses up the processes, and this one can make none: only another sandbox helps.
                 os._exit(1)
             for other in resting:
                 kill_tree(other.pid)
@@ -265,6 +271,17 @@ class Supervisor:
             kill_tree(child.pid)
         return True
 
+    def _harmed(self) -> None:
+        """Something kills or stops workers. What does so again and again, from the background, is ended.
+
+        Without this no later command would come to its end.
+        """
+        now = time.monotonic()
+        self._harm = [at for at in self._harm if now - at < _HARM_SECONDS] + [now]
+        if len(self._harm) >= _MOST_HARM:
+            for child in self._resting():
+                kill_tree(child.pid)
+
     def _rest(self, child: Child) -> None:
         """The worker can take another request."""
         child.refused_before = None
@@ -298,12 +315,14 @@ class Supervisor:
             pass
         # What it ran belongs to this process now. Nothing else here is its child.
         kill_tree(os.getpid(), besides={other.pid for other in self._children.values()})
+        if not child.given_up and time.monotonic() - child.made < _YOUNG:
+            self._harmed()
         if child.job:
             # What killed it may have killed the idle ones too (`kill -9 -1`), though their end is not seen
             # yet: none of them may get the next command.
             for idle in self._idle.values():
                 for other in idle:
-                    kill(other.pid, SIGKILL)
+                    other.kill()
                 idle.clear()
         for kind, count in _SPARE.items():
             for _ in range(count - len(self._idle[kind])):
@@ -330,7 +349,7 @@ class Supervisor:
                 job.deadline = now + _GRACE
             elif job:
                 # Everything below it is dead, and still it does not report: stopped, or stuck in a file.
-                kill(child.pid, SIGKILL)
+                child.kill()
                 job.deadline = now + _GRACE
         if self._streams and now >= self._next_tick:
             self._next_tick = now + _TICK
@@ -382,6 +401,7 @@ class Supervisor:
         except ChildProcessError:
             pass
         if stopped:
+            self._harmed()
             # Whoever stopped a worker (`kill -STOP -1`) may have stopped the shell that an idle one was just
             # about to start: that worker waits for it, and cannot be seen to be stopped.
             for child in {child for child in self._children.values() if child.job is None}:

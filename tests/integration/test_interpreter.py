@@ -417,6 +417,22 @@ class TestContainer:
             assert output.endswith(f"as in {way}]\n")
             assert sandbox.run_python(f"len({way})", session="a").output == "3\n"
 
+    def test_a_block_that_answers_for_itself_ends_its_interpreter(self, block: Session) -> None:
+        for answer in ("b'\\0'", "b'\\0' * 9", "b'x' * 64"):
+            begun = time.monotonic()
+            result = block(f"import os\nprint('on')\nos.write(4, {answer})\nwhile True: pass", timeout=10)
+            assert result.exit_code != 0
+            assert "answered in its place" in result.output
+            assert time.monotonic() - begun < 5
+            assert block("1 + 1").output.endswith("2\n")
+
+    def test_nor_does_one_answer_for_the_next(self, block: Session) -> None:
+        late = "def late():\n    time.sleep(0.3)\n    os.write(4, b'\\0' * 9)\n"
+        block(f"import os, threading, time\n{late}threading.Thread(target=late).start()")
+        result = block("time.sleep(1)\nprint('mine')", timeout=10)
+        assert "answered in its place" in result.output
+        assert [block(f"print({number})").output.splitlines()[-1] for number in range(4)] == list("0123")
+
     def test_memory_used_up_ends_the_interpreter_not_the_sandbox(self, tmp_path: Path) -> None:
         limits = SandboxLimits(memory=256 * 2**20, tmp=16 * 2**20)
         with DockerSandbox(

@@ -1,4 +1,4 @@
-"""System calls that no program of the sandbox may make, besides those the Engine forbids (standard library only).
+"""System calls that no program inside may make, besides those the Engine forbids (standard library only).
 
 The Engine's default profile leaves some with which one process can reach another of the same uid:
 

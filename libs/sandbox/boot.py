@@ -6,9 +6,10 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import os
 
+from libs.sandbox.children import fork_worker
+from libs.sandbox.frames import Worker
 from libs.sandbox.processes import become_subreaper, hide_from_own_uid, kill_tree
 from libs.sandbox.seccomp import forbid_calls
-from libs.sandbox.supervisor import Supervisor
 
 __all__ = ["main"]
 
@@ -68,18 +69,22 @@ def main() -> None:
     certificate = os.environ.pop("SANDBOX_TRUST", "")
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     first = os.getpid() == 1
-    if first:
-        _name_own_user()
-        _copy_font_list(os.environ["MPLCONFIGDIR"])
-        if certificate:
-            _trust(certificate)
-    else:
+    if not first:
         become_subreaper()
+    elif certificate:
+        _trust(certificate)
     os.umask(0o022)
     hide_from_own_uid()
     if first:
         forbid_calls()
-    Supervisor(proxy_port).serve()
+    # Its shell starts on another processor, while the rest is done here.
+    worker = fork_worker(Worker.RUN, ())
+    from libs.sandbox.supervisor import Supervisor
+
+    if first:
+        _name_own_user()
+        _copy_font_list(os.environ["MPLCONFIGDIR"])
+    Supervisor(worker, proxy_port).serve()
     if not first:
         kill_tree(os.getpid())
     os._exit(0)

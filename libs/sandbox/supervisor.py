@@ -36,6 +36,8 @@ __all__ = ["Supervisor"]
 
 _SPARE: Final = {Worker.RUN: 2, Worker.FILE: 1, Worker.PYTHON: 0}
 """Idle workers of each kind that are kept for good."""
+_FILL_SECONDS: Final = 0.05
+"""Seconds after its start in which they are made."""
 _SURPLUS_SECONDS: Final = 10.0
 """Seconds that more than those are kept: whoever ran many commands at once may do so again."""
 _MOST_WORKERS: Final = 64
@@ -57,10 +59,11 @@ class Supervisor:
     """Routes frames between the host and the workers. One thread, one poll.
 
     Args:
+        worker: one for commands that has been made already.
         proxy_port: where on loopback programs find the way out; 0: nowhere.
     """
 
-    def __init__(self, proxy_port: int = 0) -> None:
+    def __init__(self, worker: Child | None, proxy_port: int = 0) -> None:
         self._poll = select.poll()
         self._host = Stdio(self._poll, self._on_blocked)
         self._children: dict[int, Child] = {}
@@ -74,22 +77,22 @@ class Supervisor:
         """When workers were killed or stopped lately."""
         self._next_tick = 0.0
         self._retire_at: float | None = None
+        # One worker is enough for the first command, which is not to wait for the others.
+        self._fill_at: float | None = time.monotonic() + _FILL_SECONDS
         self._outlet: Outlet | None = None
         if proxy_port:
             from libs.sandbox.outlet import Outlet
 
             self._outlet = Outlet(self._poll, self._host.send, proxy_port)
+        if worker:
+            self._watch(worker)
+            self._rest(worker)
 
     # -- life
 
     def serve(self) -> None:
         """Serve until standard input ends."""
-        self._add_spare(Worker.RUN)
-        # One is enough to begin with: the first command is sent while the others are made.
         self._host.send(encode(0, Kind.END, ANSWER.pack(Ending.DONE, True)))
-        for kind, count in _SPARE.items():
-            for _ in range(count - len(self._idle[kind])):
-                self._add_spare(kind)
         while True:
             for descriptor, _ in self._poll.poll(self._patience()):
                 if descriptor == 0 and not self._on_host():
@@ -108,8 +111,7 @@ class Supervisor:
         if times:
             times.append(self._next_tick)
         times += [job.deadline for job in self._waiting]
-        if self._retire_at is not None:
-            times.append(self._retire_at)
+        times += [at for at in (self._retire_at, self._fill_at) if at is not None]
         return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
 
     # -- the host
@@ -152,13 +154,20 @@ class Supervisor:
         others = (*self._children, *(self._outlet.descriptors() if self._outlet else ()))
         child = fork_worker(kind, others)
         if child:
-            self._children[child.reader] = self._children[child.writer] = child
-            self._poll.register(child.reader, 0 if self._host.blocked else select.POLLIN)
+            self._watch(child)
         return child
 
-    def _add_spare(self, kind: int) -> None:
-        if child := self._fork(kind):
-            self._rest(child)
+    def _watch(self, child: Child) -> None:
+        self._children[child.reader] = self._children[child.writer] = child
+        self._poll.register(child.reader, 0 if self._host.blocked else select.POLLIN)
+
+    def _fill(self) -> None:
+        """Have as many idle workers as are kept."""
+        self._fill_at = None
+        for kind, count in _SPARE.items():
+            for _ in range(count - len(self._idle[kind])):
+                if child := self._fork(kind):
+                    self._rest(child)
 
     def _dispatch(self, job: Job) -> None:
         if job.session is not None:
@@ -324,9 +333,7 @@ class Supervisor:
                 for other in idle:
                     other.kill()
                 idle.clear()
-        for kind, count in _SPARE.items():
-            for _ in range(count - len(self._idle[kind])):
-                self._add_spare(kind)
+        self._fill()
         if child.job:
             self._finish(child, ANSWER.pack(Ending.LOST, False))
         self._reap()
@@ -354,6 +361,8 @@ class Supervisor:
         if self._streams and now >= self._next_tick:
             self._next_tick = now + _TICK
             self._reap()
+        if self._fill_at is not None and now >= self._fill_at:
+            self._fill()
         if self._retire_at is not None and now >= self._retire_at:
             self._retire_at = None
             for kind, idle in self._idle.items():

@@ -94,11 +94,18 @@ def endpoint() -> str:
 def _knock(path: str, timeout: float) -> None:
     """See that the socket opens. The SDK would hide the reason in three others, and leak its own socket."""
     try:
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(timeout)
-            probe.connect(path)
+        with _opened(path, timeout):
+            pass
     except OSError as error:
         raise explain(error) from error
+
+
+@contextmanager
+def _opened(path: str, timeout: float) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.settimeout(timeout)
+        opened.connect(path)
+        yield opened
 
 
 def _endpoint() -> tuple[str, TLSConfig | bool]:
@@ -136,6 +143,11 @@ def _kept_client(host: str | None, context: str | None) -> docker.DockerClient: 
     client = connect()
     atexit.register(client.close)
     return client
+
+
+@cache
+def _kept_address(host: str | None, context: str | None) -> str:  # noqa: ARG001 - the key
+    return endpoint()
 
 
 if hasattr(os, "register_at_fork"):
@@ -177,12 +189,26 @@ def answering_client(asked: float) -> docker.DockerClient:
             raise error.again()
         try:
             client = _kept_client(*place)
-            with explained():
-                ask(client, "GET", "/_ping")
+            _ping(client, _kept_address(*place))
         except DockerUnavailable as failure:
             _hung[place] = time.monotonic(), failure.again()
             raise
         return client
+
+
+def _ping(client: docker.DockerClient, address: str) -> None:
+    """See that the Engine answers. Over its socket in a quarter of a millisecond, where the SDK takes 1.4."""
+    if not address.startswith("unix://"):
+        with explained():
+            ask(client, "GET", "/_ping")
+        return
+    try:
+        with _opened(address.removeprefix("unix://"), ANSWER_SECONDS) as engine:
+            engine.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
+            if not engine.recv(1):
+                raise ConnectionResetError("it closed the connection")
+    except OSError as error:
+        raise explain(error) from error
 
 
 def ask(

@@ -94,10 +94,12 @@ class SecretFilter:
         """The same for a part of something longer, for whose ends nobody knows the rest.
 
         What may be the end of a secret where it was cut before, or the beginning of one where it was cut
-        after, counts as one, from 4 bytes on.
+        after, counts as one, from 4 bytes on; cut at both ends, so does what may lie within one.
         """
         text = _unbroken(data)
         found = self.spans(text)
+        if cut_before and cut_after and self._within(text):
+            found.append((0, len(text)))
         if cut_before and (length := self._closing(text)):
             found.append((0, length))
         if cut_after and len(text) - (at := self.open(text)) >= _SHORTEST_PART:
@@ -160,6 +162,10 @@ class SecretFilter:
                     break
                 at = form.find(text[:_SHORTEST_PART], at + 1)
         return best
+
+    def _within(self, text: bytes) -> bool:
+        """Whether a text of 4 bytes or more may lie within a form."""
+        return len(text) >= _SHORTEST_PART and any(text in form for form, _ in self.forms)
 
 
 class SecretStream:

@@ -191,6 +191,16 @@ class TestParts:
             assert first.startswith(whole[: min(cut, len(before) + 2)])
             assert last.endswith(whole[max(cut, len(whole) - len(after) - 2) :])
 
+    @given(st.data())
+    def test_what_lies_within_a_secret_is_one(self, data: st.DataObject) -> None:
+        known = SecretFilter({"KEY": PLAIN})
+        for secret in (PLAIN.encode(), base64.b64encode(PLAIN.encode())[:-2], PLAIN.encode().hex().encode()):
+            begin = data.draw(st.integers(0, len(secret) - 4))
+            end = data.draw(st.integers(begin + 4, len(secret)))
+            line_end = data.draw(st.integers(begin, end))
+            for part in (secret[begin:end], secret[begin:line_end] + b"\n" + secret[line_end:end]):
+                assert known.part(part, cut_before=True, cut_after=True).strip(b"\n") == MARK
+
     @given(texts())
     def test_uncut_it_is_the_whole(self, made: tuple[SecretFilter, bytes]) -> None:
         known, text = made

@@ -38,6 +38,8 @@ __all__ = ["FileWorker"]
 
 _MOST_ENTRIES: Final = 50_000
 """Entries of one folder that are listed."""
+_MOST_TOLD: Final = 500
+"""Characters of what a program says that are told."""
 
 
 class FileWorker:
@@ -133,7 +135,9 @@ def _delete(path: str, protected: list[str]) -> dict[str, Any]:
         # Not `shutil.rmtree`: it recurses, and a folder can be nested deeper than Python's stack.
         done = subprocess.run(["rm", "-rf", "--", place], capture_output=True, check=False)
         if done.returncode:
-            raise OSError(errno.EIO, done.stderr.decode("utf-8", "replace").strip()[:500])
+            told = done.stderr.decode("utf-8", "replace").strip()
+            cut = {"cut_after": "detail"} if len(told) > _MOST_TOLD else {}
+            return {"error": "failed", "detail": told[:_MOST_TOLD], **cut}
     else:
         os.unlink(place)
     return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, AnyStr, Protocol
@@ -84,12 +85,39 @@ def redacted_errors(redact: Redact | None) -> Iterator[None]:
 def redacted_values(redact: Redact, value: Any) -> Any:
     """A value as JSON has it, without secrets in its texts; the same object where there are none in it.
 
+    An object in it may name one of its texts as `cut_before` or `cut_after`: that text is a part of a longer
+    one, and a part of a secret counts as one where it was cut.
+
     Raises:
         FileFailed: `base64` in it holds one.
     """
+    value = _cut_ends(redact, value)
     # One search for all: a listing may have 50,000 names.
     together = "\0".join(_texts(redact, value))
     return value if redact(together) is together else _redacted(redact, value)
+
+
+def _cut_ends(redact: Redact, value: Any) -> Any:
+    """The value, the texts that are named as cut without secrets, also where these were cut in two."""
+    if isinstance(value, list):
+        items = [_cut_ends(redact, item) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
+    if not isinstance(value, dict):
+        return value
+    before, after = value.get("cut_before"), value.get("cut_after")
+    changed = {}
+    for key, item in value.items():
+        if isinstance(item, (dict, list)):
+            shown = _cut_ends(redact, item)
+        elif key in (before, after) and isinstance(item, str):
+            raw = item.encode("utf-8", "surrogatepass")
+            part = redact.part(raw, cut_before=key == before, cut_after=key == after)
+            shown = item if part is raw else part.decode("utf-8", "surrogatepass")
+        else:
+            continue
+        if shown is not item:
+            changed[key] = shown
+    return {**value, **changed} if changed else value
 
 
 def _texts(redact: Redact, value: Any) -> Iterator[str]:

@@ -117,12 +117,18 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
             continue
         shown = os.path.join(path, relative) if relative else path
         with contextlib.suppress(OSError, NotRegular):
-            for number, line in _lines_with(shown, find, walk):
+            for number, line, begun, ended in _lines_with(shown, find, walk):
                 if len(found) == most or size > _MOST_FOUND:
                     return {"matches": found, "cut": True}
                 decoded = line.decode("utf-8", "replace")
                 size += len(decoded)
-                found.append({"path": shown, "line": number, "text": decoded[:_MOST_LINE]})
+                match: dict[str, Any] = {"path": shown, "line": number, "text": decoded[:_MOST_LINE]}
+                # A secret may have been cut in two: see `libs.sandbox.redact.redacted_values`.
+                if not begun:
+                    match["cut_before"] = "text"
+                if not ended or len(decoded) > _MOST_LINE:
+                    match["cut_after"] = "text"
+                found.append(match)
     return {"matches": found, "cut": walk.late}
 
 
@@ -136,11 +142,15 @@ def _finder(needles: list[bytes]) -> Find:
     return lambda data, place: found.start() if (found := search(data, place)) else -1
 
 
-def _lines_with(path: str, find: Find, walk: _Walk) -> Iterator[tuple[int, bytes]]:
-    """Number and content of each matching line; nothing of a binary file."""
+def _lines_with(path: str, find: Find, walk: _Walk) -> Iterator[tuple[int, bytes, bool, bool]]:
+    """Number and content of each matching line; nothing of a binary file.
+
+    A line of over 16 MB comes in pieces: so whether the content begins where the line does, and ends there.
+    """
     with open_regular(path) as file:
         number = 1
         rest = b""
+        begun = True  # whether what comes next begins a line
         while not walk.out_of_time():
             block = os.read(file, _BLOCK)
             if b"\0" in block:
@@ -155,11 +165,14 @@ def _lines_with(path: str, find: Find, walk: _Walk) -> Iterator[tuple[int, bytes
                 end = lines.find(b"\n", found)
                 number += lines.count(b"\n", place, begin)
                 place = begin
-                yield number, lines[begin : end if end >= 0 else None].rstrip(b"\r")
+                line = lines[begin : end if end >= 0 else None].rstrip(b"\r")
+                yield number, line, begun or begin > 0, end >= 0 or not block
                 if end < 0:
                     break
                 number += 1
                 place = end + 1
             number += lines.count(b"\n", place)
+            if lines:
+                begun = lines.endswith(b"\n")
             if not block:
                 return

@@ -32,20 +32,20 @@ def read_page(path: str, offset: int, limit: int, text: bool) -> dict[str, Any]:
         text: whether the name is that of a text file. Such a file is binary only by its content.
     """
     with open_regular(path) as descriptor:
-        size = os.fstat(descriptor).st_size
         head = os.pread(descriptor, _PEEK, 0)
         if not head:
             return {"empty": True}
         if not text or not _is_text(head):
-            if size > _MOST_PAGE:
+            with open(descriptor, "rb", closefd=False) as raw:
+                content = raw.read(_MOST_PAGE + 1)
+            if len(content) > _MOST_PAGE:
                 detail = f"Binary file exceeds maximum preview size of {_MOST_PAGE} bytes"
                 return {"error": "too_large", "detail": detail}
-            with open(descriptor, "rb", closefd=False) as raw:
-                return {"base64": base64.b64encode(raw.read(_MOST_PAGE)).decode()}
+            return {"base64": base64.b64encode(content).decode()}
         if limit <= 0:
             return {"none_asked": True}
         with open(descriptor, encoding="utf-8", errors="replace", newline=None, closefd=False) as file:
-            return _page(file, offset, limit, size)
+            return _page(file, offset, limit, os.fstat(descriptor).st_size)
 
 
 def _is_text(head: bytes) -> bool:
@@ -88,7 +88,7 @@ def _page(file: IO[str], offset: int, limit: int, size: int) -> dict[str, Any]:
     total = end
     if cut or file.read(1):
         total = _count_lines(file) if size <= _MOST_COUNTED else -1
-    return {
+    page: dict[str, Any] = {
         "content": "\n".join(lines),
         "start": offset + 1,
         "end": end,
@@ -96,6 +96,12 @@ def _page(file: IO[str], offset: int, limit: int, size: int) -> dict[str, Any]:
         "next": end if total < 0 or end < total else None,
         "cut": cut,
     }
+    # A secret, in one line or wrapped, may have been cut in two: see `libs.sandbox.redact.redacted_values`.
+    if offset > 0:
+        page["cut_before"] = "content"
+    if cut or page["next"] is not None:
+        page["cut_after"] = "content"
+    return page
 
 
 def _count_lines(file: IO[str]) -> int:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -23,8 +24,10 @@ from libs.code_blocks import SandboxRunner
 from libs.gateway.redaction import SecretFilter
 from libs.models.scripted import Conversation, Reply, ScriptedChatModel, ToolUse
 from libs.sandbox import FileFailed, SandboxDied
+from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.engine import shared_client
+from libs.sandbox.local import LocalSandbox
 
 pytestmark = pytest.mark.docker
 
@@ -193,6 +196,101 @@ class TestFiles:
         computer.upload_files([("/data/up.env", content)])
         assert computer.execute('grep -cF "key=$CANARY_KEY" /data/up.env').output == "1\n"
         assert computer.edit("/data/up.env", CANARY, "new").error is None
+
+
+WRITTEN = {
+    "plain": TOKEN,
+    "base64": base64.b64encode(TOKEN.encode()).decode()[: len(TOKEN) * 8 // 6],
+    "url": quote(CANARY, safe=""),
+}
+
+
+@pytest.fixture(params=["local", "docker"])
+def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ChannelSandbox]:
+    if request.param == "docker":
+        yield request.getfixturevalue("computer").sandbox
+    else:
+        known = SecretFilter({"CANARY_KEY": CANARY, "CANARY_TOKEN": TOKEN})
+        with LocalSandbox(tmp_path / "w", redact=known) as made:
+            yield made
+
+
+class TestWhatIsCutInside:
+    """Of what is cut before it comes out, no more than three bytes of a secret are left at the cut."""
+
+    @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
+    def test_a_long_line_that_grep_finds(self, sandbox: ChannelSandbox, written: str) -> None:
+        heads = ["needle " + "." * (4_000 - len("needle ") - kept) for kept in range(len(written) + 1)]
+        path = path_in(sandbox, "lines.txt")
+        sandbox.write_file(path, "".join(f"{head}{written} tail\n" for head in heads).encode())
+        answer, _ = sandbox.file("grep", path=path, text="needle", pattern=None, most=None)
+        for kept, (head, match) in enumerate(zip(heads, answer["matches"], strict=True)):
+            assert match["text"] == head + at_a_cut(written[:kept])
+
+    @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
+    @pytest.mark.parametrize("kept", [0, 1, 3, 4, 5, 17, 30, -5, -1])
+    def test_a_page_that_is_full(self, sandbox: ChannelSandbox, written: str, kept: int) -> None:
+        kept %= len(written)
+        head = "a line\n" + "." * (500 * 1024 - len("a line\n") - kept)
+        path = path_in(sandbox, "page.txt")
+        sandbox.write_file(path, f"{head}{written} tail\nlast".encode())
+        page, _ = sandbox.file("page", path=path, offset=0, limit=2_000, text=True)
+        assert page["cut"]
+        assert page["content"] == head + at_a_cut(written[:kept])
+
+    @pytest.mark.parametrize(
+        "lines",
+        [textwrap.wrap(TOKEN, 20), textwrap.wrap(TOKEN.encode().hex(), 60)],
+        ids=["plain", "hexadecimal"],
+    )
+    def test_a_page_that_begins_or_ends_within_a_wrapped_one(
+        self, sandbox: ChannelSandbox, lines: list[str]
+    ) -> None:
+        path = path_in(sandbox, "wrapped.txt")
+        sandbox.write_file(path, "\n".join(["before", *lines, "after", ""]).encode())
+        shown = ["before", *[MARK] * len(lines), "after"]
+        for offset in range(len(shown)):
+            for limit in range(1, len(shown) + 1):
+                page, _ = sandbox.file("page", path=path, offset=offset, limit=limit, text=True)
+                assert page["content"] == "\n".join(dict.fromkeys(shown[offset : offset + limit]))
+
+    def test_a_page_that_is_not_cut_stays_as_it_is(self, sandbox: ChannelSandbox) -> None:
+        path = path_in(sandbox, "whole.txt")
+        text = f"{TOKEN[9:]} of one\nneedle {TOKEN[:70]}"
+        sandbox.write_file(path, text.encode())
+        page, _ = sandbox.file("page", path=path, offset=0, limit=2_000, text=True)
+        assert page["content"] == text
+        answer, _ = sandbox.file("grep", path=path, text="needle", pattern=None, most=None)
+        assert answer["matches"] == [{"path": path, "line": 2, "text": f"needle {TOKEN[:70]}"}]
+
+    @pytest.mark.parametrize("kept", [4, 40, 76])
+    def test_a_line_that_grep_reads_in_pieces(self, sandbox: ChannelSandbox, kept: int) -> None:
+        end = 17 * 1024 * 1024  # of the piece in which an endless line is given up
+        head = "needle "
+        path = path_in(sandbox, "endless.txt")
+        filler = "." * (end - len(f"\n{head}") - kept)
+        sandbox.write_file(path, f"{filler}\n{head}{TOKEN} needle\n".encode())
+        answer, _ = sandbox.file("grep", path=path, text="needle", pattern=None, most=None)
+        assert [match["text"] for match in answer["matches"]] == [head + MARK, f"{MARK} needle"]
+
+    @pytest.mark.parametrize("kept", [4, 5, 41, 79])
+    def test_the_reason_why_a_folder_stays(self, computer: DockerExecutionBackend, kept: int) -> None:
+        above = f"/workspace/data/{'d' * 240}"
+        before = f"rm: cannot remove '{above}//"
+        folder = f"{above}/{'d' * (500 - kept - len(before))}"
+        computer.execute(f"mkdir -p {folder}; touch {folder}/$CANARY_TOKEN; chmod 555 {folder}")
+        error = str(computer.delete(folder).error)
+        computer.execute(f"chmod 755 {folder}; rm -r {above}")
+        assert error.endswith(f"d/{MARK}")
+
+
+def path_in(sandbox: ChannelSandbox, name: str) -> str:
+    return f"{sandbox.root if isinstance(sandbox, LocalSandbox) else '/workspace'}/{name}"
+
+
+def at_a_cut(rest: str) -> str:
+    """What is shown of the beginning of a secret."""
+    return rest if len(rest) < 4 else MARK
 
 
 class TestErrors:

@@ -220,7 +220,7 @@ class Channel:
                 self._more.notify_all()
             self._connections.end()
             for call in calls.values():
-                self._show_rest(call)
+                self._show_rest(call, cut=True)
                 if call.future.set_running_or_notify_cancel():
                     call.future.set_exception(self._died())
             # Only now: it waits for the container to be gone.
@@ -255,7 +255,7 @@ class Channel:
             del self._calls[stream]
             self._last_used = time.monotonic()
             ending, _ = ANSWER.unpack_from(payload)
-            self._show_rest(call)
+            self._show_rest(call, cut=ending != Ending.DONE)
             # A call that was cancelled on this side too has nobody left to tell.
             if call.future.set_running_or_notify_cancel():
                 call.future.set_result(Answer(ending, payload[ANSWER.size :]))
@@ -268,10 +268,11 @@ class Channel:
                 else:
                     call.on_output(data)
 
-    def _show_rest(self, call: Call) -> None:
+    def _show_rest(self, call: Call, *, cut: bool) -> None:
+        """Show what was held back; `cut`: what printed it was ended, and may have printed more."""
         if call.on_output and call.live:
             with self._showing(call):
-                call.live.flush()
+                call.live.flush([fd for fd, tail in call.tail.items() if cut or tail])
 
     @contextmanager
     def _showing(self, call: Call) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import operator
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import Any, AnyStr, Protocol
 
@@ -61,10 +61,10 @@ class LiveOutput:
         if shown:
             self._show(shown)
 
-    def flush(self) -> None:
-        """Show the rest."""
-        for stream in self._streams.values():
-            if shown := stream.flush():
+    def flush(self, cut: Container[int]) -> None:
+        """Show the rest; `cut`: the descriptors of which there was more than came here."""
+        for fd, stream in self._streams.items():
+            if shown := self._redact.part(stream.flush(), cut_after=fd in cut):
                 self._show(shown)
 
 

@@ -113,7 +113,7 @@ def _result(
     report = _report(answer, seconds)
     timed_out = answer.ending == Ending.TIMEOUT
     output, *errors = [
-        _text_of(call, fd, item, limits.output_chars)
+        _text_of(call, fd, item, limits.output_chars, cut=answer.ending != Ending.DONE)
         for fd, item in zip((Fd.OUT, Fd.ERR), [*report.outputs, None][:2], strict=False)
     ]
     note = ""
@@ -142,17 +142,22 @@ def _report(answer: Answer, seconds: float) -> RunReport:
         return RunReport(137, seconds, [])
 
 
-def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int) -> str:
-    """An output as text; where it is over the limit, its middle replaced by a line that says so."""
+def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cut: bool) -> str:
+    """An output as text; where it is over the limit, its middle replaced by a line that says so.
+
+    Args:
+        cut: what printed it was ended, maybe within a secret.
+    """
     head, tail = bytes(call.data[fd]), bytes(call.tail[fd])
     if report is None or report.chars <= limit:
-        return _decoded(call, head + tail)
+        return _decoded(call, head + tail, cut=cut)
     if report.total == len(head) + len(tail):
-        first = last = _decoded(call, head + tail)
+        first = last = _decoded(call, head + tail, cut=cut)
     else:
         # More was left out inside: the tail may begin within a character, long before what is shown.
         if call.redact:
-            head, tail = call.redact.part(head, cut_after=True), call.redact.part(tail, cut_before=True)
+            head = call.redact.part(head, cut_after=True)
+            tail = call.redact.part(tail, cut_before=True, cut_after=cut)
         first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
     half = limit // 2
     path = report.spill_path.decode("utf-8", "replace")
@@ -166,6 +171,8 @@ def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int) -> st
     return f"{first[:half]}\n[… {left_out:,} characters left out; {where} …]\n{last[-half:]}"
 
 
-def _decoded(call: Call, data: bytes) -> str:
+def _decoded(call: Call, data: bytes, *, cut: bool) -> str:
     """Redacted before it is cut: a secret must not be cut in two."""
-    return (call.redact(data) if call.redact else data).decode("utf-8", "replace")
+    if call.redact:
+        data = call.redact.part(data, cut_after=True) if cut else call.redact(data)
+    return data.decode("utf-8", "replace")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from libs.gateway.redaction import MARK, SecretFilter
 from libs.sandbox.call import Answer, Call
 from libs.sandbox.channel import Channel
 from libs.sandbox.errors import SandboxBusy, SandboxDied
@@ -23,6 +24,7 @@ from tests.fuzz.targets import READY, Wire
 
 DONE = ANSWER.pack(Ending.DONE, True)
 WITHIN = 5.0
+SECRET = b"sk-proj-Ab3dEfGhIjKlMnOpQrStUvWx"
 
 
 @contextmanager
@@ -95,6 +97,24 @@ def test_what_follows_an_end_is_dropped() -> None:
         wire.say(encode(second.stream, Kind.END, DONE))
         second.future.result(WITHIN)
         assert call.data[Fd.OUT] == b""
+
+
+@pytest.mark.parametrize(
+    "more", [(Kind.TAIL, DONE), (Kind.LIVE, DONE), (None, ANSWER.pack(Ending.LOST, False))]
+)
+def test_a_secret_that_is_shown_to_its_middle_is_one(more: tuple[int | None, bytes]) -> None:
+    """What was held back of it when the rest came where nobody looks, or not at all."""
+    live: list[bytes] = []
+    kind, answer = more
+    with connected() as (wire, channel):
+        channel.redact = SecretFilter({"KEY": SECRET.decode()})
+        call = channel.request(b"one", on_output=live.append)
+        wire.say(encode(1, Kind.DATA, b"key: " + SECRET[:20]))
+        if kind is not None:
+            wire.say(encode(1, kind, SECRET[20:]))
+        wire.say(encode(1, Kind.END, answer))
+        call.future.result(WITHIN)
+    assert b"".join(live).replace(MARK, b"") == b"key: "
 
 
 def test_a_huge_credit_sends_the_content_once() -> None:

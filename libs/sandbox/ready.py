@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Generic, Protocol, TypeVar
 
 from libs.sandbox.errors import SandboxError
@@ -93,10 +94,13 @@ class Ready(Generic[S]):
             if self._filling or not self._wanted():
                 return
             pause = 0.0 if at_once else _PAUSE
-            self._filling = threading.Thread(
-                target=self._fill, args=(pause,), name="sandbox-spares", daemon=True
-            )
-            self._filling.start()
+            filling = threading.Thread(target=self._fill, args=(pause,), name="sandbox-spares", daemon=True)
+            try:
+                filling.start()
+            except RuntimeError as error:  # the machine lets no more begin
+                logger.warning("no spare sandbox: %s", error)
+                return
+            self._filling = filling
 
     def close(self) -> None:
         """End them all. A later `fill` starts others."""
@@ -112,30 +116,36 @@ class Ready(Generic[S]):
         self._closed.clear()
 
     def _fill(self, pause: float) -> None:
-        self._closed.wait(pause)
-        self._before()
-        while self._goes_on():
-            made: S | None = None
-            try:
-                made = self._make()
-                made.start()
-                self._started(made)
-            except SandboxError as error:
-                # Whoever needs a sandbox is told by their own start.
-                logger.debug("no spare sandbox: %s", error)
-                if made is not None:
-                    self._end(made)
-                self._over()
-                return
-            with self._lock:
-                self._ready.append(made)
-                self._lock.notify_all()
+        try:
+            self._closed.wait(pause)
+            self._before()
+            while self._goes_on():
+                self._start_another()
+        except SandboxError as error:
+            # Whoever needs a sandbox is told by their own start.
+            logger.debug("no spare sandbox: %s", error)
+        except Exception:
+            logger.exception("no spare sandbox")
+        finally:
+            self._over()
+
+    def _start_another(self) -> None:
+        made = self._make()
+        with ExitStack() as unless_ready:
+            unless_ready.callback(self._end, made)
+            made.start()
+            self._started(made)
+            unless_ready.pop_all()
+        with self._lock:
+            self._ready.append(made)
+            self._lock.notify_all()
 
     def _over(self) -> None:
         """Whoever wants one from now on starts another thread."""
         with self._lock:
-            self._filling = None
-            self._lock.notify_all()
+            if self._filling is threading.current_thread():
+                self._filling = None
+                self._lock.notify_all()
 
     def _goes_on(self) -> bool:
         """Whether another is wanted."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from libs.sandbox.engine import connect, explained
-from libs.sandbox.strays import OWNER_LABEL, WORKSPACE_LABEL, is_stray
+from libs.sandbox.strays import OWNER_LABEL, WORKSPACE_LABEL, is_stray, name_of
 
 __all__ = ["Container", "containers", "remove"]
 
@@ -36,7 +36,7 @@ def containers(workspace: Path) -> list[Container]:
         found: list[dict[str, Any]] = client.api.containers(all=True, filters={"label": label})
     return sorted(
         (
-            Container(item["Names"][0].lstrip("/"), item["Status"], not is_stray(item["Labels"][OWNER_LABEL]))
+            Container(name_of(item), item["Status"], not is_stray(item["Labels"][OWNER_LABEL]))
             for item in found
         ),
         key=lambda container: container.name,

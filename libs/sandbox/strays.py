@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from functools import cache
 from pathlib import Path
@@ -21,10 +22,13 @@ __all__ = [
     "THREAD_LABEL",
     "WORKSPACE_LABEL",
     "is_stray",
+    "name_of",
     "owner_label",
     "owner_lives",
     "remove_strays",
 ]
+
+logger = logging.getLogger(__name__)
 
 OWNER_LABEL = "code-agent.owner"
 NAME_LABEL = "code-agent.name"
@@ -104,8 +108,14 @@ def _found(label: str) -> bool | None:
         return None
 
 
+def name_of(listed: dict[str, Any]) -> str:
+    """The name of a container in the Engine's list; the id of one that lost it, as it is being removed."""
+    names = listed["Names"] or [listed["Id"][:12]]
+    return str(names[0]).lstrip("/")
+
+
 def remove_strays(client: docker.DockerClient) -> list[str]:
-    """Remove the containers of owners that are gone.
+    """Remove the containers of owners that are gone. One that the Engine does not remove keeps no other.
 
     Returns:
         The names of those removed.
@@ -122,9 +132,10 @@ def remove_strays(client: docker.DockerClient) -> list[str]:
             if is_stray(item["Labels"][OWNER_LABEL]):
                 try:
                     client.api.remove_container(item["Id"], force=True)
-                except (docker.errors.NotFound, docker.errors.APIError) as error:
+                except docker.errors.APIError as error:
                     # Gone by itself meanwhile, or about to: "removal is already in progress".
-                    if getattr(error, "status_code", None) not in (404, 409):
-                        raise
-                removed.append(item["Names"][0].lstrip("/"))
+                    if error.status_code not in (404, 409):
+                        logger.warning("the stray container %s is not removed: %s", name_of(item), error)
+                        continue
+                removed.append(name_of(item))
     return removed

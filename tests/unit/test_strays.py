@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
+from docker.errors import APIError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.sandbox.strays import is_stray, owner_label
+from libs.sandbox.strays import OWNER_LABEL, is_stray, name_of, owner_label, remove_strays
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,3 +118,38 @@ def test_an_id_that_no_process_can_have_is_decided() -> None:
 def test_any_label_is_decided(fields: dict[str, Any]) -> None:
     assert is_stray(changed(**fields)) in (True, False)
     assert is_stray(json.dumps(fields)) is False
+
+
+class Listing:
+    """The part of a Docker client that a sweep uses; an id `refused` is not removed."""
+
+    def __init__(self, *listed: tuple[str, list[str]]) -> None:
+        script = "from libs.sandbox.strays import owner_label; print(owner_label())"
+        dead = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+        labels = {OWNER_LABEL: dead.stdout.strip()}
+        self.api = self
+        self._listed = [{"Id": number, "Names": names, "Labels": labels} for number, names in listed]
+        self.removed: list[str] = []
+
+    def containers(self, **_: Any) -> list[dict[str, Any]]:
+        return self._listed
+
+    def remove_container(self, number: str, **_: Any) -> None:
+        if number == "refused":
+            response = requests.Response()
+            response.status_code = 500
+            raise APIError("no", response)
+        self.removed.append(number)
+
+
+def test_one_that_lost_its_name_or_is_not_removed_keeps_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """The Engine lists a container without a name while it is being removed."""
+    client: Any = Listing(("nameless-0123456789", []), ("refused", ["/one"]), ("2", ["/two"]))
+    assert remove_strays(client) == ["nameless-012", "two"]
+    assert client.removed == ["nameless-0123456789", "2"]
+    assert "one is not removed" in caplog.text
+
+
+def test_what_has_lost_its_name_has_its_id() -> None:
+    assert name_of({"Id": "0123456789abcdef", "Names": None}) == "0123456789ab"
+    assert name_of({"Id": "0123456789abcdef", "Names": ["/two"]}) == "two"

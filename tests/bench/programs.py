@@ -132,5 +132,8 @@ def _good(result: ExecResult) -> ExecResult:
 
 
 def _wait_for_spare(runner: CodeRunner) -> None:
+    """At most a minute."""
+    deadline = time.monotonic() + 60
     while not runner._sandboxes._ready:
+        assert time.monotonic() < deadline, "no spare could be started"
         time.sleep(0.02)

@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -55,7 +56,10 @@ class SandboxPool:
         """Each that runs, is held by a caller, or was asked for lately: never two of a thread."""
         self._lately: OrderedDict[str, DockerSandbox] = OrderedDict()
         self._handover: Handover | None = None
+        """Of what threads have in common."""
         self._lock = threading.Lock()
+        """Never held for long: `sandbox_for` is asked on an event loop."""
+        self._preparing = threading.Lock()
 
     def sandbox_for(self, thread: str) -> DockerSandbox:
         """The thread's sandbox; the same one for as long as the pool lives."""
@@ -63,7 +67,8 @@ class SandboxPool:
         with self._lock:
             found = self._sandboxes.get(name)
             if found is None:
-                found = self._make(self._folder / name, thread, spares=self._spares, common=self._common)
+                folder, common = self._folder / name, partial(self._common, name)
+                found = self._make(folder, thread, spares=self._spares, common=common)
                 self._sandboxes[name] = found
             self._lately[name] = found
             self._lately.move_to_end(name)
@@ -77,33 +82,37 @@ class SandboxPool:
             sandboxes = list(self._sandboxes.values())
             self._sandboxes.clear()
             self._lately.clear()
-            handover, self._handover = self._handover, None
         if sandboxes:
             # Each waits until the Engine has removed it, which takes long where that is busy or hangs.
             with ThreadPoolExecutor(min(_ENDED_AT_ONCE, len(sandboxes))) as threads:
                 list(threads.map(lambda sandbox: sandbox.close(), sandboxes))
         self._spares.close()
+        with self._preparing:
+            handover, self._handover = self._handover, None
         if handover:
             handover.close()
 
     def _spare(self, folder: Path) -> DockerSandbox:
-        return self._make(folder, None, spares=None, common=self._common)
+        return self._make(folder, None, spares=None, common=partial(self._common, folder.name))
 
-    def _common(self, uid: int) -> Handover | None:
-        """Make the folder that all have in common; one handover for all of it.
+    def _common(self, name: str, uid: int) -> Handover | None:
+        """Make the folder that all have in common; what hands over this thread's folder, and that one.
 
-        The kernel gives a user few inotify instances (inotify(7), max_user_instances).
+        Each thread's is apart: it would have to look through all the names that another's commands make.
         """
-        with self._lock:
+        with self._preparing:
             prepare_workspace(self._root)
             if (self._root / "data").is_symlink():
                 raise ValueError(
                     f"would let threads read what {self._root / 'data'} links to, and a command may have "
                     "made the link: put a folder in its place"
                 )
-            if self._handover is None and is_root() and self._root.stat().st_uid == 0:
-                self._handover = Handover(self._root, uid)
-            return self._handover
+            if not is_root() or self._root.stat().st_uid != 0:
+                return None
+            if self._handover is None:
+                self._handover = Handover(self._root, uid, but=frozenset({self._folder.name}))
+            common = self._handover
+        return Handover(self._root, uid, below=(self._folder.name, name), besides=common)
 
 
 class Spares:
@@ -134,6 +143,8 @@ class Spares:
         """A spare that now lives on `root`; None where none is ready, or there is such a folder already."""
         while not os.path.lexists(root) and (spare := self._ready.take()):
             if spare.move(root):
+                if spare._handover:
+                    spare._handover.moved(root.name)
                 self._release(spare)
                 return spare
             self._discard(spare)

@@ -10,6 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ CALLS = int(os.environ.get("ATTACK_CALLS", "3000"))
 SECONDS = 200 + CALLS // 50
 SWAPS = 100_000
 """Exchanges that each run sees at least."""
+ROUNDS = 200
+"""Times that root puts files into folders which change places."""
 CANARY = "canary-of-the-host"
 # renameat2(2) with RENAME_EXCHANGE: there is no moment at which either name is not there.
 SWAPPER = """
@@ -45,12 +48,14 @@ while not os.path.exists("/tmp/stop"):
 
 
 def fingerprint(folder: Path) -> str:
-    """Of every byte, owner and mode below a folder of the host, and of its own."""
+    """Of every byte, owner, mode and extended attribute below a folder of the host, and of its own."""
     digest = hashlib.sha256()
     for path in [folder, *sorted(folder.rglob("*"))]:
         info = path.lstat()
         digest.update(f"{path} {info.st_mode} {info.st_uid} {info.st_gid} {info.st_nlink}".encode())
         digest.update(path.read_bytes() if path.is_file() else b"")
+        for name in sorted(os.listxattr(path, follow_symlinks=False)):
+            digest.update(name.encode() + os.getxattr(path, name, follow_symlinks=False))
     return digest.hexdigest()
 
 
@@ -64,14 +69,14 @@ def outside(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def racing(request: pytest.FixtureRequest, tmp_path: Path, outside: Path) -> Iterator[DockerExecutionBackend]:
+def racing(tmp_path: Path, outside: Path) -> Iterator[DockerExecutionBackend]:
     """Three folders with a link each that takes their place: to /etc, and by two ways to `outside`.
 
-    The workspace is a user's; with the parameter `root`, root's.
+    The workspace is a user's.
     """
     root = tmp_path / "workspace"
     root.mkdir()
-    if os.geteuid() == 0 and getattr(request, "param", "user") == "user":
+    if os.geteuid() == 0:
         os.chown(root, 1000, 1000)
     with DockerExecutionBackend(root, name="attack") as backend:
         links = {"etc": "/etc", "absolute": str(outside), "relative": "../../outside"}
@@ -130,20 +135,67 @@ def test_no_byte_outside_is_read_or_written(
     print(f"{made} calls during {swaps} exchanges: {dict(answers)}")
 
 
+def give(folder: int) -> None:
+    """Put files and a folder of root's into a folder, all of it with names that `outside` has, too."""
+    for name in ("file", "hostname"):
+        os.close(os.open("new", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=folder))
+        os.rename("new", name, src_dir_fd=folder, dst_dir_fd=folder)
+    with suppress(FileExistsError):
+        os.mkdir("deep", dir_fd=folder)
+    os.chown("deep", 0, 0, dir_fd=folder, follow_symlinks=False)
+    for old, new in (("deep", "moved"), ("moved", "deep")):  # which is news
+        os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def opened(name: str, folder: int) -> int:
+    """A folder that changes places with a link, once it has its name."""
+    while True:
+        with suppress(OSError):
+            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-@pytest.mark.parametrize("racing", ["root"], indirect=True)
-def test_what_is_handed_over_is_inside(racing: DockerExecutionBackend, outside: Path, tmp_path: Path) -> None:
-    """Root's files come into folders that change places with links, and belong to the sandbox's user next."""
-    before = fingerprint(outside)
+def test_what_is_handed_over_is_inside(outside: Path, tmp_path: Path) -> None:
+    """Root's files and folders are handed over while they, and the folders they are in, turn into links.
+
+    The links lead to what has the same names, and would be given away with its access list where one step
+    followed them.
+    """
     root = tmp_path / "workspace"
-    for index in range(100):
-        for name in ("etc", "absolute", "relative"):
-            (root / "race" / f"{name}-{index}").mkdir()
-            (root / "race" / f"{name}-{index}" / "file").write_text("given")
-        assert racing.execute("true").exit_code == 0
+    links = {"absolute": str(outside), "relative": "../../outside", "given": "../../outside/file"}
+    before = fingerprint(outside)
+    handed: Counter[str] = Counter()
+    with DockerExecutionBackend(root, name="attack") as backend:
+        made = "mkdir -p race/absolute race/relative && cd race && touch given"
+        linked = "; ".join(f"ln -s {target} {name}.link" for name, target in links.items())
+        assert backend.execute(f"{made} && {linked}").exit_code == 0
+        backend.upload_files([("/tmp/swapper.py", SWAPPER.encode())])
+        backend.execute(f"python3 /tmp/swapper.py {' '.join(links)} > /dev/null 2>&1 & true")
+        race = os.open(root / "race", os.O_RDONLY | os.O_DIRECTORY)
+        folders = {name: opened(name, race) for name in ("absolute", "relative")}
+        for _ in range(ROUNDS):
+            for folder in folders.values():
+                give(folder)
+            for name in ("given", "given.link"):
+                os.chown(name, 0, 0, dir_fd=race, follow_symlinks=False)
+            assert backend.execute("true").exit_code == 0
+            assert fingerprint(outside) == before
+            for name, folder in folders.items():
+                handed[name] += os.stat("file", dir_fd=folder).st_uid != 0
+                handed["deep"] += os.stat("deep", dir_fd=folder).st_uid != 0
+            handed["given"] += os.lstat("given", dir_fd=race).st_uid != 0
+        swaps = int(backend.execute("cat /tmp/count").output)
+        backend.execute("touch /tmp/stop; sleep 0.2")
+        for folder in folders.values():
+            give(folder)
+        backend.execute("true")
+        assert {path.lstat().st_uid for path in root.rglob("*")} == {1000}
+        for folder in (race, *folders.values()):
+            os.close(folder)
     assert fingerprint(outside) == before
-    owners = racing.execute("stat -c %u /workspace/race/*-*/file | sort -u; id -u").output.split()
-    assert len(set(owners)) == 1
+    assert swaps >= ROUNDS * 100
+    assert all(handed[name] > ROUNDS // 20 for name in ("absolute", "relative", "deep", "given"))
+    print(f"{ROUNDS} rounds during {swaps} exchanges: {dict(handed)}")
 
 
 def test_a_link_in_the_place_of_a_folder_just_made_is_not_given_away(

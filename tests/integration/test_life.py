@@ -478,9 +478,14 @@ class TestOwner:
     def test_an_owner_that_ends_without_closing(
         self, tmp_path: Path, name: str, client: docker.DockerClient
     ) -> None:
-        script = owner(tmp_path, name).replace("input()", "raise SystemExit")
+        script = owner(tmp_path, name).replace("backend.close()", "raise SystemExit")
+        assert "close" not in script
         with python(script) as process:
-            process.communicate(timeout=30)
+            assert process.stdout is not None
+            container = process.stdout.readline().strip()
+            assert containers(client, name) == {container: "running"}
+            assert (tmp_path / "kept").read_text() == "kept\n"
+            process.communicate("\n", timeout=30)
         assert process.returncode == 0
         assert eventually(lambda: containers(client, name) == {})
 

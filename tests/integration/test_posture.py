@@ -64,7 +64,7 @@ def inside(backend: DockerExecutionBackend, command: str) -> str:
 
 def refused(backend: DockerExecutionBackend, command: str) -> str:
     answer = backend.execute(command)
-    assert answer.exit_code not in (0, 125), answer.output
+    assert answer.exit_code not in (0, 125, 127), answer.output  # nor a program that is not there
     return answer.output
 
 
@@ -222,9 +222,20 @@ class TestReach:
         assert "pytest" not in seen
         assert "dockerd" not in seen
 
-    def test_skills_keep_every_byte(self, backend: DockerExecutionBackend) -> None:
-        before = tree_hash(ROOT / "skills")
-        for attack in (
+    @pytest.fixture
+    def own_skills(self, tmp_path: Path) -> Path:
+        """Skills that belong to the user of the sandbox, as those of a person who is not root do."""
+        skills = tmp_path / "skills"
+        shutil.copytree(ROOT / "skills", skills, ignore=shutil.ignore_patterns("__pycache__"))
+        if os.geteuid() == 0:
+            subprocess.run(["chown", "-R", "1000:1000", skills], check=True)
+        return skills
+
+    def test_skills_keep_every_byte(self, own_skills: Path, tmp_path: Path) -> None:
+        """By what changes a copy of them: it is the mount that keeps them, and not whose they are."""
+        before = tree_hash(own_skills)
+        copy = tmp_path / "workspace" / "copy"
+        attacks = (
             "rm -rf /skills/* /skills/.[!.]*",
             "find /skills -type f -exec sh -c 'echo x >> \"$1\"' _ {} \\;",
             "touch /skills/new",
@@ -234,9 +245,18 @@ class TestReach:
             "ln -s /workspace /skills/link",
             "cp /bin/sh /skills/.hidden",
             "python3 -c \"open('/skills/csv-analytics/SKILL.md', 'r+').write('x')\"",
-        ):
-            backend.execute(attack)
-            assert tree_hash(ROOT / "skills") == before, attack
+        )
+        with DockerExecutionBackend(tmp_path / "workspace", skills_dir=own_skills, name="posture") as backend:
+            assert inside(backend, "find /skills ! -user $(id -u)") == ""
+            for attack in attacks:
+                inside(backend, "rm -rf /workspace/copy /workspace/stolen; cp -r /skills /workspace/copy")
+                whole = tree_hash(copy)
+                inside(backend, attack.replace("/skills", "/workspace/copy"))
+                assert tree_hash(copy) != whole, attack
+                answer = backend.execute(f"LC_ALL=C; {attack}")
+                assert answer.exit_code != 125, answer.output
+                assert re.search("read-only file system", answer.output, re.IGNORECASE), answer.output
+                assert tree_hash(own_skills) == before, attack
 
     def test_an_edit_of_a_skill_on_the_host_is_seen_at_once(self, tmp_path: Path) -> None:
         skills = tmp_path / "skills"
@@ -307,14 +327,19 @@ class TestLimits:
         made = int(inside(backend, f'python3 -c "{program}" 2>&1 | tail -1'))
         assert 50 < made < LIMITS.pids
 
-    def test_cpu_time_is_bounded(self, backend: DockerExecutionBackend) -> None:
-        """Four busy loops for two seconds may use half a CPU: a second, and a period to spare."""
-        answer = backend.execute(
-            "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait; times | tail -1"
+    def test_cpu_time_is_bounded(self, backend: DockerExecutionBackend, inspected: dict[str, Any]) -> None:
+        """Four busy loops for two seconds use half a CPU, as the Engine counts it, and a period to spare."""
+
+        def used() -> float:
+            stats = connect().api.stats(inspected["Id"], stream=False, one_shot=True)
+            return float(stats["cpu_stats"]["cpu_usage"]["total_usage"]) / 1e9
+
+        before, begun = used(), time.monotonic()
+        inside(
+            backend, "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait; echo ended"
         )
-        minutes_seconds = re.findall(r"(\d+)m([\d.]+)s", answer.output)
-        used = sum(int(minutes) * 60 + float(seconds) for minutes, seconds in minutes_seconds)
-        assert used < 1.5
+        spent, seconds = used() - before, time.monotonic() - begun
+        assert 0.5 < spent < LIMITS.cpus * (seconds + 0.2)
 
     def test_ulimits(self, backend: DockerExecutionBackend) -> None:
         assert inside(backend, "ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hc; ulimit -f") == (

@@ -177,11 +177,13 @@ def wait_for_refusals(workspace: Path) -> None:
     """Wait until each has been refused more; who takes memory is ended by the kernel, at some time."""
     deadline = time.monotonic() + 20
     while True:
-        last = [
-            (kind, hoarder.end, (workspace / f"{index}.txt").read_text().splitlines()[-1:])
+        said = {int(path.stem): path.read_text().splitlines() for path in workspace.glob("*.txt")}
+        left = {
+            kind: said.get(index, [])[-1:]
             for index, (kind, hoarder) in enumerate(HOARDERS.items())
-        ]
-        if not (left := [one for one in last if one[1] != "killed" and one[2] != [one[1]]]):
+            if hoarder.end != "killed" and hoarder.end not in said.get(index, [])
+        }
+        if not left:
             return
         assert time.monotonic() < deadline, left
         time.sleep(0.1)

@@ -335,9 +335,7 @@ class TestLimits:
             return float(stats["cpu_stats"]["cpu_usage"]["total_usage"]) / 1e9
 
         before, begun = used(), time.monotonic()
-        inside(
-            backend, "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait; echo ended"
-        )
+        inside(backend, "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait; echo ended")
         spent, seconds = used() - before, time.monotonic() - begun
         assert 0.5 < spent < LIMITS.cpus * (seconds + 0.2)
 

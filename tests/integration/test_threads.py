@@ -77,13 +77,41 @@ class TestApart:
         threads.of("a").run_python("word = 'secret-of-a'; import os; os.environ['WORD'] = word", session="s")
         search = (
             "cat mine /tmp/mine; ls -Ra /workspace /tmp; cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ;"
-            " ls /workspace/threads ../threads; cat /workspace/.output/*; env; ls -R /dev/shm; ipcs"
+            " ls /workspace/threads ../threads; env; ls -R /dev/shm; ipcs"
         )
         shown = threads.of("b").run(f"({search}) 2>&1 | tr '\\0' ' '").output
         assert "secret-of-a" not in shown
         assert "sleep 300" not in shown
         block = threads.of("b").run_python("print(word)", session="s")
         assert "NameError" in block.output
+
+    def test_long_outputs_are_kept_where_no_other_looks(self, threads: Threads) -> None:
+        """One that has ended, and one that is being printed while the other looks."""
+        flood = "yes 'secret-of-a and so on' | head -c 2000000"
+        ended = threads.of("a").run(flood)
+        assert ended.truncated
+        assert ended.spill_path
+        assert threads.run("a", f"grep -c secret-of-a {ended.spill_path}") == f"{2_000_000 // 22}\n"
+        begun = threading.Event()
+        with ThreadPoolExecutor() as pool:
+            live = pool.submit(
+                threads.of("a").run,
+                f"{flood}; until [ -e seen ]; do sleep 0.1; done",
+                on_output=lambda _: begun.set(),
+            )
+            try:
+                assert begun.wait(20)
+                eventually(lambda: threads.run("a", "ls .output | wc -l") == "2\n")
+                shown = threads.of("b").run(
+                    f"(cat {ended.spill_path}; ls -A . .output; cd /; grep -rs secret-of-a workspace tmp run dev/shm data"
+                    " results; ls -l /proc/[0-9]*/fd) 2>&1"
+                )
+            finally:
+                threads.run("a", "touch seen")
+            assert live.result().truncated
+        assert "No such file" in shown.output  # of the path itself
+        assert "secret-of-a" not in shown.output
+        assert ".txt" not in shown.output.replace(ended.spill_path, "")
 
     def test_links_lead_to_no_other(self, threads: Threads) -> None:
         threads.run("a", "echo secret-of-a > mine")

@@ -103,8 +103,8 @@ class TestApart:
                 assert begun.wait(20)
                 eventually(lambda: threads.run("a", "ls .output | wc -l") == "2\n")
                 shown = threads.of("b").run(
-                    f"(cat {ended.spill_path}; ls -A . .output; cd /; grep -rs secret-of-a workspace tmp run dev/shm data"
-                    " results; ls -l /proc/[0-9]*/fd) 2>&1"
+                    f"(cat {ended.spill_path}; ls -A . .output; cd /; grep -rs secret-of-a workspace tmp run"
+                    " dev/shm data results; ls -l /proc/[0-9]*/fd) 2>&1"
                 )
             finally:
                 threads.run("a", "touch seen")

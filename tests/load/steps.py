@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -13,8 +14,17 @@ from tests.load.ledger import Ledger, digest
 __all__ = ["Step", "Steps"]
 
 _FLOOD = 30_000
+_FLOODED = "".join(f"{number}\n" for number in range(1, _FLOOD + 1))
 _TOKENS = 100
 """Tokens of one journal; then it is removed and another begun."""
+_ENDED = re.compile(
+    r"\[the command ended the process that ran it: everything it started was ended\]"
+    r"|\[the block ended the process that kept the interpreter: its variables are lost\]"
+    r"|\[the interpreter was ended by signal 9\b.*: its variables are lost\]"
+    r"|bash: line 1: +\d+ Killed\b.*"
+)
+"""The last line where what served a command, or what it had started, was killed."""
+_ANEW = "[the sandbox was started anew since the last block: its variables are lost]"
 
 
 def _nothing(_: Any) -> str | None:
@@ -38,8 +48,8 @@ class Steps:
 
     Args:
         largest: bytes of the largest file.
-        harsh: whether something else breaks commands meanwhile: then they may fail, but never give a wrong
-            result.
+        harsh: whether something else breaks commands meanwhile: then they may be killed, or find the disk
+            full, but say so, and never give a wrong result.
     """
 
     def __init__(self, name: str, seed: str, *, largest: int, harsh: bool, ledger: Ledger) -> None:
@@ -60,14 +70,29 @@ class Steps:
     def next(self) -> Step:
         self._count += 1
         if self._litter:
-            return Step("run", {"command": f"rm -rf {self._litter.pop()}"})
+            return Step("run", {"command": f"rm -rf {self._litter.pop()}"}, self._result(""))
         return self._random.choice(self._kinds)()
 
-    def _result(self, output: str, exit_code: int = 0) -> Callable[[RunResult], str | None]:
+    def _explained(self, result: RunResult, output: str, *, writes: bool = False) -> bool:
+        """Whether what breaks commands meanwhile is why one that should have said `output` ended otherwise.
+
+        That is: killed, by 137 and at most a part of its output, a line of bash or of the supervisor after
+        it; or, where it writes a file, 1 and that there is no room.
+        """
+        if not self._harsh:
+            return False
+        if result.exit_code == 1:
+            return writes and result.output.endswith(": No space left on device\n")
+        said, _, last = result.output.rstrip("\n").rpartition("\n")
+        if not _ENDED.fullmatch(last):
+            said = result.output
+        return result.exit_code == 137 and output.startswith(said)
+
+    def _result(self, output: str, *, writes: bool = False) -> Callable[[RunResult], str | None]:
         def wrong(result: RunResult) -> str | None:
-            if (result.output, result.exit_code) == (output, exit_code):
+            if (result.output, result.exit_code) == (output, 0):
                 return None
-            if self._harsh and result.exit_code != exit_code:
+            if self._explained(result, output, writes=writes):
                 return None
             found = f"exit code {result.exit_code}, output {result.output[-300:]!r}"
             return f"{found} in the place of {output[-100:]!r}"
@@ -83,14 +108,14 @@ class Steps:
         if len(self.ledger.journals.get(path, ())) >= _TOKENS:
             self.ledger.forget(path)
             self._journals += 1
-            return Step("run", {"command": f"rm -f {path}"})
+            return Step("run", {"command": f"rm -f {path}"}, self._result(""))
         token = f"<{self._random.randbytes(8).hex()}>"
         self.ledger.noting(path, token)
 
         def wrong(result: RunResult) -> str | None:
             if result.exit_code == 0:
                 self.ledger.noted(path, token)
-            return self._result("")(result)
+            return self._result("", writes=True)(result)
 
         return Step("run", {"command": f"mkdir -p {self._folder} && echo '{token}' >> {path}"}, wrong)
 
@@ -124,8 +149,9 @@ class Steps:
 
         def wrong(result: RunResult) -> str | None:
             # A line above it tells where the interpreter is another one than before.
-            if self._harsh and result.exit_code == 0 and result.output.endswith(f"]\n{token}\n"):
-                return None
+            first, _, rest = result.output.partition("\n")
+            if self._harsh and first == _ANEW:
+                return right(replace(result, output=rest))
             return right(result)
 
         return Step("run_python", {"code": code, "session": self._name}, wrong)
@@ -134,12 +160,13 @@ class Steps:
         def wrong(result: RunResult) -> str | None:
             if result.spill_path:
                 self._litter.append(result.spill_path)
-            if result.exit_code:
-                return None if self._harsh else f"exit code {result.exit_code}"
-            right = (
-                result.truncated and result.output.endswith(f"\n{_FLOOD}\n") and result.output[:4] == "1\n2\n"
-            )
-            return None if right else f"the flood was {result.output[:50]!r} to {result.output[-50:]!r}"
+            right = result.exit_code == 0 and result.truncated and result.output.endswith(f"\n{_FLOOD}\n")
+            # Where the middle is cut out, the beginning is what can be compared.
+            shown = replace(result, output=result.output[:1_000]) if result.truncated else result
+            if (right and _FLOODED.startswith(shown.output)) or self._explained(shown, _FLOODED):
+                return None
+            found = f"{result.output[:50]!r} to {result.output[-50:]!r}"
+            return f"the flood was {found}, exit code {result.exit_code}"
 
         shown = (lambda _: None) if self._random.random() < 0.5 else None
         return Step("run", {"command": f"seq {_FLOOD}", "on_output": shown}, wrong)
@@ -148,16 +175,22 @@ class Steps:
         """Threads let it time out, tasks are cancelled."""
 
         def wrong(result: RunResult) -> str | None:
-            return None if result.exit_code == 124 or self._harsh else f"not timed out: {result}"
+            timed_out = result.exit_code == 124 and result.timed_out
+            return None if timed_out or self._explained(result, "") else f"not timed out: {result}"
 
         command = "trap '' TERM; setsid sleep 60 & sleep 60"
         return Step("run", {"command": command, "timeout": 0.3}, wrong, self._random.uniform(0.0, 0.2))
 
     def _list(self) -> Step:
+        def wrong(result: RunResult) -> str | None:
+            if result.exit_code == 0 and result.output.strip().isdigit():
+                return None
+            return None if self._explained(result, "") else f"not a number of lines: {result}"
+
         return self._random.choice(
             [
                 Step("file", {"do": "glob", "path": "/workspace", "pattern": "load/**/file-*"}),
-                Step("run", {"command": f"ls -la {self._folder} 2>&1 | wc -l"}),
+                Step("run", {"command": f"ls -la {self._folder} 2>&1 | wc -l"}, wrong),
             ]
         )
 

@@ -24,6 +24,7 @@ import pytest
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.engine import connect
+from libs.sandbox.strays import NAME_LABEL
 from tests.load.breaks import IMAGE, LIMITS, SEED, TIMES, attempt, of_thread, under_load
 from tests.load.crowd import Crowd, Place
 from tests.load.ledger import Ledger
@@ -179,6 +180,89 @@ def test_the_program_ten_times(tmp_path: Path, name: str) -> None:
         faults = [fault for ledger in ledgers.values() for fault in ledger.faults(tmp_path / "workspace")]
         assert faults == []
     assert list((tmp_path / "workspace").rglob("*.part")) == []
+
+
+@pytest.mark.parametrize("scope", ["shared", "thread"])
+def test_the_program_as_it_starts(tmp_path: Path, name: str, client: docker.DockerClient, scope: str) -> None:
+    """Killed from its first moment on: when the Engine has made, attached or started one, or at any time.
+
+    What it had running is gone at once; what was made and never started, by the next program.
+    """
+    random = Random(f"{SEED}/{scope}")
+    root = tmp_path / "workspace"
+    root.mkdir()
+    ledgers: dict[str, Ledger] = {}
+    said: list[str] = []
+    program: subprocess.Popen[str]
+
+    def begun() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.load", root, name, f"{SEED}/{len(said)}", scope],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def killed(*lines: str) -> None:
+        """Kill it, and see what is left of it, also by the lines that were read already."""
+        program.kill()
+        rest, errors = program.communicate(timeout=30)
+        assert program.returncode == -signal.SIGKILL, errors
+        nothing_runs(name, 3)
+        for line in (*lines, *rest.splitlines()):
+            worker, _, event = line.partition("\t")
+            ledgers.setdefault(worker, Ledger()).replay(event)
+        for worker, ledger in ledgers.items():
+            place = root if scope == "shared" else root / "threads" / worker.partition("-")[0]
+            assert ledger.faults(place) == []
+
+    moments: list[str | float] = ["create", "attach", "start"] * 2
+    moments += [random.uniform(0.0, 2.0) for _ in range(4)]
+    random.shuffle(moments)
+    for moment in moments * TIMES:
+        filters = {"type": "container", "label": f"{NAME_LABEL}={name}", "event": moment}
+        events = client.api.events(filters=filters, decode=True) if isinstance(moment, str) else None
+        with begun() as program:
+            try:
+                if events is None:
+                    time.sleep(float(moment))
+                else:
+                    for _ in range(random.randint(1, 3) if scope == "thread" else 1):
+                        next(events)
+            finally:
+                killed()
+        if events is not None:
+            events.close()
+        said.append(f"{moment}: {sorted(containers(name).values())}")
+    print(*said, sep="\n")
+    assert any("created" in line for line in said), "no kill came between making and starting one"
+
+    for spare in root.glob("threads/.spare-*"):
+        os.utime(spare, (0, 0))  # the folder of one that waits may be young
+    before = containers(name)
+    with begun() as program:
+        lines: list[str] = []
+        try:
+            assert program.stdout
+            lines.append(program.stdout.readline())
+            assert lines[0], "it did not come to work"
+            deadline = time.monotonic() + 15
+            while left := before.keys() & containers(name).keys():
+                assert time.monotonic() < deadline, f"never swept: {left}"
+                time.sleep(0.1)
+            assert len(list(root.glob("threads/.spare-*"))) <= 1  # its own
+        finally:
+            killed(*lines)
+    eventually_gone(name)
+    assert list(root.rglob("*.part")) == []
+
+
+def nothing_runs(name: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while "running" in (now := containers(name)).values():
+        assert time.monotonic() < deadline, now
+        time.sleep(0.05)
 
 
 def seen_gone(name: str, container: str | None, seconds: float) -> None:

@@ -1,6 +1,7 @@
-"""A program that only works, until it is killed: `python -m tests.load FOLDER NAME SEED`.
+"""A program that only works, until it is killed: `python -m tests.load FOLDER NAME SEED [shared|thread]`.
 
 It prints what it writes and what was acknowledged, a line each: the worker, a tab, an event of its ledger.
+With sandboxes for threads it works in two, beside a spare.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import sys
 import time
 from pathlib import Path
 
-from libs.sandbox import SandboxLimits
+from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.container import DockerSandbox
+from tests.load.breaks import IMAGE, LIMITS, of_thread
 from tests.load.crowd import Crowd, Place
 
 
@@ -20,12 +22,17 @@ def _tell(worker: str, line: str) -> None:
     os.write(1, f"{worker}\t{line}\n".encode())
 
 
+def _places(root: Path, name: str, scope: str) -> dict[str, Place]:
+    if scope == "shared":
+        return {"own": Place(DockerSandbox(root, image=IMAGE, name=name, limits=LIMITS), root)}
+    backend = DockerExecutionBackend(root, image=IMAGE, name=name, limits=LIMITS, scope="thread", warm=1)
+    return {thread: Place(of_thread(backend, thread), root / "threads" / thread) for thread in ("one", "two")}
+
+
 def main() -> None:
-    folder, name, seed = sys.argv[1:]
-    limits = SandboxLimits(memory=256 * 2**20, tmp=32 * 2**20)
-    image = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
-    sandbox = DockerSandbox(Path(folder), image=image, name=name, limits=limits)
-    crowd = Crowd({"own": Place(sandbox, Path(folder))}, seed=seed, harsh=False, tell=_tell)
+    folder, name, seed, *scope = sys.argv[1:]
+    places = _places(Path(folder), name, *(scope or ["shared"]))
+    crowd = Crowd(places, seed=seed, harsh=False, tell=_tell)
     crowd.go()
     while not crowd.faults:
         time.sleep(0.05)

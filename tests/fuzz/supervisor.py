@@ -1,4 +1,7 @@
-"""A real supervisor without a container, fed frames that a host might send and bytes that none would."""
+"""A real supervisor without a container, fed what a host may send, and then what none would.
+
+Through the first it lives, and answers every request. The second may end it: nothing inside can send that.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +23,45 @@ __all__ = ["checked"]
 _WITHIN = 20.0
 """Seconds in which it has to answer or to end."""
 _ASKED = RunRequest(b"echo on", 1000, True, False, []).encode()
-REQUESTS = [
+_MOST_OPEN = 32
+_LAST_STREAM = 0xFFFF
+_LAST = encode(_LAST_STREAM, Kind.OPEN, REQUEST.pack(Worker.RUN, 5.0) + _ASKED)
+ASKED = [
     REQUEST.pack(Worker.RUN, 2.0) + _ASKED,
     REQUEST.pack(Worker.RUN, 0.01) + RunRequest(b"sleep 5", 1000, False, True, [b"A=b"]).encode(),
     REQUEST.pack(Worker.FILE, 2.0) + b'{"do": "ls", "arguments": {"path": "."}}',
     REQUEST.pack(Worker.FILE, 0.3)
     + b'{"do": "write", "arguments": {"path": "x", "size": 9, "replace": true}}',
     REQUEST.pack(Worker.PYTHON, 2.0) + BlockRequest(b"s", b"1 + 1", 1000).encode(),
+]
+"""What a host asks for."""
+REQUESTS = [
+    *ASKED,
     REQUEST.pack(Worker.RUN, float("nan")) + _ASKED,
     REQUEST.pack(9, 1.0) + _ASKED,
     b"",
 ]
 
 
+def conversation_from(data: bytes) -> tuple[bytes, set[int]]:
+    """Frames of a host that keeps to libs/sandbox/frames.py, as the bytes say; and the streams it opens."""
+    made = b""
+    opened: list[int] = []
+    for what, stream, length in zip(data[::3], data[1::3], data[2::3], strict=False):
+        kind = (Kind.OPEN, Kind.OPEN, Kind.DATA, Kind.CANCEL, Kind.CREDIT, Kind.END)[what % 6]
+        if kind == Kind.OPEN and len(opened) < _MOST_OPEN:
+            opened.append(len(opened) + 1)  # 0 is the supervisor's own
+            made += encode(opened[-1], kind, ASKED[what // 6 % len(ASKED)])
+        elif kind in (Kind.DATA, Kind.CANCEL) and opened and not stream & 0x80:
+            made += encode(opened[stream % len(opened)], kind, data[:length] if kind == Kind.DATA else b"")
+        elif kind != Kind.OPEN:  # of a connection that begins inside, and that has ended there
+            payload = {Kind.DATA: data[:length], Kind.CREDIT: length.to_bytes(4, "big")}.get(kind, b"")
+            made += encode(stream | INSIDE, kind, payload)
+    return made, set(opened)
+
+
 def requests_from(data: bytes) -> tuple[bytes, bool]:
-    """Frames of a host, as the bytes say: three for each. And whether they are spoiled."""
+    """Frames in any order, as the bytes say: three for each. And whether they are spoiled besides."""
     made = b""
     spoiled = False
     for what, stream, spoil in zip(data[::3], data[1::3], data[2::3], strict=False):
@@ -52,7 +79,7 @@ def requests_from(data: bytes) -> tuple[bytes, bool]:
 
 @contextmanager
 def checked(folder: Path) -> Iterator[Callable[[bytes], None]]:
-    """A check that starts a supervisor, feeds it, and sees that it answers a last request or has ended."""
+    """A check that feeds two supervisors: one lives and answers, the other answers at last or has ended."""
     for relative, content in guest_tree().items():
         path = folder / "guest" / relative
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,45 +87,63 @@ def checked(folder: Path) -> Iterator[Callable[[bytes], None]]:
     work = folder / "work"
     work.mkdir()
 
-    def check(data: bytes) -> None:
+    @contextmanager
+    def started() -> Iterator[tuple[socket.socket, subprocess.Popen[bytes]]]:
         ours, theirs = socket.socketpair()
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(folder / "guest/main.py")],
-            stdin=theirs.fileno(),
-            stdout=theirs.fileno(),
-            stderr=subprocess.DEVNULL,
-            cwd=work,
-            env={"PATH": os.defpath, "HOME": str(work), "MPLCONFIGDIR": str(work)},
-            start_new_session=True,
-        )
-        try:
-            with ours, theirs:
-                theirs.close()
-                ours.settimeout(_WITHIN)
-                _feed(ours, *requests_from(data))
+        with ours, theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(folder / "guest/main.py")],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL,
+                cwd=work,
+                env={"PATH": os.defpath, "HOME": str(work), "MPLCONFIGDIR": str(work)},
+                start_new_session=True,
+            )
+            theirs.close()
+            ours.settimeout(_WITHIN)
+            try:
+                yield ours, process
+            finally:
+                process.kill()
+                process.wait()
+
+    def check(data: bytes) -> None:
+        made, opened = conversation_from(data)
+        with started() as (link, process):
+            link.sendall(made + _LAST)
+            unanswered = _unanswered(link, opened | {_LAST_STREAM})
+            assert not unanswered, f"never answered: {sorted(unanswered)}"
+            assert process.poll() is None, "it ended by what a host may send"
+            link.shutdown(socket.SHUT_WR)
+            assert process.wait(_WITHIN) == 0
+        made, spoiled = requests_from(data)
+        with started() as (link, process):
+            try:
+                link.sendall(made + _LAST)
+                if spoiled:  # of a length, perhaps: then it waits for more, and ends with its input
+                    link.shutdown(socket.SHUT_WR)
+                _unanswered(link, {_LAST_STREAM})
+                link.shutdown(socket.SHUT_WR)
+            except OSError as error:  # it has ended, and the connection with it
+                if isinstance(error, TimeoutError):
+                    raise
             process.wait(_WITHIN)
-        finally:
-            process.kill()
-            process.wait()
 
     yield check
 
 
-def _feed(link: socket.socket, data: bytes, spoiled: bool) -> None:
-    last = encode(0xFFFF, Kind.OPEN, REQUEST.pack(Worker.RUN, 5.0) + _ASKED)
+def _unanswered(link: socket.socket, streams: set[int]) -> set[int]:
+    """Read until each of these streams has its END, or the connection has one; those that have none."""
+    left = set(streams)
     decoder = Decoder()
     try:
-        link.sendall(data + last)
-        if spoiled:  # of a length, perhaps: then it waits for more, and ends with its input
-            link.shutdown(socket.SHUT_WR)
-        while come := link.recv(CHUNK):
+        while left and (come := link.recv(CHUNK)):
             for stream, kind, payload, _ in decoder.feed(come):
                 if kind == Kind.END:
                     ending, _ = ANSWER.unpack_from(payload)
                     assert ending <= Ending.WAITED
-                    if stream == 0xFFFF:
-                        return
-    except (BrokenPipeError, ConnectionResetError):
-        return  # it refused what it was fed, as it should
+                    left.discard(stream)
     except struct.error as error:
         raise AssertionError("an END without an answer") from error
+    return left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -30,8 +31,11 @@ def test_a_target_finds_nothing(name: str) -> None:
         b"\x00\x01\x00" * 4,
         b"\x08\x01\xff\x00\x02\x00",
         b"\x28\x01\x00\x30\x02\x00",
+        # One of each, one cancelled.
+        b"\x00\x00\x00\x06\x00\x00\x0c\x00\x00\x12\x00\x00\x18\x00\x00\x03\x01\x00",
+        *(Random(seed).randbytes(600) for seed in range(2)),
     ],
 )
-def test_a_supervisor_answers_or_ends(data: bytes, tmp_path: Path) -> None:
+def test_a_supervisor_answers_and_ends_by_what_is_malformed_alone(data: bytes, tmp_path: Path) -> None:
     with supervisor.checked(tmp_path) as check:
         check(data)

@@ -69,6 +69,11 @@ def alive(sandbox: ChannelSandbox, number: str) -> list[str]:
     return sandbox.run(f"pgrep -af '[{number[0]}]{number[1:]}'").output.splitlines()
 
 
+def in_time(late: list[float], seconds: float) -> bool:
+    """Whether two were: of three, the median."""
+    return sum(each < seconds for each in late) >= 2
+
+
 def eventually(check: Callable[[], bool], seconds: float = 10.0) -> bool:
     deadline = time.monotonic() + seconds
     while not check():
@@ -350,8 +355,9 @@ class TestTimeOut:
 
     @pytest.mark.parametrize("form", FORMS)
     def test_nothing_is_left(self, sandbox: ChannelSandbox, form: str) -> None:
+        sandbox.run("true")  # it has been started
         late = []
-        for _ in range(3):  # the best of three: the machine may be busy with something else
+        for _ in range(3):  # one of three may find the machine busy with something else
             number = mark()
             begun = time.monotonic()
             result = sandbox.run("echo printed; " + FORMS[form].format(n=number), timeout=0.6)
@@ -361,9 +367,10 @@ class TestTimeOut:
             assert lines[0] == "printed"
             assert lines[-1].startswith("[timed out after 0.6 s")
             assert not alive(sandbox, number)
-            if late[-1] < GONE:
+            if in_time(late, GONE):
                 break
-        assert min(late) < GONE
+        assert in_time(late, GONE), late
+        assert max(late) < 4 * GONE
 
     def test_what_was_printed_is_kept_and_the_last_line_is_its_own(self, sandbox: ChannelSandbox) -> None:
         result = sandbox.run("printf 'no line end'; sleep 30", timeout=0.3)
@@ -437,9 +444,10 @@ class TestTimeOut:
                 assert result.exit_code == 124
                 # What is left: the first process, workers and waiting shells, and the listing itself.
                 assert eventually(lambda: int(sandbox.run("ps -e --no-headers | wc -l").output) < 20, 1)
-                if late[-1] < 1:
+                if in_time(late, 1):
                     break
-            assert min(late) < 1
+            assert in_time(late, 1), late
+            assert max(late) < 4
 
 
 class TestOutput:

@@ -457,7 +457,7 @@ class TestOwner:
         self, tmp_path: Path, client: docker.DockerClient, number: signal.Signals
     ) -> None:
         took = []
-        for attempt in range(3):  # the best of three: the machine may be busy with something else
+        for attempt in range(3):  # one of three may find the machine busy with something else
             name = f"life-{os.urandom(4).hex()}"
             with python(owner(tmp_path / str(attempt), name)) as process:
                 assert process.stdout is not None
@@ -471,9 +471,10 @@ class TestOwner:
                 process.stdout.read()
             assert eventually(lambda: containers(client, name) == {})  # noqa: B023
             assert (tmp_path / str(attempt) / "kept").read_text() == "kept\n"
-            if took[-1] < GONE:
+            if sum(each < GONE for each in took) == 2:
                 break
-        assert min(took) < GONE
+        assert sorted(took)[1] < GONE, took
+        assert max(took) < 4 * GONE
 
     def test_an_owner_that_ends_without_closing(
         self, tmp_path: Path, name: str, client: docker.DockerClient

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -228,8 +229,11 @@ def test_the_program_as_it_starts(tmp_path: Path, name: str, client: docker.Dock
                 if events is None:
                     time.sleep(float(moment))
                 else:
+                    give_up = threading.Timer(30, events.close)  # then there is no next one
+                    give_up.start()
                     for _ in range(random.randint(1, 3) if scope == "thread" else 1):
                         next(events)
+                    give_up.cancel()
             finally:
                 killed()
         if events is not None:

@@ -15,7 +15,7 @@ __all__ = ["Step", "Steps"]
 
 _FLOOD = 30_000
 _FLOODED = "".join(f"{number}\n" for number in range(1, _FLOOD + 1))
-_TOKENS = 100
+_TOKENS = 25
 """Tokens of one journal; then it is removed and another begun."""
 _ENDED = re.compile(
     r"\[the command ended the process that ran it: everything it started was ended\]"

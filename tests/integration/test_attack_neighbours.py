@@ -84,7 +84,7 @@ ATTACKS = {
     ),
     "FIFOs and sockets": Attack(f"python3 -c '{SPECIAL}'", "4000\n"),
     "loops of links": Attack(f"python3 -c '{LOOPS}'", "20003 Too many levels of symbolic links\n"),
-    "kill -9 -1": Attack("kill -9 -1", "[the command ended the process that ran it", code=137),
+    "kill -9 -1": Attack("kill -9 -1", "[the process that ran it was killed", code=137),
     "names": Attack(f"python3 -c '{NAMES}'", "20000\n"),
 }
 

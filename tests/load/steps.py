@@ -18,7 +18,8 @@ _FLOODED = "".join(f"{number}\n" for number in range(1, _FLOOD + 1))
 _TOKENS = 25
 """Tokens of one journal; then it is removed and another begun."""
 _ENDED = re.compile(
-    r"\[the command ended the process that ran it: everything it started was ended\]"
+    r"\[the process that ran it was killed, by this command or by another one: "
+    r"everything it started was ended\]"
     r"|\[the block ended the process that kept the interpreter: its variables are lost\]"
     r"|\[the interpreter was ended by signal 9\b.*: its variables are lost\]"
     r"|bash: line 1: +\d+ Killed\b.*"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
+import posix as os
 import struct
-import termios
 import time
 
 from libs.sandbox.frames import Kind, encode
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Final
 
-__all__ = ["GATHER", "Captured", "last_frames", "read_some", "read_waiting"]
+__all__ = ["GATHER", "Captured", "get_ready", "last_frames", "read_some", "read_waiting"]
 
 GATHER: Final = 0.002
 """Seconds that output waits for the end of what prints it, so that both travel in one write."""
@@ -104,8 +102,17 @@ def read_waiting(descriptor: int) -> Iterator[bytes]:
         yield data
 
 
+def get_ready() -> None:
+    """Import what the end of an output takes, at a time when nobody waits."""
+    import fcntl  # noqa: F401
+    import termios  # noqa: F401
+
+
 def _readable(descriptor: int) -> int:
     """Bytes that lie in a pipe. See ioctl_tty(2), FIONREAD."""
+    import fcntl
+    import termios
+
     answer = fcntl.ioctl(descriptor, termios.FIONREAD, struct.pack("i", 0))
     count: int = struct.unpack("i", answer)[0]
     return count

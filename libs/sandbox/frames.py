@@ -27,7 +27,8 @@ proxy (`outlet.py`). Both ends may send alike::
     CANCEL                                          ends it at once, both ways
 
 What runs inside imports as little as it can: of a sandbox's start, every module that imports `enum`,
-`typing` or `re` costs as much as the interpreter itself.
+`typing` or `re` costs as much as the interpreter itself. What it is started with makes do with `posix`, which
+is what most of `os` consists of; there, `environ` is of bytes.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["GUEST_MODULES", "guest_tree"]
+from libs.sandbox.bundle import write_bundle
+
+__all__ = ["GUEST_MODULES", "guest_tree", "write_guest"]
 
 GUEST_MODULES: tuple[str, ...] = (
     "frames",
@@ -23,35 +25,36 @@ GUEST_MODULES: tuple[str, ...] = (
     "runner",
     "interpreter",
     "repl",
+    "shells",
+    "worker",
     "children",
     "outlet",
     "stdio",
     "supervisor",
     "boot",
+    "bundle",
 )
 """Modules of `libs.sandbox` that run inside, with the standard library alone."""
-
-# A plain file: running the folder itself would import `runpy`, 7 ms. The packages are made rather than looked
-# for: a module is then found in one place.
-_MAIN = b"""import sys
-
-here = __file__.rpartition("/")[0]
-for name in ("libs", "libs.sandbox"):
-    package = sys.modules[name] = type(sys)(name)
-    package.__path__ = [here + "/" + name.replace(".", "/")]
-from libs.sandbox.boot import main
-
-main()
-"""
 
 
 def guest_tree() -> dict[str, bytes]:
     """Files of the container end: path relative to its folder -> content.
 
-    Without any `__init__.py`: namespace packages load faster, and nothing else of `libs` is inside.
+    Without any `__init__.py`, and nothing else of `libs`. What starts is what `bundle.py` makes of it.
     """
     here = Path(__file__).parent
-    tree = {"main.py": _MAIN}
-    for module in GUEST_MODULES:
-        tree[f"libs/sandbox/{module}.py"] = (here / f"{module}.py").read_bytes()
-    return tree
+    return {f"libs/sandbox/{module}.py": (here / f"{module}.py").read_bytes() for module in GUEST_MODULES}
+
+
+def write_guest(folder: Path) -> Path:
+    """Write it into a folder, for this very Python; the program that starts it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    for relative, content in guest_tree().items():
+        path = folder / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    write_bundle(folder)
+    return folder / "main.pyc"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import posix as os
+import select
 
 from libs.sandbox.frames import CHUNK, Decoder
 
@@ -26,6 +27,12 @@ class Link:
         self.reader = reader
         """Hangs up when the supervisor is gone, or wants this worker to go."""
         self._writer = writer
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something has come, or the supervisor is gone; so long at most."""
+        poll = select.poll()
+        poll.register(self.reader, select.POLLIN)
+        poll.poll(seconds * 1000)
 
     def frames(self) -> Iterator[Frame]:
         """Every frame the supervisor sends, until it closes its end."""

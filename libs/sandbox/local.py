@@ -13,7 +13,7 @@ from pathlib import Path
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
 from libs.sandbox.egress import Egress, way_out
-from libs.sandbox.guest import guest_tree
+from libs.sandbox.guest import write_guest
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.records import CommandRecords
 from libs.sandbox.redact import Redact
@@ -88,14 +88,11 @@ class LocalSandbox(ChannelSandbox):
             door.belongs_to(self.name, "")
             environment |= way_out(door, _free_port())
         folder = tempfile.TemporaryDirectory(prefix="sandbox-")
-        for relative, content in guest_tree().items():
-            path = Path(folder.name, relative)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        program = write_guest(Path(folder.name))
         ours, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", f"{folder.name}/main.py"],
+                [sys.executable, "-I", "-S", program],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 cwd=self.root,

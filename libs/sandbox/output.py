@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import os
+import posix as os
 
 from libs.sandbox.spill import SPILL_LIMIT, make_room
 
@@ -79,8 +79,11 @@ class Output:
     def _spill_all(self) -> None:
         self._tried = True
         try:
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            make_room(os.path.dirname(self._path))
+            from os import makedirs
+
+            folder = self._path.rpartition("/")[0]
+            makedirs(folder, exist_ok=True)
+            make_room(folder)
         except OSError:
             pass  # such as a folder that cannot be listed: it may take this file all the same
         try:

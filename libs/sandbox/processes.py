@@ -9,7 +9,7 @@ from __future__ import annotations
 
 # The module `ctypes` around it costs a millisecond and a half at each start of a sandbox.
 import _ctypes
-import os
+import posix as os
 import time
 
 TYPE_CHECKING = False

@@ -13,9 +13,10 @@ See seccomp(2): a filter is inherited by every child, and nothing takes it away 
 
 from __future__ import annotations
 
-import os
+# The modules `ctypes` and `array` around it take milliseconds to import.
+import _ctypes
+import posix as os
 import struct
-from array import array
 
 from libs.sandbox.processes import prctl
 
@@ -47,6 +48,10 @@ _MACHINES: Final = {
 _OF_ALL: Final = (2, 3)
 
 
+class _Byte(_ctypes._SimpleCData):  # type: ignore[type-arg]
+    _type_ = "B"
+
+
 def forbid_calls() -> None:
     """Forbid them to this process and to all that come from it. On a machine that is not known: nothing.
 
@@ -56,9 +61,8 @@ def forbid_calls() -> None:
     program = _program(os.uname().machine)
     if not program:
         return
-    code = array("B", program)
-    address, size = code.buffer_info()
-    prctl(_PR_SET_SECCOMP, _MODE_FILTER, struct.pack("HxxxxxxP", size // 8, address))
+    code = (_Byte * len(program)).from_buffer_copy(program)
+    prctl(_PR_SET_SECCOMP, _MODE_FILTER, struct.pack("HxxxxxxP", len(program) // 8, _ctypes.addressof(code)))
 
 
 def _program(machine: str) -> bytes:

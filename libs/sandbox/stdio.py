@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import posix as os
 import select
 
 from libs.sandbox.children import write_some

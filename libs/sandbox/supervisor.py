@@ -10,11 +10,11 @@ deadline itself: workers may be killed, stopped or blocked by what they run.
 
 from __future__ import annotations
 
-import os
+import posix as os
 import select
 import time
 
-from libs.sandbox.children import Child, Job, fork_worker
+from libs.sandbox.children import Child, Job
 from libs.sandbox.frames import ANSWER, CHUNK, INSIDE, Ending, Kind, Worker, encode
 from libs.sandbox.processes import (
     SIGCONT,
@@ -25,6 +25,7 @@ from libs.sandbox.processes import (
     refused_forks,
 )
 from libs.sandbox.stdio import Stdio
+from libs.sandbox.worker import fork_worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ class Supervisor:
     """Routes frames between the host and the workers. One thread, one poll.
 
     Args:
-        worker: one for commands that has been made already.
+        worker: one for commands that has been made already: see `fork_worker`.
         proxy_port: where on loopback programs find the way out; 0: nowhere.
     """
 
-    def __init__(self, worker: Child | None, proxy_port: int = 0) -> None:
+    def __init__(self, worker: tuple[int, int, int] | None, proxy_port: int = 0) -> None:
         self._poll = select.poll()
         self._host = Stdio(self._poll, self._on_blocked)
         self._children: dict[int, Child] = {}
@@ -85,8 +86,7 @@ class Supervisor:
 
             self._outlet = Outlet(self._poll, self._host.send, proxy_port)
         if worker:
-            self._watch(worker)
-            self._rest(worker)
+            self._rest(self._watch(Worker.RUN, *worker))
 
     # -- life
 
@@ -152,17 +152,20 @@ class Supervisor:
     def _fork(self, kind: int) -> Child | None:
         """A new worker, or None where no process can be made."""
         others = (*self._children, *(self._outlet.descriptors() if self._outlet else ()))
-        child = fork_worker(kind, others)
-        if child:
-            self._watch(child)
-        return child
+        made = fork_worker(kind, others)
+        return self._watch(kind, *made) if made else None
 
-    def _watch(self, child: Child) -> None:
+    def _watch(self, kind: int, pid: int, reader: int, writer: int) -> Child:
+        child = Child(pid, kind, reader, writer)
         self._children[child.reader] = self._children[child.writer] = child
         self._poll.register(child.reader, 0 if self._host.blocked else select.POLLIN)
+        return child
 
     def _fill(self) -> None:
         """Have as many idle workers as are kept."""
+        # What workers for commands load: those that are made from now on find it there.
+        import libs.sandbox.runner  # noqa: F401
+
         self._fill_at = None
         for kind, count in _SPARE.items():
             for _ in range(count - len(self._idle[kind])):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from libs.sandbox.frames import ANSWER, CHUNK, INSIDE, REQUEST, Decoder, Ending, Kind, Worker, encode
-from libs.sandbox.guest import guest_tree
+from libs.sandbox.guest import write_guest
 from libs.sandbox.messages import BlockRequest, RunRequest
 
 __all__ = ["checked"]
@@ -80,10 +80,7 @@ def requests_from(data: bytes) -> tuple[bytes, bool]:
 @contextmanager
 def checked(folder: Path) -> Iterator[Callable[[bytes], None]]:
     """A check that feeds two supervisors: one lives and answers, the other answers at last or has ended."""
-    for relative, content in guest_tree().items():
-        path = folder / "guest" / relative
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    program = write_guest(folder / "guest")
     work = folder / "work"
     work.mkdir()
 
@@ -92,7 +89,7 @@ def checked(folder: Path) -> Iterator[Callable[[bytes], None]]:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(folder / "guest/main.py")],
+                [sys.executable, "-I", "-S", str(program)],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,

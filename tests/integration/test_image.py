@@ -24,6 +24,7 @@ from libs.backends.docker.context import context_tar, host_certificates
 from libs.backends.docker.image import _build, ensure_image, image_state
 from libs.sandbox.engine import connect
 from libs.sandbox.errors import ImageMissing
+from libs.sandbox.guest import GUEST_MODULES
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1200)]
 
@@ -114,13 +115,12 @@ def test_labels_say_what_it_was_made_of(client: docker.DockerClient) -> None:
 
 def test_supervisor_is_what_starts(client: docker.DockerClient, run: Run) -> None:
     config = client.images.get(IMAGE).attrs["Config"]
-    assert config["Entrypoint"] == ["python3", "-I", "-S", "/usr/lib/code-agent/main.py"]
+    assert config["Entrypoint"] == ["python3", "-I", "-S", "/usr/lib/code-agent/main.pyc"]
     assert config["User"] == "1000:1000"
-    load = "import sys; sys.path.insert(0, '.'); import libs.sandbox.supervisor"
-    done = run(f'cd /usr/lib/code-agent && python3 -I -S -c "{load}" && find . -name "*.py*" | sort')
+    done = run("cd /usr/lib/code-agent && find . -type f | sort")
     assert done.stderr == ""
-    assert "./libs/sandbox/__pycache__/supervisor.cpython-311.pyc" in done.stdout
-    assert "__init__" not in done.stdout
+    sources = [f"./libs/sandbox/{name}.py" for name in GUEST_MODULES]
+    assert done.stdout.split() == sorted([*sources, "./main.pyc"])
 
 
 @pytest.mark.parametrize("uid", [1000, 1234])

@@ -130,7 +130,7 @@ class OwnEngine:
             try:
                 if (
                     entry.name.isdigit()
-                    and b"/usr/lib/code-agent/main.py" in (entry / "cmdline").read_bytes()
+                    and b"/usr/lib/code-agent/main.pyc" in (entry / "cmdline").read_bytes()
                 ):
                     parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
                     if str(self.folder).encode() in Path("/proc", parent, "cmdline").read_bytes():

@@ -26,7 +26,7 @@ READS_ENVIRONMENT = {
     "agent/http_app.py": "LANGGRAPH_API_URL is how `langgraph dev` tells what it starts where it listens",
     "libs/sandbox/engine.py": "DOCKER_CONTEXT belongs to Docker",
     "libs/sandbox/interpreter.py": "runs in the container, and passes its own on",
-    "libs/sandbox/runner.py": "runs in the container, and passes its own on",
+    "libs/sandbox/shells.py": "runs in the container, and passes its own on",
     "libs/sandbox/boot.py": "runs in the container, whose environment it is given",
     "libs/backends/docker/backend.py": "passes on what SANDBOX_ENV_ALLOW names",
 }

@@ -50,7 +50,7 @@ def test_hash_does_not_depend_on_order() -> None:
 
 def test_container_end_is_part_of_the_image_without_the_rest_of_libs() -> None:
     guest = {path for path in project_files() if path.startswith("guest/")}
-    assert guest == {"guest/main.py"} | {f"guest/libs/sandbox/{name}.py" for name in GUEST_MODULES}
+    assert guest == {f"guest/libs/sandbox/{name}.py" for name in GUEST_MODULES}
 
 
 def test_every_package_is_pinned_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 import urllib.request
@@ -63,8 +64,14 @@ def image_state(client: docker.DockerClient, name: str) -> ImageState:
     labels = _labels(client, name)
     if labels is None:
         return "missing"
-    files = project_files(browser=labels.get(VARIANT) == _BROWSER)
-    return "ready" if labels.get(CONTENT) == content_hash(files, labels.get(BASE, "")) else "stale"
+    wanted = _content(labels.get(VARIANT) == _BROWSER, labels.get(BASE, ""))
+    return "ready" if labels.get(CONTENT) == wanted else "stale"
+
+
+@functools.cache
+def _content(browser: bool, base: str) -> str:
+    """`content_hash` of the sources as they were when this was first asked: this program is made of them."""
+    return content_hash(project_files(browser=browser), base)
 
 
 def require_image(client: docker.DockerClient, name: str) -> None:
@@ -77,7 +84,10 @@ def require_image(client: docker.DockerClient, name: str) -> None:
     state = image_state(client, name)
     if state != "ready":
         what = "is not there" if state == "missing" else "was built from other sources than these"
-        raise ImageMissing(f"The sandbox image {name!r} {what}.", hint=f"Build it with `{program()} setup`.")
+        hint = f"Build it with `{program()} setup`."
+        if state == "stale":
+            hint += " If that was just done, start this program again: its own sources are older."
+        raise ImageMissing(f"The sandbox image {name!r} {what}.", hint=hint)
 
 
 def image_id(client: docker.DockerClient, name: str) -> str:

@@ -22,8 +22,8 @@ from tests.bench.sandboxes import container_of, image, in_thread, memory_of, wai
 
 IDLE_SECONDS = 12
 """Longer than surplus workers are kept."""
-ROUNDS = 30
-PEERS_EVERY = 6
+ROUNDS = 60
+PEERS_EVERY = 12
 """Rounds of which one is the peers' too: five of them take minutes."""
 
 OWNER = """

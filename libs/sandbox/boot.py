@@ -39,13 +39,16 @@ def _name_own_user() -> None:
 
 
 def _make_folder(path: str) -> None:
-    """As `os.makedirs`."""
+    """Make a folder where it is missing, and those that it lies in."""
     try:
         os.mkdir(path)
     except FileExistsError:
         pass
     except FileNotFoundError:
-        _make_folder(path.rpartition("/")[0])
+        above = path.rpartition("/")[0]
+        if not above:
+            raise
+        _make_folder(above)
         os.mkdir(path)
 
 
@@ -67,7 +70,15 @@ def _trust(certificate: str) -> None:
         file.write(image.read())
         file.write(certificate)
     for name in _TRUST_VARIABLES:
+        # `environ` is a copy here, unseen by what starts a program without naming its variables.
         os.environ[name.encode()] = _TRUSTED.encode()
+        os.putenv(name, _TRUSTED)
+
+
+def _private(name: bytes, default: bytes = b"") -> bytes:
+    """A variable for this process alone, which no program inside is to find."""
+    os.unsetenv(name)
+    return os.environ.pop(name, default)
 
 
 def main() -> None:
@@ -76,8 +87,8 @@ def main() -> None:
     Commands get this process's environment and working folder: both are what the host has set. Two variables
     of it are for this process alone: SANDBOX_PROXY, the port of the proxy, and SANDBOX_TRUST, a certificate.
     """
-    proxy_port = int(os.environ.pop(b"SANDBOX_PROXY", b"0"))
-    certificate = os.environ.pop(b"SANDBOX_TRUST", b"").decode()
+    proxy_port = int(_private(b"SANDBOX_PROXY", b"0"))
+    certificate = _private(b"SANDBOX_TRUST").decode()
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     first = os.getpid() == 1
     if not first:
@@ -94,7 +105,7 @@ def main() -> None:
 
     if first:
         _name_own_user()
-        _copy_font_list(os.environ[b"MPLCONFIGDIR"].decode())
+        _copy_font_list(os.environ[b"MPLCONFIGDIR"].decode().rstrip("/"))
     Supervisor(worker, proxy_port).serve()
     if not first:
         kill_tree(os.getpid())

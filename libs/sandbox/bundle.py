@@ -18,6 +18,8 @@ __all__ = ["write_bundle"]
 _PACKAGES = ("libs", "libs.sandbox")
 _LIBRARY = ("__future__", "struct")
 """Modules of Python's own that every start imports, and that are no part of its program."""
+_PROGRAMS = ("bundle", "repl")
+"""What is run, not imported."""
 _MAIN = """
 import marshal
 import sys
@@ -35,7 +37,7 @@ class Bundle:
 
     @staticmethod
     def exec_module(module):
-        code = marshal.loads(CODES.pop(module.__name__))
+        code = marshal.loads(CODES[module.__name__])
         module.__file__ = code.co_filename
         exec(code, module.__dict__)
 
@@ -48,16 +50,19 @@ main()
 
 
 def write_bundle(folder: Path) -> None:
-    """Write `main.pyc`, of all modules in `libs/sandbox` below the folder.
+    """Write `main.pyc`, of all modules in `libs/sandbox` below the folder, which stays where it is then.
 
     Raises:
         OSError: a file cannot be read or written.
         SyntaxError: of one of them.
     """
     codes = {name: marshal.dumps(compile("", name, "exec")) for name in _PACKAGES}
+    # Where a module lies is written into it, and it looks beside itself for what it starts.
+    folder = folder.absolute()
     paths = {name: Path(str(import_module(name).__file__)) for name in _LIBRARY}
     for path in sorted(folder.glob("libs/sandbox/*.py")):
-        paths[f"libs.sandbox.{path.stem}"] = path
+        if path.stem not in _PROGRAMS:
+            paths[f"libs.sandbox.{path.stem}"] = path
     for name, path in paths.items():
         codes[name] = marshal.dumps(compile(path.read_bytes(), str(path), "exec", dont_inherit=True))
     program = folder / "main.pyc"

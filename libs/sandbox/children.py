@@ -64,7 +64,11 @@ class Child:
         """Close its input: it gives up what it does, takes away what it has half done, and goes."""
         self.given_up = True
         self.unsent.clear()
-        null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+        except OSError:  # as many are open as may be
+            self.kill()
+            return
         os.dup2(null, self.writer, inheritable=False)
         os.close(null)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 # The module `signal` around it costs 5 ms to import.
 import _signal  # type: ignore[import-not-found]
 import errno
-import os
+import posix as os
 import select
 import struct
 import sys
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Interpreter"]
 
-_PROGRAM: Final = os.path.join(os.path.dirname(__file__), "repl.py")
+_PROGRAM: Final = __file__.rpartition("/")[0] + "/repl.py"
 _SIGINT: Final = 2
 _PATIENCE: Final = 0.1
 """Seconds in which what an interrupted block has started is ended."""
@@ -47,7 +47,7 @@ class Interpreter:
         self._link = link
         self._frames: Iterator[Frame] = link.frames()
         self._spill_dir = f"{os.getcwd()}/.output"
-        self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._pipe = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._pipe[0], False)
         self._wake, wake_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -81,7 +81,7 @@ class Interpreter:
             self._python = os.posix_spawn(
                 sys.executable,
                 [sys.executable, _PROGRAM, "3", "4"],
-                os.environb,
+                os.environ,
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, self._null, 0),
                     (os.POSIX_SPAWN_DUP2, self._pipe[1], 1),

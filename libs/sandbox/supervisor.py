@@ -42,7 +42,9 @@ _FILL_SECONDS: Final = 0.05
 _SURPLUS_SECONDS: Final = 10.0
 """Seconds that more than those are kept: whoever ran many commands at once may do so again."""
 _MOST_WORKERS: Final = 64
-"""Requests served at once. Further ones wait."""
+"""Requests served at once, where each can have the descriptors that it takes. Further ones wait."""
+_DESCRIPTORS_EACH: Final = 4
+"""Of those that may be open: two of its worker, and room for idle workers and the proxy."""
 _GRACE: Final = 0.2
 """Seconds a worker has to report after everything it ran was killed; then it is killed too."""
 _MOST_SESSIONS: Final = 8
@@ -71,6 +73,7 @@ class Supervisor:
         """By both descriptors."""
         self._idle: dict[int, list[Child]] = {kind: [] for kind in _SPARE}
         self._streams: dict[int, Child] = {}
+        self._most = min(_MOST_WORKERS, os.sysconf("SC_OPEN_MAX") // _DESCRIPTORS_EACH)
         self._waiting: list[Job] = []
         self._sessions: dict[bytes, Child] = {}
         """Live interpreters, the one that was used last at the end."""
@@ -163,9 +166,12 @@ class Supervisor:
 
     def _fill(self) -> None:
         """Have as many idle workers as are kept."""
-        # What workers for commands load: those that are made from now on find it there.
+        # What workers load to serve with: those that are made from now on share it.
+        import libs.sandbox.interpreter
         import libs.sandbox.runner  # noqa: F401
+        from libs.sandbox.capture import get_ready
 
+        get_ready()
         self._fill_at = None
         for kind, count in _SPARE.items():
             for _ in range(count - len(self._idle[kind])):
@@ -177,7 +183,7 @@ class Supervisor:
             self._dispatch_block(job, job.session)
             return
         idle = self._idle[job.kind]
-        if not idle and len(self._streams) >= _MOST_WORKERS:
+        if not idle and len(self._streams) >= self._most:
             self._waiting.append(job)
             return
         if job.kind == Worker.RUN and self._background_took_all():

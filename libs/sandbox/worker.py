@@ -29,14 +29,16 @@ def fork_worker(kind: int, descriptors: Iterable[int]) -> tuple[int, int, int] |
     Args:
         descriptors: what this process has open for others; the new one closes it.
     """
-    to_child, ours_out = os.pipe()
-    ours_in, from_child = os.pipe()
+    opened: list[int] = []
     try:
+        opened += os.pipe()
+        opened += os.pipe()
         pid = os.fork()
     except OSError:
-        for descriptor in (to_child, ours_out, ours_in, from_child):
+        for descriptor in opened:
             os.close(descriptor)
         return None
+    to_child, ours_out, ours_in, from_child = opened
     if pid == 0:
         for descriptor in (ours_in, ours_out, *descriptors):
             os.close(descriptor)

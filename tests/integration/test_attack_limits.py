@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend, SandboxBusy, SandboxLimits
+from libs.sandbox.container import DockerSandbox
 
 pytestmark = pytest.mark.docker
 
@@ -199,3 +201,20 @@ def test_a_file_that_grows_while_it_is_downloaded(backend: DockerExecutionBacken
     finally:
         backend.reset()
         backend.execute("rm -f /workspace/grows")
+
+
+def test_more_requests_at_once_than_descriptors_wait_for_each_other(tmp_path: Path) -> None:
+    limits = SandboxLimits(open_files=64)
+    with DockerExecutionBackend(tmp_path, name="attack-descriptors", limits=limits) as backend:
+        sandbox = backend.sandbox
+        assert isinstance(sandbox, DockerSandbox)
+        sandbox.run("true")
+        container = sandbox.container_name
+        with ThreadPoolExecutor(40) as threads:
+            commands = [threads.submit(sandbox.run, f"sleep 0.3; echo {number}") for number in range(40)]
+            files = [threads.submit(sandbox.write_file, f"/data/{number}", b"x") for number in range(40)]
+            assert [done.result().output for done in commands] == [f"{number}\n" for number in range(40)]
+            for done in files:
+                done.result()
+        assert sandbox.run("ls /data | wc -l").output == "40\n"
+        assert sandbox.container_name == container

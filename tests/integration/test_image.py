@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from agent.doctor import doctor
 from agent.engine_setup import build_image, ensure_engine
 from libs.backends.docker.context import context_tar, host_certificates
-from libs.backends.docker.image import _build, ensure_image, image_state
+from libs.backends.docker.image import _build, ensure_image, image_state, require_image
 from libs.sandbox.engine import connect
 from libs.sandbox.errors import ImageMissing
 from libs.sandbox.guest import GUEST_MODULES
@@ -103,6 +103,9 @@ def test_image_of_other_sources_is_stale_and_built_again(client: docker.DockerCl
     dockerfile = io.BytesIO(f"FROM {IMAGE}\nLABEL code-agent.content=old\n".encode())
     client.images.build(fileobj=dockerfile, tag=OTHER)
     assert image_state(client, OTHER) == "stale"
+    with pytest.raises(ImageMissing, match="other sources") as refused:
+        require_image(client, OTHER)
+    assert "start this program again" in str(refused.value.hint)
     assert ensure_image(client, OTHER, progress=print).built
     assert image_state(client, OTHER) == "ready"
 

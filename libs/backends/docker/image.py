@@ -55,8 +55,8 @@ class ImageInfo:
 def image_state(client: docker.DockerClient, name: str) -> ImageState:
     """Whether the image is there and made from the sources that are here. One inspect, a few milliseconds.
 
-    `stale`: the Dockerfile, the requirements or the container end have changed since, or somebody else
-    made an image of this name.
+    `stale`: the Dockerfile, the requirements or the container end were others when it was built, or somebody
+    else made an image of this name. What they are is read once in a program's life.
 
     Raises:
         DockerUnavailable: the Engine does not answer.
@@ -70,7 +70,10 @@ def image_state(client: docker.DockerClient, name: str) -> ImageState:
 
 @functools.cache
 def _content(browser: bool, base: str) -> str:
-    """`content_hash` of the sources as they were when this was first asked: this program is made of them."""
+    """`content_hash` of the sources as they were when this was first asked.
+
+    By then this program has loaded most of them: an image of newer ones is not for it.
+    """
     return content_hash(project_files(browser=browser), base)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import posix as os
 import struct
 import time
@@ -15,11 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Final
 
-__all__ = ["GATHER", "Captured", "get_ready", "last_frames", "read_some", "read_waiting"]
+__all__ = ["GATHER", "Captured", "last_frames", "read_some", "read_waiting"]
 
 GATHER: Final = 0.002
 """Seconds that output waits for the end of what prints it, so that both travel in one write."""
 _READ: Final = 64 * 1024
+# On every machine that an image is built for; the module `termios` costs a millisecond of the first command.
+_FIONREAD: Final = 0x541B
 _LIVE_BYTES: Final = 64 * 1024
 _LIVE_SECONDS: Final = 0.05
 """At most so many bytes in so many seconds are shown live once an output is over its first half."""
@@ -102,17 +105,8 @@ def read_waiting(descriptor: int) -> Iterator[bytes]:
         yield data
 
 
-def get_ready() -> None:
-    """Import what the end of an output takes, at a time when nobody waits."""
-    import fcntl  # noqa: F401
-    import termios  # noqa: F401
-
-
 def _readable(descriptor: int) -> int:
     """Bytes that lie in a pipe. See ioctl_tty(2), FIONREAD."""
-    import fcntl
-    import termios
-
-    answer = fcntl.ioctl(descriptor, termios.FIONREAD, struct.pack("i", 0))
+    answer = fcntl.ioctl(descriptor, _FIONREAD, struct.pack("i", 0))
     count: int = struct.unpack("i", answer)[0]
     return count

@@ -12,7 +12,7 @@ import posix as os
 import select
 import time
 
-from libs.sandbox.capture import GATHER, Captured, get_ready, last_frames, read_some
+from libs.sandbox.capture import GATHER, Captured, last_frames, read_some
 from libs.sandbox.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
 from libs.sandbox.link import Link
 from libs.sandbox.messages import RunReport, RunRequest
@@ -65,7 +65,6 @@ class Runner:
             if error.errno not in (errno.EAGAIN, errno.ENOMEM):
                 raise
             return self._end(stream, Ending.BUSY)
-        get_ready()
         name = f"{self._spill_dir}/{spill_name()}"
         outputs = {Fd.OUT: Captured(Fd.OUT, request.limit, f"{name}.txt")}
         if not request.merge:

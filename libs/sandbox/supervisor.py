@@ -169,9 +169,7 @@ class Supervisor:
         # What workers load to serve with: those that are made from now on share it.
         import libs.sandbox.interpreter
         import libs.sandbox.runner  # noqa: F401
-        from libs.sandbox.capture import get_ready
 
-        get_ready()
         self._fill_at = None
         for kind, count in _SPARE.items():
             for _ in range(count - len(self._idle[kind])):

@@ -15,24 +15,10 @@ from libs.sandbox.guest import write_guest
 
 READY = encode(0, Kind.END, ANSWER.pack(Ending.DONE, True))
 WHILE_A_SANDBOX_STARTS = {
-    *(
-        "__future__",
-        "_ctypes",
-        "_struct",
-        "errno",
-        "fcntl",
-        "libs",
-        "libs.sandbox",
-        "select",
-        "struct",
-        "termios",
-    ),
-    *(
-        f"libs.sandbox.{name}"
-        for name in ("boot", "capture", "children", "frames", "link", "messages", "output")
-    ),
-    *(f"libs.sandbox.{name}" for name in ("processes", "runner", "seccomp", "shells", "spill", "stdio")),
-    *("libs.sandbox.supervisor", "libs.sandbox.worker"),
+    *("__future__", "_ctypes", "_struct", "errno", "fcntl", "libs", "libs.sandbox", "select", "struct"),
+    *(f"libs.sandbox.{name}" for name in ("boot", "capture", "children", "frames", "link", "messages")),
+    *(f"libs.sandbox.{name}" for name in ("output", "processes", "runner", "seccomp", "shells", "spill")),
+    *(f"libs.sandbox.{name}" for name in ("stdio", "supervisor", "worker")),
 }
 """What it takes. `os`, `signal`, `ctypes`, `enum` and the like cost more than all that is done with them."""
 
@@ -85,8 +71,6 @@ def test_nothing_is_loaded_that_the_first_command_does_not_need(folder: Path) ->
 before = set(sys.modules)
 import libs.sandbox.boot, libs.sandbox.supervisor
 import libs.sandbox.runner
-from libs.sandbox.capture import get_ready
-get_ready()
 print(*sys.modules.keys() - before)
 """
     assert set(inside(folder, program).split()) == WHILE_A_SANDBOX_STARTS

@@ -11,8 +11,9 @@ from typing import Any
 
 from libs.backends.docker.context import host_certificates
 from libs.backends.docker.image import image_state
-from libs.sandbox.engine import connect, endpoint, explained
+from libs.sandbox.engine import connect, endpoint
 from libs.sandbox.errors import SandboxError, program
+from libs.sandbox.explain import explained
 
 __all__ = ["Check", "doctor"]
 

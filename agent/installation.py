@@ -183,7 +183,8 @@ class Installation:
 
     def _check(self) -> None:
         from libs.backends.docker.image import require_image
-        from libs.sandbox.engine import connect, explained
+        from libs.sandbox.engine import connect
+        from libs.sandbox.explain import explained
 
         if isinstance(self.model, DeferredChatModel):
             self.model.build()

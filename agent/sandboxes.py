@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from libs.sandbox.engine import connect, explained
+from libs.sandbox.engine import connect
+from libs.sandbox.explain import explained
 from libs.sandbox.strays import OWNER_LABEL, WORKSPACE_LABEL, is_stray, name_of
 
 __all__ = ["Container", "containers", "remove"]

@@ -9,7 +9,8 @@ import struct
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from libs.sandbox.engine import ask, explained
+from libs.sandbox.engine_api import ask, attach
+from libs.sandbox.errors import SandboxError
 from libs.sandbox.removal import wait_until_removed
 
 if TYPE_CHECKING:
@@ -32,10 +33,7 @@ class AttachedTransport:
     def __init__(self, client: docker.DockerClient, container: str) -> None:
         self._client = client
         self._container = container
-        with explained():
-            self._file = client.api.attach_socket(
-                container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-            )
+        self._file = attach(client, container)
         # Below the file object of a plain socket; TLS, named pipes and SSH come as what they are.
         self._link: Any = getattr(self._file, "_sock", self._file)
         self._plain = type(self._link) is socket.socket
@@ -109,13 +107,10 @@ class AttachedTransport:
 
     def epitaph(self) -> str:
         """What the Engine still knows, and the supervisor's last words."""
-        import requests
-        import urllib3
-
         if self._closed:
             return "it was closed"
         reasons: list[str] = []
-        with contextlib.suppress(requests.RequestException, urllib3.exceptions.HTTPError):
+        with contextlib.suppress(SandboxError):
             answer = ask(self._client, "GET", f"/containers/{self._container}/json")
             state = answer.json()["State"] if answer.ok else {"Running": True}  # nothing is known of it
             if state.get("OOMKilled"):

@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from libs.sandbox.call import Answer, Call
 from libs.sandbox.channel import Channel
@@ -27,6 +27,8 @@ from libs.sandbox.workspace import FOLDERS
 
 __all__ = ["ChannelSandbox"]
 
+_START_SECONDS = 60.0
+"""Seconds from its start until a sandbox is ready, on a busy machine."""
 _PATIENCE = 10.0
 """Seconds over a request's own time-out after which a sandbox that does not answer is given up."""
 _AT_ONCE = 1_000_000
@@ -77,11 +79,15 @@ class ChannelSandbox(ABC):
 
     @abstractmethod
     def _connect(self) -> Channel:
-        """Start a fresh sandbox and do the hand-shake. Called by one thread at a time.
+        """Start a fresh sandbox, which need not be ready yet. Called by one thread at a time.
 
         Raises:
             SandboxError: it cannot be started.
         """
+
+    @abstractmethod
+    def _not_ready(self, died: SandboxDied | None) -> SandboxError:
+        """What is to be said of one that was started and did not become ready: it died, or said nothing."""
 
     # -- commands
 
@@ -123,7 +129,7 @@ class ChannelSandbox(ABC):
             channel, call = await self._arequest(payload, on_output=on_output)
             return run_result(self.limits, call, await self._await(channel, call, seconds), seconds)
 
-        return await self._once.ado(key, ("run", command), RUN, work, self._aready)
+        return await self._once.ado(key, ("run", command), RUN, work, self._astart)
 
     def run_python(
         self,
@@ -161,7 +167,7 @@ class ChannelSandbox(ABC):
             return block_result(self.limits, call, await self._await(channel, call, seconds), seconds, note)
 
         with self._sessions.going_on(session):
-            return await self._once.ado(key, ("python", code), RUN, work, self._aready)
+            return await self._once.ado(key, ("python", code), RUN, work, self._astart)
 
     def begun(self, keys: Sequence[str]) -> set[str]:
         return self._once.begun(keys)
@@ -204,7 +210,7 @@ class ChannelSandbox(ABC):
                 return await asyncio.to_thread(file_result, call, answer, seconds)
             return file_result(call, answer, seconds)
 
-        return await self._once.ado(key, asked, FILE, work, self._aready)
+        return await self._once.ado(key, asked, FILE, work, self._astart)
 
     def read_file(self, path: str) -> bytes:
         try:
@@ -269,16 +275,26 @@ class ChannelSandbox(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether it has been started, and lives."""
-        return self._live() is not None
+        """Whether it has been started, is ready, and lives."""
+        channel = self._live()
+        return channel is not None and channel.ready
 
     def start(self) -> None:
-        """Start it now, where the first call would.
+        """Start it now, where the first call would, and wait until it is ready.
 
         Raises:
             SandboxError: it cannot be started.
         """
-        self._start(time.monotonic())
+        channel = self._start(time.monotonic())
+        try:
+            channel.wait_until_ready(_START_SECONDS)
+        except TimeoutError:
+            raise self._give_up(channel) from None
+        except SandboxDied as error:
+            self._tell_why(channel, error)
+
+    async def _astart(self) -> None:
+        await asyncio.to_thread(self.start)
 
     def _live(self) -> Channel | None:
         channel = self._channel
@@ -311,36 +327,39 @@ class ChannelSandbox(ABC):
     ) -> tuple[Channel, Call]:
         tries = 0
         while True:
-            channel = self._ready()
+            channel = self._started()
             try:
                 return channel, channel.request(payload, content=content, on_output=on_output)
-            except SandboxDied:  # before anything was sent
+            except SandboxDied as error:  # before anything was sent
                 tries += 1
-                if tries == _STARTS:
-                    raise
+                if tries == _STARTS or not channel.ready:
+                    self._tell_why(channel, error)
 
     async def _arequest(
         self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None
     ) -> tuple[Channel, Call]:
         tries = 0
         while True:
-            channel = await self._aready()
+            channel = await self._astarted()
             try:
                 return channel, channel.request(payload, content=content, on_output=on_output)
-            except SandboxDied:  # before anything was sent
+            except SandboxDied as error:  # before anything was sent
                 tries += 1
-                if tries == _STARTS:
-                    raise
+                if tries == _STARTS or not channel.ready:
+                    self._tell_why(channel, error)
 
-    def _ready(self) -> Channel:
-        """The channel of a sandbox that lives and may change all that is in its workspace."""
+    def _started(self) -> Channel:
+        """The channel of a sandbox that lives and may change all that is in its workspace.
+
+        It need not be ready: what is sent to it meanwhile is there when it is, and costs no way there.
+        """
         channel = self._live() or self._start(time.monotonic())
         handover = self._handover  # once: closing takes it away
         if handover and handover.news():
             handover.catch_up()
         return channel
 
-    async def _aready(self) -> Channel:
+    async def _astarted(self) -> Channel:
         channel = self._live()
         if channel is None:
             channel = await asyncio.to_thread(self._start, time.monotonic())
@@ -353,29 +372,49 @@ class ChannelSandbox(ABC):
 
     def _wait(self, channel: Channel, call: Call, seconds: float) -> Answer:
         try:
-            return call.future.result(seconds + _PATIENCE)
+            return call.future.result(self._patience(channel, seconds))
         except TimeoutError:
             raise self._give_up(channel) from None
-        except SandboxError:
-            raise
+        except SandboxDied as error:
+            self._tell_why(channel, error)
         except BaseException:
             channel.cancel(call)
             raise
 
     async def _await(self, channel: Channel, call: Call, seconds: float) -> Answer:
         try:
-            async with asyncio.timeout(seconds + _PATIENCE):
+            async with asyncio.timeout(self._patience(channel, seconds)):
                 return await asyncio.wrap_future(call.future)
         except TimeoutError:
             # Ending it asks the Engine, and waits: not on the event loop.
             raise await asyncio.to_thread(self._give_up, channel) from None
+        except SandboxDied as error:
+            self._tell_why(channel, error)
         except asyncio.CancelledError:
             channel.cancel(call)
             raise
 
-    def _give_up(self, channel: Channel) -> SandboxDied:
+    @staticmethod
+    def _patience(channel: Channel, seconds: float) -> float:
+        return seconds + _PATIENCE + (0 if channel.ready else _START_SECONDS)
+
+    def _give_up(self, channel: Channel) -> SandboxError:
+        was_ready = channel.ready
         channel.close()
+        if not was_ready:
+            return self._start_failed(None)
         return SandboxDied(
             "The sandbox does not answer any more.",
             hint="It was ended; the next command starts a new one on the same workspace.",
         )
+
+    def _tell_why(self, channel: Channel, error: SandboxDied) -> NoReturn:
+        """Why it died: one that never was ready, and that nobody has closed, could not be started."""
+        if channel.ready or channel is not self._channel:
+            raise error
+        raise self._start_failed(error) from error
+
+    def _start_failed(self, died: SandboxDied | None) -> SandboxError:
+        error = self._not_ready(died)
+        self._failed = time.monotonic(), error.again()
+        return error

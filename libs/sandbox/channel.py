@@ -105,6 +105,12 @@ class Channel:
         self._reader = threading.Thread(target=self._read, name="sandbox-reader", daemon=True)
         self._reader.start()
 
+    @property
+    def ready(self) -> bool:
+        """Whether the supervisor has said that it is there; what is asked before waits until then."""
+        said = self._ready.future
+        return said.done() and said.exception() is None
+
     def wait_until_ready(self, seconds: float) -> None:
         """Wait for the supervisor to say that it is there.
 

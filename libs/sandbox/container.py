@@ -14,7 +14,8 @@ from libs.sandbox.attach import AttachedTransport
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
 from libs.sandbox.egress import Door, Egress, way_out
-from libs.sandbox.engine import answering_client, explained
+from libs.sandbox.engine import answering_client
+from libs.sandbox.engine_api import do
 from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, program
 from libs.sandbox.handover import Handover
 from libs.sandbox.idle import rests_no_more
@@ -41,7 +42,6 @@ __all__ = ["DockerSandbox", "room"]
 
 logger = logging.getLogger(__name__)
 
-_START_SECONDS = 60.0
 _CPU_PERIOD = 100_000
 """Microseconds over which CPU time is shared out: the kernel's default."""
 _RUN = 1024 * 1024
@@ -184,24 +184,11 @@ class DockerSandbox(ChannelSandbox):
             raise
         try:
             channel = Channel(transport, on_close=transport.release, door=door)
-            with explained():
-                client.api.start(container)
-            channel.wait_until_ready(_START_SECONDS)
-        except (SandboxError, TimeoutError) as error:
+            do(client, "POST", f"/containers/{container}/start")
+        except SandboxError:
             transport.close()
             transport.release()
             remove_now(client, container)
-            if isinstance(error, TimeoutError):
-                raise DockerUnavailable(
-                    f"The container was started and said nothing for {_START_SECONDS:g} seconds.",
-                    hint="If `docker info` hangs too, restart the Docker Engine. Else wait until this "
-                    "machine is less busy.",
-                ) from error
-            if isinstance(error, SandboxDied):
-                raise DockerUnavailable(
-                    f"The container started but its supervisor did not come up. {error}".rstrip(),
-                    hint=f"Rebuild the image with `{program()} setup`; `{program()} doctor` tells more.",
-                ) from error
             raise
         self.container_name = name
         self._tell(door)
@@ -218,11 +205,22 @@ class DockerSandbox(ChannelSandbox):
         with ThreadPoolExecutor(1, "sandbox-image") as beside:
             looked_at = beside.submit(self._check_image, client)
             try:
-                with explained():
-                    made = client.api.create_container_from_config(config, name)  # type: ignore[no-untyped-call]
+                made = do(client, "POST", "/containers/create", config, name=name)
             finally:
                 looked_at.result()
         return str(made["Id"])
+
+    def _not_ready(self, died: SandboxDied | None) -> SandboxError:
+        if died is None:
+            return DockerUnavailable(
+                "The container was started and said nothing for a minute.",
+                hint="If `docker info` hangs too, restart the Docker Engine. Else wait until this "
+                "machine is less busy.",
+            )
+        return DockerUnavailable(
+            f"The container started but its supervisor did not come up. {died}".rstrip(),
+            hint=f"Rebuild the image with `{program()} setup`; `{program()} doctor` tells more.",
+        )
 
     def _prepare(self) -> tuple[int, int]:
         """Make the workspace ready; uid and gid of who works in it. Raises SandboxError."""

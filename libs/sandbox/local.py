@@ -13,6 +13,7 @@ from pathlib import Path
 from libs.sandbox.base import ChannelSandbox
 from libs.sandbox.channel import Channel
 from libs.sandbox.egress import Egress, way_out
+from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.guest import write_guest
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.records import CommandRecords
@@ -104,9 +105,13 @@ class LocalSandbox(ChannelSandbox):
             ours.close()
             folder.cleanup()
 
-        channel = Channel(_SocketTransport(ours, self.process), on_close=release, door=door)
-        channel.wait_until_ready(30)
-        return channel
+        return Channel(_SocketTransport(ours, self.process), on_close=release, door=door)
+
+    def _not_ready(self, died: SandboxDied | None) -> SandboxError:
+        return SandboxError(
+            f"The process of this sandbox did not become ready. {died or ''}".rstrip(),
+            hint="Wait until this machine is less busy.",
+        )
 
 
 def _free_port() -> int:

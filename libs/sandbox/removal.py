@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from libs.sandbox.engine import ask
+from libs.sandbox.engine_api import ask
+from libs.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     import docker
@@ -27,31 +28,25 @@ def wait_until_removed(client: docker.DockerClient, container: str) -> None:
 
     Takes 5 seconds at most where the Engine answers, and twice that where it hangs.
     """
-    import requests
-    import urllib3
-
     path = f"/containers/{container}/wait"
     try:
         answer = ask(client, "POST", path, seconds=STOP_SECONDS, condition="removed")
-    except (requests.RequestException, urllib3.exceptions.HTTPError):
+    except SandboxError:
         pass
     else:
-        if answer.ok or answer.status_code in _GOING:
+        if answer.ok or answer.status in _GOING:
             return
     remove_now(client, container)
 
 
 def remove_now(client: docker.DockerClient, container: str) -> None:
     """Kill and remove a container, if it is still there; where the Engine does not answer, it is owed."""
-    import requests
-    import urllib3
-
     try:
         answer = ask(client, "DELETE", f"/containers/{container}", seconds=STOP_SECONDS, force="1")
-    except (requests.RequestException, urllib3.exceptions.HTTPError):
+    except SandboxError:
         pass
     else:
-        if answer.ok or answer.status_code in _GOING:
+        if answer.ok or answer.status in _GOING:
             return
     with _lock:
         _owed[container] = client

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from libs.sandbox.engine import explained
+from libs.sandbox.explain import explained
 
 if TYPE_CHECKING:
     import docker

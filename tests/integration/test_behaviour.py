@@ -789,6 +789,7 @@ class TestLife:
                 channel = super()._connect()
                 self.lives += 1
                 if self.lives < 3:
+                    channel.wait_until_ready(10)
                     channel.close()
                 return channel
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
-from libs.sandbox import engine, removal
+from libs.sandbox import engine, engine_api, removal
 from libs.sandbox.engine import endpoint
 from tests.load.left import containers
 
@@ -88,8 +88,9 @@ def name() -> str:
 
 @pytest.fixture
 def held(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    monkeypatch.setattr(engine, "ANSWER_SECONDS", ANSWER)
-    monkeypatch.setattr(engine, "WORK_SECONDS", WORK)
+    for module in (engine, engine_api):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", ANSWER)
+        monkeypatch.setattr(module, "WORK_SECONDS", WORK)
     monkeypatch.setattr(removal, "STOP_SECONDS", ANSWER)
     held = Held(tmp_path / "socket", request.param)
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/socket")

@@ -730,6 +730,8 @@ class TestWithoutDocker:
                 assert time.monotonic() - begun < 15
                 assert answer.exit_code == 125
                 assert "broken" in answer.output
+                assert "supervisor did not come up" in answer.output
+                assert "code-agent setup" in answer.output
                 assert eventually(lambda: containers(client, name) == {})
         finally:
             client.images.remove(tag, force=True)

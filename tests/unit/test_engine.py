@@ -16,8 +16,9 @@ import pytest
 
 from agent.doctor import doctor
 from agent.engine_setup import build_image, ensure_engine
-from libs.sandbox.engine import DEFAULT_SOCKET, connect, endpoint, explain
+from libs.sandbox.engine import DEFAULT_SOCKET, connect, endpoint
 from libs.sandbox.errors import DockerUnavailable, ImageMissing
+from libs.sandbox.explain import explain
 
 NOBODY = 65534
 

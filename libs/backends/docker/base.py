@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from libs.sandbox.engine import explained
 from libs.sandbox.errors import ImageMissing, program
+from libs.sandbox.explain import explained
 
 if TYPE_CHECKING:
     import docker

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
+from urllib.parse import quote
 
 from libs.backends.docker.base import DEFAULT_BASE, find_base
 from libs.backends.docker.context import (
@@ -20,8 +21,9 @@ from libs.backends.docker.context import (
     project_files,
     trust_hash,
 )
-from libs.sandbox.engine import explained
+from libs.sandbox.engine_api import do
 from libs.sandbox.errors import ImageMissing, program
+from libs.sandbox.explain import explained
 
 if TYPE_CHECKING:
     import docker
@@ -165,13 +167,11 @@ def ensure_image(
 
 def _labels(client: docker.DockerClient, name: str) -> dict[str, str] | None:
     """Labels of the image; None where there is no such image."""
-    import docker.errors
-
-    with explained():
-        try:
-            return dict(client.images.get(name).labels)
-        except docker.errors.ImageNotFound:
-            return None
+    try:
+        image = do(client, "GET", f"/images/{quote(name, safe='/:@')}/json")
+    except ImageMissing:
+        return None
+    return dict(image["Config"].get("Labels") or {})
 
 
 def _build(

@@ -1,0 +1,209 @@
+"""From the start of a sandbox until it is ready: what is asked of it meanwhile, and where it never is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import select
+import socket
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from libs.backends.docker import DockerExecutionBackend
+from libs.sandbox import base, local, payloads
+from libs.sandbox.engine import endpoint
+from libs.sandbox.errors import SandboxDied, SandboxError
+from libs.sandbox.guest import write_guest
+from libs.sandbox.local import LocalSandbox
+from libs.sandbox.records import CommandRecords
+from tests.load.left import containers
+
+SLOW = "import runpy, sys, time; time.sleep(2); runpy.run_path(sys.argv[0] + 'c', run_name='__main__')"
+DEAD = "raise SystemExit('it is broken')"
+SILENT = "import sys; sys.stdin.buffer.read()"
+
+Begins = Callable[[str], None]
+
+
+@pytest.fixture
+def starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Begins:
+    """Has sandboxes begin with this program; a byte for each start is written to `starts`."""
+
+    def begin(program: str) -> None:
+        def write(folder: Path) -> Path:
+            write_guest(folder)
+            with (tmp_path / "starts").open("a") as file:
+                file.write("x")
+            (folder / "main.py").write_text(program)
+            return folder / "main.py"
+
+        monkeypatch.setattr(local, "write_guest", write)
+
+    return begin
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[LocalSandbox]:
+    with LocalSandbox(tmp_path / "workspace") as sandbox:
+        yield sandbox
+
+
+WAYS: dict[str, Callable[[LocalSandbox], object]] = {
+    "command": lambda sandbox: sandbox.run("echo on", timeout=1).output,
+    "awaited command": lambda sandbox: asyncio.run(sandbox.arun("echo on", timeout=1)).output,
+    "block": lambda sandbox: sandbox.run_python("print('on')", session="s", timeout=1).output,
+    "file": lambda sandbox: sandbox.write_file(f"{sandbox.root}/new", bytes(3_000_000)),
+    "awaited file": lambda sandbox: asyncio.run(sandbox.awrite_file(f"{sandbox.root}/new", b"new")),
+    "start": lambda sandbox: sandbox.start(),
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> Callable[[LocalSandbox], object]:
+    return WAYS[request.param]
+
+
+class TestSlow:
+    def test_it_is_not_the_commands_time(
+        self,
+        sandbox: LocalSandbox,
+        way: Callable[[LocalSandbox], object],
+        starts: Begins,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(base, "_PATIENCE", 0.5)
+        starts(SLOW)
+        begun = time.monotonic()
+        assert way(sandbox) in ("on\n", None)
+        assert time.monotonic() - begun > 2
+        assert sandbox.running
+
+    def test_what_is_asked_meanwhile_is_sent(self, sandbox: LocalSandbox, starts: Begins) -> None:
+        starts(SLOW)
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(sandbox.run, f"echo {number}") for number in range(4)]
+            deadline = time.monotonic() + 1.5
+            while not (sandbox._channel and len(sandbox._channel._calls) == 5):  # and being ready
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert not sandbox.running
+            assert [each.result().output for each in asked] == [f"{number}\n" for number in range(4)]
+
+    async def test_who_goes_meanwhile_takes_nobody_along(self, sandbox: LocalSandbox, starts: Begins) -> None:
+        starts(SLOW)
+        number = str(random.randint(10**8, 10**9))
+        gone = asyncio.create_task(sandbox.arun(f"sleep {number}"))
+        stays = asyncio.create_task(sandbox.arun("echo on"))
+        await asyncio.sleep(1)
+        gone.cancel()
+        assert (await stays).output == "on\n"
+        assert sandbox.run(f"pgrep -f '[s]leep {number}'").output == ""
+
+    def test_it_is_closed_meanwhile(self, sandbox: LocalSandbox, starts: Begins) -> None:
+        starts(SLOW)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(sandbox.run, "echo on")
+            time.sleep(1)
+            sandbox.close()
+            with pytest.raises(SandboxDied):
+                asked.result()
+        assert sandbox.run("echo on").output == "on\n"
+
+
+class TestNever:
+    """It ends instead, or says nothing: told as a start that failed. Nothing has begun."""
+
+    def test_it_ends(
+        self, sandbox: LocalSandbox, way: Callable[[LocalSandbox], object], starts: Begins, tmp_path: Path
+    ) -> None:
+        starts(DEAD)
+        with pytest.raises(SandboxError, match="did not become ready") as failure:
+            way(sandbox)
+        assert not isinstance(failure.value, SandboxDied)
+        assert (tmp_path / "starts").read_text() == "x"
+        assert not sandbox.running
+        starts(SLOW)
+        assert sandbox.run("echo on").output == "on\n"
+
+    def test_it_says_nothing(
+        self,
+        sandbox: LocalSandbox,
+        way: Callable[[LocalSandbox], object],
+        starts: Begins,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(payloads, "_FILE_SECONDS", 0.1)
+        monkeypatch.setattr(base, "_START_SECONDS", 1.0)
+        monkeypatch.setattr(base, "_PATIENCE", 0.2)
+        starts(SILENT)
+        begun = time.monotonic()
+        with pytest.raises(SandboxError, match="did not become ready"):
+            way(sandbox)
+        assert time.monotonic() - begun < 10
+        assert sandbox.process
+        assert sandbox.process.poll() is not None
+
+    def test_what_has_a_key_is_not_on_record(self, tmp_path: Path, starts: Begins) -> None:
+        records = CommandRecords(tmp_path / "commands.sqlite")
+        with LocalSandbox(tmp_path / "workspace", records=records) as sandbox:
+            starts(DEAD)
+            with pytest.raises(SandboxError, match="did not become ready"):
+                sandbox.run("echo x >> log", key="m/1")
+            starts(SLOW)
+            assert sandbox.run("echo x >> log; cat log", key="m/1").output == "x\n"
+            assert sandbox.run("echo x >> log; cat log", key="m/1").output == "x\n"
+        records.close()
+
+
+@contextmanager
+def engine_over_tcp() -> Iterator[str]:
+    """The address of the Engine on a port of this machine."""
+    engine_path = endpoint().removeprefix("unix://")
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.socket(socket.AF_UNIX) as engine:
+                engine.connect(engine_path)
+                ways = {self.request: engine, engine: self.request}
+                while True:
+                    for source in select.select(list(ways), [], [])[0]:
+                        data = source.recv(65_536)
+                        if not data:
+                            return
+                        ways[source].sendall(data)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads, server.block_on_close = True, False
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f"tcp://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.docker
+def test_an_engine_that_is_not_a_socket_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"start-{os.urandom(4).hex()}"
+    with engine_over_tcp() as address:
+        monkeypatch.setenv("DOCKER_HOST", address)
+        with DockerExecutionBackend(tmp_path, name=name) as backend:
+            assert backend.execute("echo on").output == "on\n"
+            assert backend.upload_files([("/tmp/x", bytes(3_000_000))])[0].error is None
+            assert backend.execute("stat -c %s /tmp/x").output == "3000000\n"
+        monkeypatch.delenv("DOCKER_HOST")
+        assert containers(name) == {}
+        monkeypatch.setenv("DOCKER_HOST", address)
+        with DockerExecutionBackend(tmp_path, name=name, image="no-such-image-anywhere") as backend:
+            answer = backend.execute("true")
+            assert "no-such-image-anywhere" in answer.output
+            assert "setup" in answer.output

@@ -346,7 +346,7 @@ class ChannelSandbox(ABC):
             except SandboxDied as error:  # before anything was sent
                 tries += 1
                 if tries == _STARTS or not channel.ready:
-                    self._tell_why(channel, error)
+                    await self._atell_why(channel, error)
 
     def _started(self) -> Channel:
         """The channel of a sandbox that lives and may change all that is in its workspace.
@@ -389,7 +389,7 @@ class ChannelSandbox(ABC):
             # Ending it asks the Engine, and waits: not on the event loop.
             raise await asyncio.to_thread(self._give_up, channel) from None
         except SandboxDied as error:
-            self._tell_why(channel, error)
+            await self._atell_why(channel, error)
         except asyncio.CancelledError:
             channel.cancel(call)
             raise
@@ -413,6 +413,10 @@ class ChannelSandbox(ABC):
         if channel.ready or channel is not self._channel:
             raise error
         raise self._start_failed(error) from error
+
+    async def _atell_why(self, channel: Channel, error: SandboxDied) -> NoReturn:
+        # What mends it is looked up on the disk.
+        await asyncio.to_thread(self._tell_why, channel, error)
 
     def _start_failed(self, died: SandboxDied | None) -> SandboxError:
         error = self._not_ready(died)

@@ -737,6 +737,20 @@ class TestWithoutDocker:
             client.images.remove(tag, force=True)
 
     @pytest.mark.docker
+    async def test_one_that_cannot_start_does_not_hold_up_the_event_loop(
+        self, tmp_path: Path, name: str, client: docker.DockerClient
+    ) -> None:
+        tag = f"{name}:broken"
+        build(client, tag, f'FROM {IMAGE}\nENTRYPOINT ["sh", "-c", "sleep 0.2; exit 3"]\n')
+        try:
+            with DockerExecutionBackend(tmp_path, image=tag, name=name) as backend:
+                with blockbuster_ctx():
+                    answer = await backend.aexecute("true")
+                assert "supervisor did not come up" in answer.output
+        finally:
+            client.images.remove(tag, force=True)
+
+    @pytest.mark.docker
     def test_a_container_that_cannot_be_attached_to_is_removed(
         self, tmp_path: Path, name: str, client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -24,8 +24,8 @@ ANSWER_SECONDS = 20.0
 """Seconds within which an Engine tells what it knows, even while it starts. One that does not, hangs."""
 WORK_SECONDS = 60.0
 """Seconds that it may take for what it has to work for, such as making a container on a busy machine."""
-_REFUSED = 400
-"""The first status of HTTP that says no."""
+_REFUSED = 300
+"""The first status of HTTP that does not say yes. The Engine sends one elsewhere for a path that is none."""
 _STREAMS = {"stdin": "1", "stdout": "1", "stderr": "1", "stream": "1"}
 
 
@@ -124,9 +124,12 @@ def do(
     """
     seconds = WORK_SECONDS if seconds is None else seconds
     answer = ask(client, method, path, body, seconds=seconds, **params)
-    if not answer.ok:
-        raise explain(_refusal(answer))
-    return answer.json() if answer.body else None
+    try:
+        if answer.ok:
+            return answer.json() if answer.body else None
+    except ValueError:  # somebody else has answered
+        pass
+    raise explain(_refusal(answer))
 
 
 def attach(client: docker.DockerClient, container: str) -> Any:

@@ -132,6 +132,13 @@ def test_what_is_no_answer(engine: Engine, client: docker.DockerClient, answer: 
                 ask_it()
 
 
+@pytest.mark.parametrize("status", ["200 OK", "301 Moved Permanently"])
+def test_somebody_else_answers(engine: Engine, client: docker.DockerClient, status: str) -> None:
+    engine.says(status, b"<html>welcome</html>")
+    with pytest.raises(DockerUnavailable, match="welcome"):
+        do(client, "GET", "/images/../x/json")
+
+
 def test_one_that_hangs(engine: Engine, client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch) -> None:
     engine.answer = None
     monkeypatch.setattr("libs.sandbox.engine_api.ANSWER_SECONDS", WITHIN)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from libs.sandbox.call import Answer, Call
 from libs.sandbox.channel import Channel
@@ -106,7 +107,7 @@ class ChannelSandbox(ABC):
         )
 
         def work() -> RunResult:
-            channel, call = self._request(payload, on_output=on_output)
+            channel, call = self._request(payload, key, on_output=on_output)
             return run_result(self.limits, call, self._wait(channel, call, seconds), seconds)
 
         return self._once.do(key, ("run", command), RUN, work)
@@ -126,7 +127,7 @@ class ChannelSandbox(ABC):
         )
 
         async def work() -> RunResult:
-            channel, call = await self._arequest(payload, on_output=on_output)
+            channel, call = await self._arequest(payload, key, on_output=on_output)
             return run_result(self.limits, call, await self._await(channel, call, seconds), seconds)
 
         return await self._once.ado(key, ("run", command), RUN, work, self._astart)
@@ -143,7 +144,7 @@ class ChannelSandbox(ABC):
         seconds, payload = block_request(self.limits, code, session, timeout)
 
         def work() -> RunResult:
-            channel, call = self._request(payload, on_output=on_output)
+            channel, call = self._request(payload, key, on_output=on_output)
             note = self._sessions.note(session, channel)
             return block_result(self.limits, call, self._wait(channel, call, seconds), seconds, note)
 
@@ -162,7 +163,7 @@ class ChannelSandbox(ABC):
         seconds, payload = block_request(self.limits, code, session, timeout)
 
         async def work() -> RunResult:
-            channel, call = await self._arequest(payload, on_output=on_output)
+            channel, call = await self._arequest(payload, key, on_output=on_output)
             note = self._sessions.note(session, channel)
             return block_result(self.limits, call, await self._await(channel, call, seconds), seconds, note)
 
@@ -184,7 +185,7 @@ class ChannelSandbox(ABC):
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
 
         def work() -> tuple[dict[str, Any], bytes]:
-            channel, call = self._request(payload, content=content or b"")
+            channel, call = self._request(payload, key, content=content or b"")
             return file_result(call, self._wait(channel, call, seconds), seconds)
 
         return self._once.do(key, asked, FILE, work)
@@ -202,7 +203,7 @@ class ChannelSandbox(ABC):
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
 
         async def work() -> tuple[dict[str, Any], bytes]:
-            channel, call = await self._arequest(payload, content=content or b"")
+            channel, call = await self._arequest(payload, key, content=content or b"")
             if not redacted:
                 call.redact = None
             answer = await self._await(channel, call, seconds)
@@ -266,7 +267,9 @@ class ChannelSandbox(ABC):
     def rest(self, seconds: float) -> bool:
         """End it if nothing was asked of it for `seconds`; whether it has ended. The next call starts it."""
         channel = self._channel
-        return channel is None or channel.rest(seconds)
+        if channel is None:
+            return True
+        return channel.rest(seconds if channel.ready else max(seconds, _START_SECONDS))
 
     @property
     def redact(self) -> Redact | None:
@@ -285,13 +288,7 @@ class ChannelSandbox(ABC):
         Raises:
             SandboxError: it cannot be started.
         """
-        channel = self._start(time.monotonic())
-        try:
-            channel.wait_until_ready(_START_SECONDS)
-        except TimeoutError:
-            raise self._give_up(channel) from None
-        except SandboxDied as error:
-            self._tell_why(channel, error)
+        self._wait_until_ready(self._start(time.monotonic()))
 
     async def _astart(self) -> None:
         await asyncio.to_thread(self.start)
@@ -322,31 +319,50 @@ class ChannelSandbox(ABC):
                     rest_after(self, self._idle_seconds)
             return channel
 
+    def _wait_until_ready(self, channel: Channel) -> None:
+        """Raises SandboxError, where nothing was sent to it: it could not be started."""
+        try:
+            channel.wait_until_ready(_START_SECONDS)
+        except TimeoutError:
+            self._give_up(channel)
+            raise self._start_failed(None) from None
+        except SandboxDied as error:
+            raise self._start_failed(None if channel.given_up else error) from error
+
     def _request(
-        self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None
+        self, payload: bytes, key: str | None, *, content: bytes = b"", on_output: OnOutput | None = None
     ) -> tuple[Channel, Call]:
         tries = 0
         while True:
             channel = self._started()
+            if key is not None and not channel.ready:
+                # Until it is, nobody could say for sure whether it had begun.
+                self._wait_until_ready(channel)
             try:
                 return channel, channel.request(payload, content=content, on_output=on_output)
             except SandboxDied as error:  # before anything was sent
                 tries += 1
-                if tries == _STARTS or not channel.ready:
-                    self._tell_why(channel, error)
+                if not channel.ready and channel is self._channel:
+                    raise self._start_failed(error) from error
+                if tries == _STARTS:
+                    raise
 
     async def _arequest(
-        self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None
+        self, payload: bytes, key: str | None, *, content: bytes = b"", on_output: OnOutput | None = None
     ) -> tuple[Channel, Call]:
         tries = 0
         while True:
             channel = await self._astarted()
+            if key is not None and not channel.ready:
+                await asyncio.to_thread(self._wait_until_ready, channel)
             try:
                 return channel, channel.request(payload, content=content, on_output=on_output)
             except SandboxDied as error:  # before anything was sent
                 tries += 1
-                if tries == _STARTS or not channel.ready:
-                    await self._atell_why(channel, error)
+                if not channel.ready and channel is self._channel:
+                    raise await asyncio.to_thread(self._start_failed, error) from error
+                if tries == _STARTS:
+                    raise
 
     def _started(self) -> Channel:
         """The channel of a sandbox that lives and may change all that is in its workspace.
@@ -372,53 +388,71 @@ class ChannelSandbox(ABC):
 
     def _wait(self, channel: Channel, call: Call, seconds: float) -> Answer:
         try:
-            return call.future.result(self._patience(channel, seconds))
+            if not channel.ready:
+                # Its start is no part of the command's time. One wait: waking up takes the processor from it.
+                with contextlib.suppress(TimeoutError):
+                    return call.future.result(_START_SECONDS)
+                if not channel.ready:
+                    raise TimeoutError
+            return call.future.result(seconds + _PATIENCE)
         except TimeoutError:
             raise self._give_up(channel) from None
         except SandboxDied as error:
-            self._tell_why(channel, error)
+            raise self._lost(channel, error) from error.__cause__
+        except SandboxError:
+            raise
         except BaseException:
             channel.cancel(call)
             raise
 
     async def _await(self, channel: Channel, call: Call, seconds: float) -> Answer:
+        answering = asyncio.wrap_future(call.future)
         try:
-            async with asyncio.timeout(self._patience(channel, seconds)):
-                return await asyncio.wrap_future(call.future)
+            if not channel.ready:
+                await asyncio.wait({answering}, timeout=_START_SECONDS)
+                if not answering.done() and not channel.ready:
+                    raise TimeoutError
+            async with asyncio.timeout(seconds + _PATIENCE):
+                return await answering
         except TimeoutError:
+            answering.cancel()
             # Ending it asks the Engine, and waits: not on the event loop.
             raise await asyncio.to_thread(self._give_up, channel) from None
         except SandboxDied as error:
-            await self._atell_why(channel, error)
+            # What mends it is looked up on the disk.
+            raise await asyncio.to_thread(self._lost, channel, error) from error.__cause__
         except asyncio.CancelledError:
+            answering.cancel()
             channel.cancel(call)
             raise
 
-    @staticmethod
-    def _patience(channel: Channel, seconds: float) -> float:
-        return seconds + _PATIENCE + (0 if channel.ready else _START_SECONDS)
-
-    def _give_up(self, channel: Channel) -> SandboxError:
-        was_ready = channel.ready
+    def _give_up(self, channel: Channel) -> SandboxDied:
+        channel.given_up = True
         channel.close()
-        if not was_ready:
-            return self._start_failed(None)
-        return SandboxDied(
-            "The sandbox does not answer any more.",
-            hint="It was ended; the next command starts a new one on the same workspace.",
+        return self._lost(
+            channel,
+            SandboxDied(
+                "The sandbox does not answer any more.",
+                hint="It was ended; the next command starts a new one on the same workspace.",
+            ),
         )
 
-    def _tell_why(self, channel: Channel, error: SandboxDied) -> NoReturn:
-        """Why it died: one that never was ready, and that nobody has closed, could not be started."""
-        if channel.ready or channel is not self._channel:
-            raise error
-        raise self._start_failed(error) from error
+    def _lost(self, channel: Channel, error: SandboxDied) -> SandboxDied:
+        """What is to be said to whoever had sent something to a sandbox that has died.
 
-    async def _atell_why(self, channel: Channel, error: SandboxDied) -> NoReturn:
-        # What mends it is looked up on the disk.
-        await asyncio.to_thread(self._tell_why, channel, error)
+        That it never said to be ready does not tell that nothing has begun: that may have been lost, too.
+        """
+        if channel.ready or (channel is not self._channel and not channel.given_up):
+            return error
+        failure = self._start_failed(None if channel.given_up else error)
+        return SandboxDied(
+            str(failure), hint=f"{failure.hint} What was asked of it may have taken effect: look first."
+        )
 
     def _start_failed(self, died: SandboxDied | None) -> SandboxError:
+        """The error of a start that came to nothing, for those too who wait for it; None: it said nothing."""
         error = self._not_ready(died)
+        if self._redact:
+            error = type(error)(self._redact(str(error)), hint=error.hint)
         self._failed = time.monotonic(), error.again()
         return error

@@ -97,6 +97,8 @@ class Channel:
         self.redact: Redact | None = None
         """Takes secrets out of all that comes over it; set before the first request."""
         self.closed = False
+        self.given_up = False
+        """Whether it was ended because nothing more came over it."""
         self._last_used = time.monotonic()
         self._reason = ""
         self._ready = Call(0, b"", None)
@@ -149,7 +151,9 @@ class Channel:
         A request that comes in the same moment is either before it, or refused before anything is sent.
         """
         with self._lock:
-            if not self.closed and (self._calls or time.monotonic() - self._last_used < seconds):
+            # Where it never became ready, and nobody waits for that any more, call 0 is no use.
+            used = any(self._calls) or time.monotonic() - self._last_used < seconds
+            if used and not self.closed:
                 return False
             self.closed = True
         self.close()

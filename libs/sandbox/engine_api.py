@@ -42,7 +42,11 @@ class Answered:
         return self.status < _REFUSED
 
     def json(self) -> Any:
-        return json.loads(self.body)
+        """Raises DockerUnavailable where it is none: somebody else has answered."""
+        try:
+            return json.loads(self.body)
+        except ValueError as error:
+            raise explain(_refusal(self)) from error
 
 
 def ping(client: docker.DockerClient) -> None:
@@ -124,12 +128,9 @@ def do(
     """
     seconds = WORK_SECONDS if seconds is None else seconds
     answer = ask(client, method, path, body, seconds=seconds, **params)
-    try:
-        if answer.ok:
-            return answer.json() if answer.body else None
-    except ValueError:  # somebody else has answered
-        pass
-    raise explain(_refusal(answer))
+    if not answer.ok:
+        raise explain(_refusal(answer))
+    return answer.json() if answer.body else None
 
 
 def attach(client: docker.DockerClient, container: str) -> Any:
@@ -151,7 +152,8 @@ def attach(client: docker.DockerClient, container: str) -> Any:
         if answer.status == http.client.SWITCHING_PROTOCOLS:
             # Nothing has come behind this answer: it is asked for before the container is started.
             return connection.sock
-        refused = Answered(answer.status, answer.read())
+        # What says yes has no end.
+        refused = Answered(answer.status, answer.read() if answer.status >= _REFUSED else b"")
     except (OSError, http.client.HTTPException) as error:
         connection.close()
         raise explain(error) from error
@@ -189,7 +191,7 @@ def _headers(client: docker.DockerClient, body: bytes | None) -> dict[str, str]:
 def _configured(client: docker.DockerClient) -> dict[str, str]:
     """Headers that the person has configured for the Engine."""
     config: dict[str, Any] = getattr(client.api, "_general_configs", {})
-    return dict(config.get("HttpHeaders", {}))
+    return dict(config.get("HttpHeaders") or {})
 
 
 def _refusal(answer: Answered) -> Exception:
@@ -197,8 +199,10 @@ def _refusal(answer: Answered) -> Exception:
     from docker.errors import APIError, ImageNotFound
 
     try:
-        text = str(answer.json()["message"])
+        text = str(json.loads(answer.body)["message"])
     except (ValueError, KeyError, TypeError):
         text = answer.body.decode("utf-8", "replace").strip() or f"status {answer.status}"
-    kind = ImageNotFound if answer.status == 404 and "No such image" in text else APIError
+    # A name that is a path is sent elsewhere; of all that is asked for here only an image's may be one.
+    missing = answer.status == 301 or (answer.status == 404 and "no such image" in text.lower())
+    kind = ImageNotFound if missing else APIError
     return kind(text, explanation=text)

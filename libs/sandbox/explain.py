@@ -6,6 +6,7 @@ Whatever speaks to the Engine lets its errors be explained here, so that "no soc
 
 from __future__ import annotations
 
+import http.client
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,7 +57,7 @@ def explain(error: Exception) -> SandboxError:
         )
     if isinstance(cause, FileNotFoundError):
         return DockerUnavailable("No Docker Engine answers: its socket is not there.", hint=_start_hint())
-    if isinstance(cause, ConnectionError):
+    if isinstance(cause, ConnectionError) or any(isinstance(c, http.client.HTTPException) for c in causes):
         return DockerUnavailable(
             "No Docker Engine answers: the connection was refused or broke off.", hint=_start_hint()
         )

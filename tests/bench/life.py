@@ -98,13 +98,14 @@ def _spares(root: Path) -> list[float]:
     spared = DockerExecutionBackend(root / "spare", name="bench-life", image=image(), scope="thread", warm=1)
     spared.execute("true")
     samples = []
-    for number in range(ROUNDS // 2):
+    for number in range(ROUNDS // 2 + 2):
         wait_for_spare(spared)
+        time.sleep(SETTLE_SECONDS)
         thread = f"thread-{number}"
         samples.append(in_thread(thread, lambda: timed(lambda: _hi(spared))))
         in_thread(thread, spared.reset)
     spared.close()
-    return samples
+    return samples[2:]
 
 
 def _new(backend: DockerExecutionBackend) -> float:

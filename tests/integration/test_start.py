@@ -19,6 +19,7 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import base, local, payloads
+from libs.sandbox.channel import Channel
 from libs.sandbox.engine import endpoint
 from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.guest import write_guest
@@ -117,9 +118,25 @@ class TestSlow:
                 asked.result()
         assert sandbox.run("echo on").output == "on\n"
 
+    def test_it_is_closed_before_anything_is_sent(self, tmp_path: Path, starts: Begins) -> None:
+        class GoesAtOnce(LocalSandbox):
+            lives = 0
+
+            def _started(self) -> Channel:
+                channel = super()._started()
+                self.lives += 1
+                if self.lives == 1:
+                    self.close()
+                return channel
+
+        starts(SLOW)
+        with GoesAtOnce(tmp_path / "workspace") as sandbox:
+            assert sandbox.run("echo on").output == "on\n"
+            assert sandbox.lives == 2
+
 
 class TestNever:
-    """It ends instead, or says nothing: told as a start that failed. Nothing has begun."""
+    """It ends instead, or says nothing. Whether what was sent to it has begun is not known then."""
 
     def test_it_ends(
         self, sandbox: LocalSandbox, way: Callable[[LocalSandbox], object], starts: Begins, tmp_path: Path
@@ -127,7 +144,7 @@ class TestNever:
         starts(DEAD)
         with pytest.raises(SandboxError, match="did not become ready") as failure:
             way(sandbox)
-        assert not isinstance(failure.value, SandboxDied)
+        assert isinstance(failure.value, SandboxDied) == (way is not WAYS["start"])
         assert (tmp_path / "starts").read_text() == "x"
         assert not sandbox.running
         starts(SLOW)
@@ -150,6 +167,77 @@ class TestNever:
         assert time.monotonic() - begun < 10
         assert sandbox.process
         assert sandbox.process.poll() is not None
+
+    def test_that_takes_no_longer_for_a_long_command(
+        self, sandbox: LocalSandbox, starts: Begins, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(base, "_START_SECONDS", 1.0)
+        starts(SILENT)
+        begun = time.monotonic()
+        with pytest.raises(SandboxDied, match="did not become ready"):
+            sandbox.run("true", timeout=60)
+        with pytest.raises(SandboxDied, match="did not become ready"):
+            asyncio.run(sandbox.arun("true", timeout=60))
+        assert time.monotonic() - begun < 10
+
+    def test_those_who_wait_are_told_the_same(
+        self, sandbox: LocalSandbox, starts: Begins, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(base, "_START_SECONDS", 1.0)
+        starts(SILENT)
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(sandbox.run, "true") for _ in range(4)]
+            errors = [each.exception() for each in asked]
+        assert [str(error) for error in errors] == ["The process of this sandbox did not become ready."] * 4
+
+    def test_what_is_given_up_may_have_begun(
+        self, sandbox: LocalSandbox, starts: Begins, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It comes to read what was sent, late: whoever has sent it is told that this may be."""
+        monkeypatch.setattr(base, "_START_SECONDS", 1.0)
+        starts(SLOW)
+        with pytest.raises(SandboxDied) as failure:
+            sandbox.run("touch begun")
+        assert "may have taken effect" in failure.value.hint
+
+    @pytest.mark.parametrize("how", ["sync", "async"])
+    def test_what_has_a_key_is_sent_to_one_that_is_ready_alone(
+        self, tmp_path: Path, starts: Begins, monkeypatch: pytest.MonkeyPatch, how: str
+    ) -> None:
+        class Goes(LocalSandbox):
+            """Between the moment when it is written down and the one when it is sent."""
+
+            gone = False
+
+            def _go(self) -> None:
+                if not self.gone:
+                    self.gone = True
+                    self.close()
+                    starts(SLOW)
+
+            def _started(self) -> Channel:
+                self._go()
+                return super()._started()
+
+            async def _astarted(self) -> Channel:
+                self._go()
+                return await super()._astarted()
+
+        records = CommandRecords(tmp_path / "commands.sqlite")
+        with Goes(tmp_path / "workspace", records=records) as sandbox:
+            sandbox.start()
+            with monkeypatch.context() as impatient:
+                impatient.setattr(base, "_START_SECONDS", 1.0)
+                with pytest.raises(SandboxError, match="did not become ready") as failure:
+                    if how == "sync":
+                        sandbox.run("echo x >> log", key="m/1")
+                    else:
+                        asyncio.run(sandbox.arun("echo x >> log", key="m/1"))
+            assert not isinstance(failure.value, SandboxDied)
+            assert sandbox.run("echo x >> log; cat log", key="m/2").output == "x\n"
+            assert sandbox.run("echo x >> log", key="m/1").exit_code == 0
+            assert sandbox.run("cat log").output == "x\nx\n"
+        records.close()
 
     def test_what_has_a_key_is_not_on_record(self, tmp_path: Path, starts: Begins) -> None:
         records = CommandRecords(tmp_path / "commands.sqlite")

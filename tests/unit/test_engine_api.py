@@ -132,10 +132,17 @@ def test_what_is_no_answer(engine: Engine, client: docker.DockerClient, answer: 
                 ask_it()
 
 
-@pytest.mark.parametrize("status", ["200 OK", "301 Moved Permanently"])
-def test_somebody_else_answers(engine: Engine, client: docker.DockerClient, status: str) -> None:
-    engine.says(status, b"<html>welcome</html>")
+def test_somebody_else_answers(engine: Engine, client: docker.DockerClient) -> None:
+    engine.says("200 OK", b"<html>welcome</html>")
     with pytest.raises(DockerUnavailable, match="welcome"):
+        do(client, "GET", "/info")
+    with pytest.raises(DockerUnavailable, match="welcome"):
+        ask(client, "GET", "/info").json()
+
+
+def test_a_path_that_is_none(engine: Engine, client: docker.DockerClient) -> None:
+    engine.says("301 Moved Permanently", b"")
+    with pytest.raises(ImageMissing):
         do(client, "GET", "/images/../x/json")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import time
@@ -167,11 +168,11 @@ def ensure_image(
 
 def _labels(client: docker.DockerClient, name: str) -> dict[str, str] | None:
     """Labels of the image; None where there is no such image."""
-    try:
-        image = do(client, "GET", f"/images/{quote(name, safe='/:@')}/json")
-    except ImageMissing:
-        return None
-    return dict(image["Config"].get("Labels") or {})
+    path = f"/images/{quote(name, safe='/:@')}/json"
+    with contextlib.suppress(ImageMissing):
+        image = do(client, "GET", path, seconds=float(client.api.timeout))
+        return dict(image["Config"].get("Labels") or {})
+    return None
 
 
 def _build(

@@ -15,6 +15,7 @@ from cli_program import Program, execute
 
 pytestmark = pytest.mark.docker
 
+PROMPT = "[q]uit and leave it pending: "
 SKILL = "---\nname: greet\ndescription: Greets. Use when one is to be greeted.\n---\n\n# Greet\n"
 WRITE = (
     f"mkdir -p skills/greet && printf %s {shlex.quote(SKILL)} > skills/greet/SKILL.md && "
@@ -47,13 +48,15 @@ def test_at_a_terminal(program: Program, agent: str) -> None:
     program.script(say(agent, WRITE), "I propose it.", "Good morning.")
     terminal = program.at_terminal("run", "--agent", agent, "--thread", "t", "learn to greet")
     terminal.wait_for("any call of the [t]ool")
+    terminal.wait_for(PROMPT)
     terminal.type("a\n")
     terminal.wait_for("adopt_skill")
     terminal.wait_for('print("hello")')
     terminal.wait_for("‹U+202E›")  # what could hide something can be seen
-    terminal.wait_for("[a]pprove, [r]eject, or [q]uit")
+    terminal.wait_for(f"[a]pprove, [r]eject, or {PROMPT}")
     terminal.type("t\n")  # not for the rest of a thread
     terminal.wait_for("Please answer a, r or q.")
+    terminal.wait_for(PROMPT)  # what was typed before it is dropped
     assert not kept(program).exists()
     terminal.type("a\n")
     terminal.wait_for("The skill greet is kept: /skills.d/learned/greet/SKILL.md.")
@@ -81,10 +84,10 @@ def test_left_pending_and_answered_by_another_program(program: Program, agent: s
     program.script(say(agent, WRITE), "I propose it.")
     assert asked(program.lines("--agent", agent, "--thread", "t", "learn", status=3)) != ["adopt_skill"]
     terminal = program.at_terminal("run", "--thread", "t")
-    terminal.wait_for("pending: ")
+    terminal.wait_for(PROMPT)
     terminal.type("a\n")
     terminal.wait_for("adopt_skill")
-    terminal.wait_for("pending: ")
+    terminal.wait_for(PROMPT)
     os.kill(terminal.pid, signal.SIGKILL)  # instead of an answer
     terminal.end()
     (program.workspace / "skills" / "greet" / "SKILL.md").unlink()
@@ -115,7 +118,7 @@ def test_refused(program: Program) -> None:
     program.lines("--thread", "t", "learn", status=3)
     terminal = program.at_terminal("run", "--thread", "t")
     for key in ("a", "r"):
-        terminal.wait_for("pending: ")
+        terminal.wait_for(PROMPT)
         terminal.type(f"{key}\n")
     terminal.wait_for("may be empty): ")
     terminal.type("too small\n")

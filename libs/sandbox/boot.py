@@ -7,7 +7,7 @@ import _signal  # type: ignore[import-not-found]
 import posix as os
 
 from libs.sandbox.frames import Worker
-from libs.sandbox.processes import become_subreaper, hide_from_own_uid, kill_tree
+from libs.sandbox.processes import become_subreaper, hide_from_own_uid, kill_trees
 from libs.sandbox.seccomp import forbid_calls
 from libs.sandbox.worker import fork_worker
 
@@ -108,5 +108,5 @@ def main() -> None:
         _copy_font_list(os.environ[b"MPLCONFIGDIR"].decode().rstrip("/"))
     Supervisor(worker, proxy_port).serve()
     if not first:
-        kill_tree(os.getpid())
+        kill_trees(os.getpid())
     os._exit(0)

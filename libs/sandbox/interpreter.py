@@ -19,7 +19,7 @@ from libs.sandbox.capture import GATHER, Captured, last_frames, read_some, read_
 from libs.sandbox.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
 from libs.sandbox.link import Gone, Link
 from libs.sandbox.messages import BlockRequest, RunReport
-from libs.sandbox.processes import SIGKILL, become_subreaper, kill, kill_tree
+from libs.sandbox.processes import SIGKILL, become_subreaper, kill, kill_trees
 from libs.sandbox.spill import spill_name
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ class Interpreter:
         for stream, kind, payload, _ in self._frames:
             if kind == Kind.OPEN:
                 self._run(stream, BlockRequest.decode(payload[REQUEST.size :]))
-        kill_tree(os.getpid())
+        kill_trees(os.getpid())
 
     def _start(self) -> None:
         """Start an interpreter where none lives."""
@@ -153,7 +153,7 @@ class Interpreter:
                 os.read(self._wake, 4096)
                 ended = self._reap()
                 if ended is not None:
-                    kill_tree(os.getpid())
+                    kill_trees(os.getpid())
                     code, note = _how_it_ended(ended)
                     if forged:
                         return code, _FORGED
@@ -171,13 +171,13 @@ class Interpreter:
         """The supervisor wants the block to end: interrupt it, and end what it has started."""
         frame = next(self._frames, None)
         if frame is None:
-            kill_tree(os.getpid())
+            kill_trees(os.getpid())
             raise Gone
         if self._python is not None:
             kill(self._python, _SIGINT)
             # Below this worker, not below the interpreter: who has lost their parent are its children.
             # Briefly: the supervisor gives the block a moment to report, and one that forks faster may go on.
-            kill_tree(os.getpid(), patience=_PATIENCE, since=born, spared=(self._python,))
+            kill_trees(os.getpid(), patience=_PATIENCE, since=born, spared=(self._python,))
 
     def _reap(self) -> int | None:
         """Collect every child that has ended; the interpreter's wait status if it is among them."""

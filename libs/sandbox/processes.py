@@ -25,7 +25,7 @@ __all__ = [
     "descendants",
     "hide_from_own_uid",
     "kill",
-    "kill_tree",
+    "kill_trees",
     "prctl",
     "refused_forks",
 ]
@@ -91,13 +91,13 @@ def children_of(pid: int) -> list[int]:
 
 
 def descendants(
-    root: int, *, since: float = 0.0, besides: Collection[int] = (), spared: Collection[int] = ()
+    *roots: int, since: float = 0.0, besides: Collection[int] = (), spared: Collection[int] = ()
 ) -> list[int]:
-    """Every process below `root`, zombies left out, `root` not included.
+    """Every process below `roots`, zombies left out, `roots` not included.
 
     Args:
         since: seconds of CLOCK_BOOTTIME; older processes are left out.
-        besides: children of `root` that are left out, with all that is below them.
+        besides: children of `roots` that are left out, with all that is below them.
         spared: processes that are left out, without what is below them.
     """
     table = _processes()
@@ -106,7 +106,7 @@ def descendants(
     for pid, (parent, _, _) in table.items():
         below.setdefault(parent, []).append(pid)
     found: list[int] = []
-    waiting = [root]
+    waiting = [*roots]
     while waiting:
         for child in below.get(waiting.pop(), ()):
             if child in besides:
@@ -145,20 +145,19 @@ def _made() -> bytes:
         return b""
 
 
-def kill_tree(
-    root: int,
-    *,
+def kill_trees(
+    *roots: int,
     patience: float = 2.0,
     since: float = 0.0,
     besides: Collection[int] = (),
     spared: Collection[int] = (),
 ) -> bool:
-    """End every process below `root`; `root` itself stays.
+    """End every process below `roots`; these themselves stay.
 
     Each is stopped first, until a look finds none that is new: a stopped process cannot fork, so a fork
     bomb ends too. Then all are killed, and watched until they are gone. A look during which processes were
     made may have missed one that forks and exits all the time; where no other look can be had, PID 1 stops
-    everything inside for a moment.
+    everything inside for a moment. A look reads all of `/proc`: one does for all the trees.
 
     Args:
         patience: seconds after which to give up.
@@ -167,9 +166,11 @@ def kill_tree(
     Returns:
         Whether all are gone.
     """
+    if not roots:
+        return True
 
     def look() -> list[int]:
-        return descendants(root, since=since, besides=besides, spared=spared)
+        return descendants(*roots, since=since, besides=besides, spared=spared)
 
     deadline = time.monotonic() + patience
     stopped: set[int] = set()
@@ -198,7 +199,7 @@ def kill_tree(
 
 
 def _kill_frozen(look: Callable[[], list[int]], deadline: float) -> bool:
-    """`kill_tree` while nothing but this process, PID 1, runs: the signal reaches even a fork under way."""
+    """`kill_trees` while nothing but this process, PID 1, runs: the signal reaches even a fork under way."""
     resting = {pid for pid, (_, state, _) in _processes().items() if state == "T"}
     kill(-1, SIGSTOP)
     while left := look():

@@ -16,7 +16,7 @@ from libs.sandbox.capture import GATHER, Captured, last_frames, read_some
 from libs.sandbox.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
 from libs.sandbox.link import Link
 from libs.sandbox.messages import RunReport, RunRequest
-from libs.sandbox.processes import become_subreaper, kill_tree
+from libs.sandbox.processes import become_subreaper, kill_trees
 from libs.sandbox.spill import spill_name
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ class Runner:
         self._leave()
 
     def _leave(self) -> None:
-        kill_tree(os.getpid())
+        kill_trees(os.getpid())
         os._exit(0)
 
     # -- one command

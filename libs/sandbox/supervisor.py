@@ -21,7 +21,7 @@ from libs.sandbox.processes import (
     SIGKILL,
     children_of,
     kill,
-    kill_tree,
+    kill_trees,
     refused_forks,
 )
 from libs.sandbox.stdio import Stdio
@@ -29,6 +29,7 @@ from libs.sandbox.worker import fork_worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Final
 
     from libs.sandbox.outlet import Outlet
@@ -124,6 +125,7 @@ class Supervisor:
         frames = self._host.receive()
         if frames is None:
             return False
+        cancelled: dict[Child, Job] = {}
         for stream, kind, payload, fd in frames:
             if stream & INSIDE:
                 if self._outlet:
@@ -131,13 +133,14 @@ class Supervisor:
             elif kind == Kind.OPEN:
                 self._dispatch(Job(stream, payload))
             elif kind == Kind.CANCEL:
-                self._cancel(stream)
+                self._cancel(stream, cancelled)
             elif child := self._streams.get(stream):
                 self._to_child(child, encode(stream, kind, payload, fd))
             else:
                 for job in self._waiting:
                     if job.stream == stream:
                         job.early += encode(stream, kind, payload, fd)
+        self._end_early(cancelled, Ending.CANCELLED)
         return True
 
     def _end(self, stream: int, ending: int) -> None:
@@ -194,8 +197,7 @@ class Supervisor:
             if not self._streams and not resting:
                 # Nothing here uses up the processes, and this one can make none: only another sandbox helps.
                 os._exit(1)
-            for other in resting:
-                kill_tree(other.pid)
+            kill_trees(*(other.pid for other in resting))
             self._end(job.stream, Ending.BUSY)
             return
         self._give(child, job)
@@ -283,8 +285,7 @@ class Supervisor:
         resting = self._resting()
         if not resting or refused_forks() <= min(child.refused_before or 0 for child in resting):
             return False
-        for child in resting:
-            kill_tree(child.pid)
+        kill_trees(*(child.pid for child in resting))
         return True
 
     def _harmed(self) -> None:
@@ -295,8 +296,7 @@ class Supervisor:
         now = time.monotonic()
         self._harm = [at for at in self._harm if now - at < _HARM_SECONDS] + [now]
         if len(self._harm) >= _MOST_HARM:
-            for child in self._resting():
-                kill_tree(child.pid)
+            kill_trees(*(child.pid for child in self._resting()))
 
     def _rest(self, child: Child) -> None:
         """The worker can take another request."""
@@ -330,7 +330,7 @@ class Supervisor:
         except ChildProcessError:
             pass
         # What it ran belongs to this process now. Nothing else here is its child.
-        kill_tree(os.getpid(), besides={other.pid for other in self._children.values()})
+        kill_trees(os.getpid(), besides={other.pid for other in self._children.values()})
         if not child.given_up and time.monotonic() - child.made < _YOUNG:
             self._harmed()
         if child.job:
@@ -352,19 +352,8 @@ class Supervisor:
         for late in [item for item in self._waiting if item.deadline <= now]:
             self._waiting.remove(late)
             self._end(late.stream, Ending.WAITED)
-        for child in [item for item in self._streams.values() if item.job and item.job.deadline <= now]:
-            job = child.job
-            if job and job.ended_by is None:
-                self._end_early(child, job, Ending.TIMEOUT)
-            elif job and child.kind == Worker.PYTHON and not job.killed:
-                # The block did not heed the interrupt.
-                job.killed = True
-                kill_tree(child.pid)
-                job.deadline = now + _GRACE
-            elif job:
-                # Everything below it is dead, and still it does not report: stopped, or stuck in a file.
-                child.kill()
-                job.deadline = now + _GRACE
+        jobs = {child: child.job for child in self._streams.values() if child.job}
+        self._end_early({child: job for child, job in jobs.items() if job.deadline <= now}, Ending.TIMEOUT)
         if self._streams and now >= self._next_tick:
             self._next_tick = now + _TICK
             self._reap()
@@ -376,24 +365,38 @@ class Supervisor:
                 while len(idle) > _SPARE[kind]:
                     self._dismiss(idle.pop(0))
 
-    def _end_early(self, child: Child, job: Job, ending: int) -> None:
-        job.ended_by = ending
-        kill(child.pid, SIGCONT)
-        if child.kind == Worker.FILE:
-            # Told so, it takes away what it has half written.
-            self._dismiss(child)
-        elif child.kind == Worker.PYTHON:
-            # Told so, it interrupts the block, which may keep the variables.
-            self._to_child(child, encode(job.stream, Kind.CANCEL))
-        else:
-            kill_tree(child.pid)
-        job.deadline = time.monotonic() + _GRACE
+    def _end_early(self, jobs: Mapping[Child, Job], ending: int) -> None:
+        """End these; harder each time that one is found here again."""
+        trees: list[int] = []
+        for child, job in jobs.items():
+            if job.ended_by is None:
+                job.ended_by = ending
+                kill(child.pid, SIGCONT)
+                if child.kind == Worker.FILE:
+                    # Told so, it takes away what it has half written.
+                    self._dismiss(child)
+                elif child.kind == Worker.PYTHON:
+                    # Told so, it interrupts the block, which may keep the variables.
+                    self._to_child(child, encode(job.stream, Kind.CANCEL))
+                else:
+                    trees.append(child.pid)
+            elif child.kind == Worker.PYTHON and not job.killed:
+                # The block did not heed the interrupt.
+                job.killed = True
+                trees.append(child.pid)
+            else:
+                # Everything below it is dead, and still it does not report: stopped, or stuck in a file.
+                child.kill()
+        kill_trees(*trees)
+        for job in jobs.values():
+            job.deadline = time.monotonic() + _GRACE
 
     def _dismiss(self, child: Child) -> None:
         _forget(self._poll, child.writer)
         child.dismiss()
 
-    def _cancel(self, stream: int) -> None:
+    def _cancel(self, stream: int, running: dict[Child, Job]) -> None:
+        """End a request that waits; what runs for one is added to `running`."""
         for job in self._waiting:
             if job.stream == stream:
                 self._waiting.remove(job)
@@ -401,7 +404,7 @@ class Supervisor:
                 return
         child = self._streams.get(stream)
         if child and child.job and child.job.ended_by is None:
-            self._end_early(child, child.job, Ending.CANCELLED)
+            running[child] = child.job
 
     def _reap(self) -> None:
         """Continue workers that were stopped, and collect orphans that have ended."""

@@ -372,6 +372,30 @@ class TestTimeOut:
         assert in_time(late, GONE), late
         assert max(late) < 4 * GONE
 
+    @pytest.mark.parametrize("how", ["time-out", "cancelled"])
+    async def test_all_that_end_at_once(self, sandbox: ChannelSandbox, how: str) -> None:
+        """Their trees are ended together, and no other's with them."""
+        numbers = [mark() for _ in FORMS]
+        seconds = 1.0 if how == "time-out" else 60.0
+        other = asyncio.create_task(sandbox.arun("sleep 3; echo whole"))
+        await asyncio.sleep(0.1)
+        begun = time.monotonic()
+        ending = [
+            asyncio.create_task(sandbox.arun(form.format(n=number), timeout=seconds))
+            for form, number in zip(FORMS.values(), numbers, strict=True)
+        ]
+        if how == "cancelled":
+            await asyncio.sleep(1)
+            for each in ending:
+                each.cancel()
+            await asyncio.sleep(4 * GONE)
+        else:
+            assert {result.exit_code for result in await asyncio.gather(*ending)} == {124}
+            assert time.monotonic() - begun < 1 + 4 * GONE
+        for number in numbers:
+            assert not await asyncio.to_thread(alive, sandbox, number)
+        assert (await other).output == "whole\n"
+
     def test_what_was_printed_is_kept_and_the_last_line_is_its_own(self, sandbox: ChannelSandbox) -> None:
         result = sandbox.run("printf 'no line end'; sleep 30", timeout=0.3)
         assert result.output.splitlines()[0] == "no line end"

@@ -15,8 +15,8 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import DockerUnavailable, SandboxDied
-from libs.sandbox.base import _PATIENCE
 from libs.sandbox.engine_api import ANSWER_SECONDS
+from libs.sandbox.life import _PATIENCE
 from libs.sandbox.removal import STOP_SECONDS
 from tests.load.breaks import IMAGE, LIMITS, SEED, TIMES, of_thread, under_load
 from tests.load.crowd import Crowd, Place

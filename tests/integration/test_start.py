@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
-from libs.sandbox import base, local, payloads
+from libs.sandbox import life, local, payloads
 from libs.sandbox.channel import Channel
 from libs.sandbox.engine import endpoint
 from libs.sandbox.errors import SandboxDied, SandboxError
@@ -80,7 +80,7 @@ class TestSlow:
         starts: Begins,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(base, "_PATIENCE", 0.5)
+        monkeypatch.setattr(life, "_PATIENCE", 0.5)
         starts(SLOW)
         begun = time.monotonic()
         assert way(sandbox) in ("on\n", None)
@@ -161,8 +161,8 @@ class TestNever:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(payloads, "_FILE_SECONDS", 0.1)
-        monkeypatch.setattr(base, "_START_SECONDS", 1.0)
-        monkeypatch.setattr(base, "_PATIENCE", 0.2)
+        monkeypatch.setattr(life, "_START_SECONDS", 1.0)
+        monkeypatch.setattr(life, "_PATIENCE", 0.2)
         starts(SILENT)
         begun = time.monotonic()
         with pytest.raises(SandboxError, match="did not become ready"):
@@ -174,7 +174,7 @@ class TestNever:
     def test_that_takes_no_longer_for_a_long_command(
         self, sandbox: LocalSandbox, starts: Begins, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(base, "_START_SECONDS", 1.0)
+        monkeypatch.setattr(life, "_START_SECONDS", 1.0)
         starts(SILENT)
         begun = time.monotonic()
         with pytest.raises(SandboxDied, match="did not become ready"):
@@ -186,7 +186,7 @@ class TestNever:
     def test_those_who_wait_are_told_the_same(
         self, sandbox: LocalSandbox, starts: Begins, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(base, "_START_SECONDS", 1.0)
+        monkeypatch.setattr(life, "_START_SECONDS", 1.0)
         starts(SILENT)
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(sandbox.run, "true") for _ in range(4)]
@@ -197,7 +197,7 @@ class TestNever:
         self, sandbox: LocalSandbox, starts: Begins, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It comes to read what was sent, late: whoever has sent it is told that this may be."""
-        monkeypatch.setattr(base, "_START_SECONDS", 1.0)
+        monkeypatch.setattr(life, "_START_SECONDS", 1.0)
         starts(SLOW)
         with pytest.raises(SandboxDied) as failure:
             sandbox.run("touch begun")
@@ -230,7 +230,7 @@ class TestNever:
         with Goes(tmp_path / "workspace", records=records) as sandbox:
             sandbox.start()
             with monkeypatch.context() as impatient:
-                impatient.setattr(base, "_START_SECONDS", 1.0)
+                impatient.setattr(life, "_START_SECONDS", 1.0)
                 with pytest.raises(SandboxError, match="did not become ready") as failure:
                     if how == "sync":
                         sandbox.run("echo x >> log", key="m/1")

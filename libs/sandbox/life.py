@@ -1,0 +1,285 @@
+"""The life of a sandbox behind a channel: it starts on first use, is replaced where it has died, and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+from libs.sandbox.call import Answer, Call
+from libs.sandbox.channel import Channel
+from libs.sandbox.errors import SandboxDied, SandboxError
+from libs.sandbox.handover import Handover
+from libs.sandbox.idle import rest_after, rests_no_more
+from libs.sandbox.protocol import OnOutput
+from libs.sandbox.redact import Redact, redacted_errors
+
+__all__ = ["SandboxLife"]
+
+_START_SECONDS = 60.0
+"""Seconds from its start until a sandbox is ready, on a busy machine."""
+_PATIENCE = 10.0
+"""Seconds over a request's own time-out after which a sandbox that does not answer is given up."""
+_STARTS = 3
+"""Sandboxes that a request finds dead before it is sent; then it is told so."""
+
+
+class SandboxLife(ABC):
+    """Has a channel to a sandbox that lives whenever something is asked. Thread-safe.
+
+    See `libs.sandbox.protocol.Sandbox` for the methods that have no text here.
+    """
+
+    def __init__(self, idle_seconds: float, redact: Redact | None) -> None:
+        """Describe it; nothing is started.
+
+        Args:
+            idle_seconds: how long it may rest until it is ended; 0 for ever.
+            redact: see `Redact`.
+        """
+        self._idle_seconds = idle_seconds
+        self._redact = redact
+        self._channel: Channel | None = None
+        self._handover: Handover | None = None
+        self._starting = threading.Lock()
+        self._asked_at = 0.0
+        """When the call came that it is being started for."""
+        self._failed: tuple[float, SandboxError] | None = None
+        """When it could not be started last, and why."""
+
+    @abstractmethod
+    def _connect(self) -> Channel:
+        """Start a fresh sandbox, which need not be ready yet. Called by one thread at a time.
+
+        Raises:
+            SandboxError: it cannot be started.
+        """
+
+    @abstractmethod
+    def _not_ready(self, died: SandboxDied | None) -> SandboxError:
+        """What is to be said of one that was started and did not become ready: it died, or said nothing."""
+
+    @property
+    def redact(self) -> Redact | None:
+        """What takes secrets out of all that leaves it."""
+        return self._redact
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been started, is ready, and lives."""
+        channel = self._live()
+        return channel is not None and channel.ready
+
+    def start(self) -> None:
+        """Start it now, where the first call would, and wait until it is ready.
+
+        Raises:
+            SandboxError: it cannot be started.
+        """
+        self._wait_until_ready(self._start(time.monotonic()))
+
+    async def _astart(self) -> None:
+        await asyncio.to_thread(self.start)
+
+    def rest(self, seconds: float) -> bool:
+        """End it if nothing was asked of it for `seconds`; whether it has ended. The next call starts it."""
+        channel = self._channel
+        if channel is None:
+            return True
+        return channel.rest(seconds if channel.ready else max(seconds, _START_SECONDS))
+
+    def reset(self) -> None:
+        self.close()
+
+    async def areset(self) -> None:
+        await asyncio.to_thread(self.reset)
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        with self._starting:
+            channel, self._channel = self._channel, None
+            if channel:
+                channel.close()
+            rests_no_more(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- starting
+
+    def _live(self) -> Channel | None:
+        channel = self._channel
+        return channel if channel and not channel.closed else None
+
+    def _start(self, asked: float) -> Channel:
+        """`asked`: when the call came that wants it."""
+        with self._starting:
+            self._asked_at = asked
+            channel = self._live()
+            if channel is None:
+                if self._failed and self._failed[0] >= asked:
+                    # While this one waited: to be told so in turn might take a minute for each.
+                    raise self._failed[1].again()
+                try:
+                    with redacted_errors(self._redact):
+                        channel = self._connect()
+                except SandboxError as error:
+                    self._failed = time.monotonic(), error.again()
+                    raise
+                channel.redact = self._redact
+                channel.owner = self
+                self._channel = channel
+                if self._idle_seconds:
+                    rest_after(self, self._idle_seconds)
+            return channel
+
+    def _wait_until_ready(self, channel: Channel) -> None:
+        """Raises SandboxError, where nothing was sent to it: it could not be started."""
+        try:
+            channel.wait_until_ready(_START_SECONDS)
+        except TimeoutError:
+            self._give_up(channel)
+            raise self._start_failed(None) from None
+        except SandboxDied as error:
+            raise self._start_failed(None if channel.given_up else error) from error
+
+    # -- asking
+
+    def _request(
+        self, payload: bytes, key: str | None, *, content: bytes = b"", on_output: OnOutput | None = None
+    ) -> tuple[Channel, Call]:
+        tries = 0
+        while True:
+            channel = self._started()
+            if key is not None and not channel.ready:
+                # Until it is, nobody could say for sure whether it had begun.
+                self._wait_until_ready(channel)
+            try:
+                return channel, channel.request(payload, content=content, on_output=on_output)
+            except SandboxDied as error:  # before anything was sent
+                tries += 1
+                if not channel.ready and channel is self._channel:
+                    raise self._start_failed(error) from error
+                if tries == _STARTS:
+                    raise
+
+    async def _arequest(
+        self, payload: bytes, key: str | None, *, content: bytes = b"", on_output: OnOutput | None = None
+    ) -> tuple[Channel, Call]:
+        tries = 0
+        while True:
+            channel = await self._astarted()
+            if key is not None and not channel.ready:
+                await asyncio.to_thread(self._wait_until_ready, channel)
+            try:
+                return channel, channel.request(payload, content=content, on_output=on_output)
+            except SandboxDied as error:  # before anything was sent
+                tries += 1
+                if not channel.ready and channel is self._channel:
+                    raise await asyncio.to_thread(self._start_failed, error) from error
+                if tries == _STARTS:
+                    raise
+
+    def _started(self) -> Channel:
+        """The channel of a sandbox that lives and may change all that is in its workspace.
+
+        It need not be ready: what is sent to it meanwhile is there when it is, and costs no way there.
+        """
+        channel = self._live() or self._start(time.monotonic())
+        handover = self._handover  # once: closing takes it away
+        if handover and handover.news():
+            handover.catch_up()
+        return channel
+
+    async def _astarted(self) -> Channel:
+        channel = self._live()
+        if channel is None:
+            channel = await asyncio.to_thread(self._start, time.monotonic())
+        handover = self._handover
+        if handover and handover.news():
+            await asyncio.to_thread(handover.catch_up)
+        return channel
+
+    # -- waiting
+
+    def _wait(self, channel: Channel, call: Call, seconds: float) -> Answer:
+        try:
+            if not channel.ready:
+                # Its start is no part of the command's time. One wait: waking up takes the processor from it.
+                with contextlib.suppress(TimeoutError):
+                    return call.future.result(_START_SECONDS)
+                if not channel.ready:
+                    raise TimeoutError
+            return call.future.result(seconds + _PATIENCE)
+        except TimeoutError:
+            raise self._give_up(channel) from None
+        except SandboxDied as error:
+            raise self._lost(channel, error) from error.__cause__
+        except SandboxError:
+            raise
+        except BaseException:
+            channel.cancel(call)
+            raise
+
+    async def _await(self, channel: Channel, call: Call, seconds: float) -> Answer:
+        answering = asyncio.wrap_future(call.future)
+        try:
+            if not channel.ready:
+                await asyncio.wait({answering}, timeout=_START_SECONDS)
+                if not answering.done() and not channel.ready:
+                    raise TimeoutError
+            async with asyncio.timeout(seconds + _PATIENCE):
+                return await answering
+        except TimeoutError:
+            answering.cancel()
+            # Ending it asks the Engine, and waits: not on the event loop.
+            raise await asyncio.to_thread(self._give_up, channel) from None
+        except SandboxDied as error:
+            # What mends it is looked up on the disk.
+            raise await asyncio.to_thread(self._lost, channel, error) from error.__cause__
+        except asyncio.CancelledError:
+            answering.cancel()
+            channel.cancel(call)
+            raise
+
+    def _give_up(self, channel: Channel) -> SandboxDied:
+        channel.given_up = True
+        channel.close()
+        return self._lost(
+            channel,
+            SandboxDied(
+                "The sandbox does not answer any more.",
+                hint="It was ended; the next command starts a new one on the same workspace.",
+            ),
+        )
+
+    def _lost(self, channel: Channel, error: SandboxDied) -> SandboxDied:
+        """What is to be said to whoever had sent something to a sandbox that has died.
+
+        That it never said to be ready does not tell that nothing has begun: that may have been lost, too.
+        """
+        if channel.ready or (channel is not self._channel and not channel.given_up):
+            return error
+        failure = self._start_failed(None if channel.given_up else error)
+        return SandboxDied(
+            str(failure), hint=f"{failure.hint} What was asked of it may have taken effect: look first."
+        )
+
+    def _start_failed(self, died: SandboxDied | None) -> SandboxError:
+        """The error of a start that came to nothing, for those too who wait for it; None: it said nothing."""
+        error = self._not_ready(died)
+        if self._redact:
+            error = type(error)(self._redact(str(error)), hint=error.hint)
+        self._failed = time.monotonic(), error.again()
+        return error

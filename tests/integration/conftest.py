@@ -1,16 +1,35 @@
-"""Databases for what threads keep: SQLite and Postgres, to be used alike."""
+"""The Engine; and what comes in two kinds, to be used alike: sandboxes, databases for what threads keep."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import docker
 import pytest
 
 from libs.persistence.database import Database
+from libs.sandbox.base import ChannelSandbox
+from libs.sandbox.engine import connect
+from tests.integration.sandboxes import DOCKER, make_sandbox
 from tests.postgres_server import Postgres, postgres
 from tests.thread_databases import opened
+
+
+@pytest.fixture(scope="module")
+def docker_client() -> Iterator[docker.DockerClient]:
+    with closing(connect()) as client:
+        yield client
+
+
+@pytest.fixture(scope="module", params=["local", DOCKER])
+def sandbox(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ChannelSandbox]:
+    with make_sandbox(request.param, tmp_path_factory.mktemp("workspaces") / request.param) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from libs.sandbox import SandboxLimits
 from libs.sandbox.engine import shared_client
 from libs.sandbox.strays import NAME_LABEL
 
-__all__ = ["IMAGE", "SMALL", "containers", "eventually", "runner"]
+__all__ = ["IMAGE", "SMALL", "containers", "runner"]
 
 IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
 

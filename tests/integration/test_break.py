@@ -24,7 +24,6 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.container import DockerSandbox
-from libs.sandbox.engine import connect
 from libs.sandbox.strays import NAME_LABEL, remove_strays
 from tests.load.breaks import IMAGE, LIMITS, SEED, TIMES, attempt, of_thread, under_load
 from tests.load.crowd import Crowd, Place
@@ -44,13 +43,6 @@ def seed() -> None:
 @pytest.fixture
 def name() -> str:
     return f"break-{os.urandom(4).hex()}"
-
-
-@pytest.fixture
-def client() -> Iterator[docker.DockerClient]:
-    client = connect()
-    yield client
-    client.close()
 
 
 @pytest.fixture
@@ -78,13 +70,15 @@ def places(tmp_path: Path, name: str, nothing_stays: None) -> Iterator[dict[str,
         yield found
 
 
-def test_sixty_containers(places: dict[str, Place], name: str, client: docker.DockerClient) -> None:
+def test_sixty_containers(places: dict[str, Place], name: str, docker_client: docker.DockerClient) -> None:
     """Killed or removed by the Engine, or their first process ended from inside; spares too."""
     random = Random(f"{SEED}/container")
 
     def kill() -> None:
         victim = random.choice(sorted(containers(name)) or ["none"])
-        end = random.choice([client.api.kill, lambda it: client.api.remove_container(it, force=True)])
+        end = random.choice(
+            [docker_client.api.kill, lambda it: docker_client.api.remove_container(it, force=True)]
+        )
         try:
             end(victim)
         except docker.errors.APIError as error:
@@ -184,7 +178,9 @@ def test_the_program_ten_times(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("scope", ["shared", "thread"])
-def test_the_program_as_it_starts(tmp_path: Path, name: str, client: docker.DockerClient, scope: str) -> None:
+def test_the_program_as_it_starts(
+    tmp_path: Path, name: str, docker_client: docker.DockerClient, scope: str
+) -> None:
     """Killed from its first moment on: when the Engine has made, attached or started one, or at any time.
 
     What it had running is gone at once; what was made and never started, by the next program.
@@ -223,7 +219,7 @@ def test_the_program_as_it_starts(tmp_path: Path, name: str, client: docker.Dock
     random.shuffle(moments)
     for moment in moments * TIMES:
         filters = {"type": "container", "label": f"{NAME_LABEL}={name}", "event": moment}
-        events = client.api.events(filters=filters, decode=True) if isinstance(moment, str) else None
+        events = docker_client.api.events(filters=filters, decode=True) if isinstance(moment, str) else None
         with begun() as program:
             try:
                 if events is None:
@@ -262,7 +258,7 @@ def test_the_program_as_it_starts(tmp_path: Path, name: str, client: docker.Dock
     deadline = time.monotonic() + 15
     while left := containers(name):
         assert time.monotonic() < deadline, f"never swept: {left}"
-        remove_strays(client)
+        remove_strays(docker_client)
         time.sleep(0.1)
     assert list(root.rglob("*.part")) == []
 

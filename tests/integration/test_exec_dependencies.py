@@ -27,7 +27,8 @@ from libs.gateway.rules import Rules
 from libs.sandbox.container import DockerSandbox
 from libs.sandbox.engine import shared_client
 from libs.sandbox.errors import ImageMissing
-from tests.integration.exec_runners import IMAGE, containers, eventually, runner
+from tests.integration.exec_runners import IMAGE, containers, runner
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.docker
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from libs.exec_tool.runner import CodeRunner
-from tests.integration.exec_runners import SMALL, containers, eventually, runner
+from tests.integration.exec_runners import SMALL, containers, runner
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.docker
 

@@ -23,7 +23,7 @@ from agent.exec_graph import build_graph
 from agent.exec_parts import ExecParts, build_parts
 from agent.memory import forget_thread
 from libs.models.scripted import Conversation, Reply, ScriptedChatModel, ToolUse
-from tests.integration.exec_runners import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.docker
 

@@ -24,7 +24,8 @@ from libs.gateway.redaction import SecretFilter
 from libs.sandbox.engine import shared_client
 from libs.sandbox.records import CommandRecords
 from libs.sandbox.strays import NAME_LABEL
-from tests.integration.exec_runners import IMAGE, containers, eventually, runner
+from tests.integration.exec_runners import IMAGE, containers, runner
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.docker
 

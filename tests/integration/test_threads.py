@@ -7,7 +7,7 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from libs.sandbox.container import DockerSandbox
 from libs.sandbox.engine import connect
 from libs.sandbox.strays import NAME_LABEL, THREAD_LABEL, WORKSPACE_LABEL
 from libs.sandbox.workspace import thread_folder
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.docker
 
@@ -34,13 +35,6 @@ def containers() -> list[str]:
         return sorted(item["Names"][0].lstrip("/") for item in found)
     finally:
         client.close()
-
-
-def eventually(holds: Callable[[], object], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.02)
 
 
 class Threads:

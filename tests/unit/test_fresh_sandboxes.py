@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from libs.sandbox import SandboxError
 from libs.sandbox.fresh import FreshSandboxes
 from libs.sandbox.local import LocalSandbox
+from tests.waiting import eventually
 
 
 class Local(LocalSandbox):
@@ -41,13 +41,6 @@ class Maker:
     @property
     def running(self) -> list[Local]:
         return [sandbox for sandbox in self.made if sandbox.running]
-
-
-def eventually(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,10 @@ from libs.backends.docker import DockerExecutionBackend
 
 ROOT = Path(__file__).parents[1]
 IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As a shell starts what it runs in the background. Every program that a test starts would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module", autouse=True)

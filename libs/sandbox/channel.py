@@ -99,6 +99,8 @@ class Channel:
         self.closed = False
         self.given_up = False
         """Whether it was ended because nothing more came over it."""
+        self.ready_at: float | None = None
+        """When the supervisor said that it is there, by the monotonic clock."""
         self._last_used = time.monotonic()
         self._reason = ""
         self._ready = Call(0, b"", None)
@@ -110,8 +112,7 @@ class Channel:
     @property
     def ready(self) -> bool:
         """Whether the supervisor has said that it is there; what is asked before waits until then."""
-        said = self._ready.future
-        return said.done() and said.exception() is None
+        return self.ready_at is not None
 
     def wait_until_ready(self, seconds: float) -> None:
         """Wait for the supervisor to say that it is there.
@@ -151,13 +152,17 @@ class Channel:
         A request that comes in the same moment is either before it, or refused before anything is sent.
         """
         with self._lock:
-            # Where it never became ready, and nobody waits for that any more, call 0 is no use.
+            # Call 0 is the wait for it to be ready: for how long is its owner's to say.
             used = any(self._calls) or time.monotonic() - self._last_used < seconds
             if used and not self.closed:
                 return False
             self.closed = True
         self.close()
         return True
+
+    def used(self) -> None:
+        """Count its rest from now."""
+        self._last_used = time.monotonic()
 
     def cancel(self, call: Call) -> None:
         """End a request early. Its future still gets an END, unless the sandbox ends first."""
@@ -263,7 +268,9 @@ class Channel:
             if len(payload) < ANSWER.size or payload[0] > Ending.WAITED:
                 raise ProtocolError("an end that says nothing known")
             del self._calls[stream]
-            self._last_used = time.monotonic()
+            self.used()
+            if call is self._ready:
+                self.ready_at = self._last_used
             ending, _ = ANSWER.unpack_from(payload)
             self._show_rest(call, cut=ending != Ending.DONE)
             # A call that was cancelled on this side too has nobody left to tell.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -21,7 +20,7 @@ from libs.sandbox.redact import Redact, redacted_errors
 __all__ = ["SandboxLife"]
 
 _START_SECONDS = 60.0
-"""Seconds from its start until a sandbox is ready, on a busy machine."""
+"""Seconds for which its start is waited for, on a busy machine; who waited so long ends it for all."""
 _PATIENCE = 10.0
 """Seconds over a request's own time-out after which a sandbox that does not answer is given up."""
 _STARTS = 3
@@ -78,9 +77,17 @@ class SandboxLife(ABC):
         """Start it now, where the first call would, and wait until it is ready.
 
         Raises:
-            SandboxError: it cannot be started.
+            SandboxError: it cannot be started, or was closed meanwhile.
         """
-        self._wait_until_ready(self._start(time.monotonic()))
+        channel = self._start(time.monotonic())
+        try:
+            self._wait_until_ready(channel)
+        except SandboxDied as error:
+            if self._never_came_up(channel):
+                raise self._start_failed(channel, error) from None
+            raise SandboxError(
+                "The sandbox was closed while it started.", hint="Nothing was asked of it yet: ask again."
+            ) from None
 
     async def _astart(self) -> None:
         await asyncio.to_thread(self.start)
@@ -139,20 +146,18 @@ class SandboxLife(ABC):
                     raise
                 channel.redact = self._redact
                 channel.owner = self
+                channel.used()
                 self._channel = channel
                 if self._idle_seconds:
                     rest_after(self, self._idle_seconds)
             return channel
 
     def _wait_until_ready(self, channel: Channel) -> None:
-        """Raises SandboxError, where nothing was sent to it: it could not be started."""
+        """Raises SandboxDied; nothing was sent to it."""
         try:
             channel.wait_until_ready(_START_SECONDS)
         except TimeoutError:
-            self._give_up(channel)
-            raise self._start_failed(None) from None
-        except SandboxDied as error:
-            raise self._start_failed(None if channel.given_up else error) from error
+            raise self._end_silent(channel) from None
 
     # -- asking
 
@@ -162,15 +167,15 @@ class SandboxLife(ABC):
         tries = 0
         while True:
             channel = self._started()
-            if key is not None and not channel.ready:
-                # Until it is, nobody could say for sure whether it had begun.
-                self._wait_until_ready(channel)
             try:
+                if key is not None and not channel.ready:
+                    # Until it is, nobody could say for sure whether it had begun.
+                    self._wait_until_ready(channel)
                 return channel, channel.request(payload, content=content, on_output=on_output)
             except SandboxDied as error:  # before anything was sent
                 tries += 1
-                if not channel.ready and channel is self._channel:
-                    raise self._start_failed(error) from error
+                if self._never_came_up(channel):
+                    raise self._start_failed(channel, error) from None
                 if tries == _STARTS:
                     raise
 
@@ -180,14 +185,14 @@ class SandboxLife(ABC):
         tries = 0
         while True:
             channel = await self._astarted()
-            if key is not None and not channel.ready:
-                await asyncio.to_thread(self._wait_until_ready, channel)
             try:
+                if key is not None and not channel.ready:
+                    await asyncio.to_thread(self._wait_until_ready, channel)
                 return channel, channel.request(payload, content=content, on_output=on_output)
             except SandboxDied as error:  # before anything was sent
                 tries += 1
-                if not channel.ready and channel is self._channel:
-                    raise await asyncio.to_thread(self._start_failed, error) from error
+                if self._never_came_up(channel):
+                    raise await asyncio.to_thread(self._start_failed, channel, error) from None
                 if tries == _STARTS:
                     raise
 
@@ -214,14 +219,14 @@ class SandboxLife(ABC):
     # -- waiting
 
     def _wait(self, channel: Channel, call: Call, seconds: float) -> Answer:
+        asked = time.monotonic()
         try:
-            if not channel.ready:
-                # Its start is no part of the command's time. One wait: waking up takes the processor from it.
-                with contextlib.suppress(TimeoutError):
-                    return call.future.result(_START_SECONDS)
-                if not channel.ready:
-                    raise TimeoutError
-            return call.future.result(seconds + _PATIENCE)
+            while True:
+                try:
+                    return call.future.result(_patience(channel, asked, seconds))
+                except TimeoutError:
+                    if _patience(channel, asked, seconds) <= 0:
+                        raise
         except TimeoutError:
             raise self._give_up(channel) from None
         except SandboxDied as error:
@@ -233,14 +238,15 @@ class SandboxLife(ABC):
             raise
 
     async def _await(self, channel: Channel, call: Call, seconds: float) -> Answer:
+        asked = time.monotonic()
         answering = asyncio.wrap_future(call.future)
         try:
-            if not channel.ready:
-                await asyncio.wait({answering}, timeout=_START_SECONDS)
-                if not answering.done() and not channel.ready:
+            while not answering.done():
+                patience = _patience(channel, asked, seconds)
+                if patience <= 0:
                     raise TimeoutError
-            async with asyncio.timeout(seconds + _PATIENCE):
-                return await answering
+                await asyncio.wait({answering}, timeout=patience)
+            return answering.result()
         except TimeoutError:
             answering.cancel()
             # Ending it asks the Engine, and waits: not on the event loop.
@@ -254,32 +260,49 @@ class SandboxLife(ABC):
             raise
 
     def _give_up(self, channel: Channel) -> SandboxDied:
+        return self._lost(channel, self._end_silent(channel))
+
+    def _end_silent(self, channel: Channel) -> SandboxDied:
+        """End one that nothing comes from any more."""
         channel.given_up = True
         channel.close()
-        return self._lost(
-            channel,
-            SandboxDied(
-                "The sandbox does not answer any more.",
-                hint="It was ended; the next command starts a new one on the same workspace.",
-            ),
+        return SandboxDied(
+            "The sandbox does not answer any more.",
+            hint="It was ended; the next command starts a new one on the same workspace.",
         )
+
+    def _never_came_up(self, channel: Channel) -> bool:
+        """Whether it ended by itself, or was given up, before it was ready; others were closed."""
+        return not channel.ready and (channel is self._channel or channel.given_up)
 
     def _lost(self, channel: Channel, error: SandboxDied) -> SandboxDied:
         """What is to be said to whoever had sent something to a sandbox that has died.
 
         That it never said to be ready does not tell that nothing has begun: that may have been lost, too.
         """
-        if channel.ready or (channel is not self._channel and not channel.given_up):
+        if not self._never_came_up(channel):
             return error
-        failure = self._start_failed(None if channel.given_up else error)
+        failure = self._start_failed(channel, error)
         return SandboxDied(
             str(failure), hint=f"{failure.hint} What was asked of it may have taken effect: look first."
         )
 
-    def _start_failed(self, died: SandboxDied | None) -> SandboxError:
-        """The error of a start that came to nothing, for those too who wait for it; None: it said nothing."""
-        error = self._not_ready(died)
+    def _start_failed(self, channel: Channel, died: SandboxDied) -> SandboxError:
+        """The error of a start that came to nothing, for those too who wait for it."""
+        error = self._not_ready(None if channel.given_up else died)
         if self._redact:
             error = type(error)(self._redact(str(error)), hint=error.hint)
         self._failed = time.monotonic(), error.again()
         return error
+
+
+def _patience(channel: Channel, asked: float, seconds: float) -> float:
+    """Seconds from now for which an answer is waited for; of one that is not ready yet, until another look.
+
+    The start is no part of a command's time. Whoever waits is woken up once where it is short: that takes
+    the processor from what starts.
+    """
+    now = time.monotonic()
+    if channel.ready_at is None:
+        return min(asked + _START_SECONDS - now, seconds + _PATIENCE)
+    return max(asked, channel.ready_at) + seconds + _PATIENCE - now

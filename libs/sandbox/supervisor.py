@@ -125,11 +125,15 @@ class Supervisor:
         frames = self._host.receive()
         if frames is None:
             return False
+        # What is given up before it was read here, as while this process started, is not begun at all.
+        unwanted = {stream for stream, kind, _, _ in frames if kind == Kind.CANCEL}
         cancelled: dict[Child, Job] = {}
         for stream, kind, payload, fd in frames:
             if stream & INSIDE:
                 if self._outlet:
                     self._outlet.on_frame(stream, kind, payload)
+            elif kind == Kind.OPEN and stream in unwanted:
+                self._end(stream, Ending.CANCELLED)
             elif kind == Kind.OPEN:
                 self._dispatch(Job(stream, payload))
             elif kind == Kind.CANCEL:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import select
 import socket
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,13 +22,17 @@ from libs.sandbox import life, local, payloads
 from libs.sandbox.channel import Channel
 from libs.sandbox.engine import endpoint
 from libs.sandbox.errors import SandboxDied, SandboxError
+from libs.sandbox.frames import ANSWER, Ending, Kind, encode
 from libs.sandbox.guest import write_guest
 from libs.sandbox.local import LocalSandbox
 from libs.sandbox.records import CommandRecords
 from tests.load.left import containers
+from tests.waiting import eventually
 
 SLOW = "import runpy, sys, time; time.sleep(2); runpy.run_path(sys.argv[0] + 'c', run_name='__main__')"
-DEAD = "raise SystemExit('it is broken')"
+DEAD = "import time; time.sleep(0.5); raise SystemExit('it is broken')"
+READY = encode(0, Kind.END, ANSWER.pack(Ending.DONE, True))
+STUCK = f"import os, sys, time; time.sleep(0.5); os.write(1, {READY!r}); sys.stdin.buffer.read()"
 SILENT = "import sys; sys.stdin.buffer.read()"
 
 Begins = Callable[[str], None]
@@ -72,6 +76,19 @@ def way(request: pytest.FixtureRequest) -> Callable[[LocalSandbox], object]:
     return WAYS[request.param]
 
 
+WANTED: dict[str, Callable[[LocalSandbox], Coroutine[Any, Any, object]]] = {
+    "command": lambda sandbox: sandbox.arun("touch begun"),
+    "longer command": lambda sandbox: sandbox.arun("sleep 0.1; touch begun"),
+    "block": lambda sandbox: sandbox.arun_python("open('begun', 'w').close()", session="s"),
+    "file": lambda sandbox: sandbox.awrite_file(f"{sandbox.root}/begun", b"x"),
+}
+
+
+def asked_of(sandbox: LocalSandbox) -> int:
+    """Requests that are under way."""
+    return sum(call > 0 for call in list(sandbox._channel._calls)) if sandbox._channel else 0
+
+
 class TestSlow:
     def test_it_is_not_the_commands_time(
         self,
@@ -91,35 +108,65 @@ class TestSlow:
         starts(SLOW)
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(sandbox.run, f"echo {number}") for number in range(4)]
-            deadline = time.monotonic() + 1.5
-            while not (sandbox._channel and len(sandbox._channel._calls) == 5):  # and being ready
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            eventually(lambda: asked_of(sandbox) == 4)
             assert not sandbox.running
             assert [each.result().output for each in asked] == [f"{number}\n" for number in range(4)]
 
-    async def test_who_goes_meanwhile_takes_nobody_along(self, sandbox: LocalSandbox, starts: Begins) -> None:
+    @pytest.mark.parametrize("what", WANTED)
+    async def test_who_goes_meanwhile_takes_nobody_along(
+        self, sandbox: LocalSandbox, starts: Begins, what: str
+    ) -> None:
+        """What nobody wants any more is not begun."""
         starts(SLOW)
-        number = str(random.randint(10**8, 10**9))
-        gone = asyncio.create_task(sandbox.arun(f"sleep {number}"))
+        gone = asyncio.ensure_future(WANTED[what](sandbox))
         stays = asyncio.create_task(sandbox.arun("echo on"))
-        await asyncio.sleep(1)
+        await asyncio.to_thread(eventually, lambda: asked_of(sandbox) == 2)
         gone.cancel()
+        await asyncio.sleep(0)
+        assert not sandbox.running
         assert (await stays).output == "on\n"
-        # What was given up is ended, which nobody waits for: the other's answer may come before it is.
-        deadline = time.monotonic() + 5
-        while sandbox.run(f"pgrep -f '[s]leep {number}'").output:
-            assert time.monotonic() < deadline
+        await asyncio.sleep(1)
+        assert not (sandbox.root / "begun").exists()
 
-    def test_it_is_closed_meanwhile(self, sandbox: LocalSandbox, starts: Begins) -> None:
+    def test_it_stops_answering_when_it_is_ready(
+        self,
+        sandbox: LocalSandbox,
+        way: Callable[[LocalSandbox], object],
+        starts: Begins,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """It has the command's time then, and no longer that of a start."""
+        monkeypatch.setattr(payloads, "_FILE_SECONDS", 1)
+        monkeypatch.setattr(life, "_PATIENCE", 0.5)
+        starts(STUCK)
+        begun = time.monotonic()
+        if way is WAYS["start"]:
+            way(sandbox)
+        else:
+            with pytest.raises(SandboxDied, match="does not answer"):
+                way(sandbox)
+        assert time.monotonic() - begun < 15
+
+    @pytest.mark.parametrize("way", [*WAYS, "keyed"])
+    def test_it_is_closed_meanwhile(self, tmp_path: Path, starts: Begins, way: str) -> None:
+        """What was sent may have begun; what was not is told so, and nobody that the start has failed."""
+        ways = {**WAYS, "keyed": lambda sandbox: sandbox.run("echo on", key="m/1")}
+        records = CommandRecords(tmp_path / "commands.sqlite")
         starts(SLOW)
-        with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(sandbox.run, "echo on")
-            time.sleep(1)
+        with LocalSandbox(tmp_path / "w", records=records) as sandbox, ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(ways[way], sandbox)
+            if way in ("start", "keyed"):
+                eventually(lambda: sandbox._channel)
+            else:
+                eventually(lambda: asked_of(sandbox) == 1)
             sandbox.close()
-            with pytest.raises(SandboxDied):
+            with pytest.raises(SandboxError, match=r"closed|ended") as failure:
                 asked.result()
-        assert sandbox.run("echo on").output == "on\n"
+            assert isinstance(failure.value, SandboxDied) == (way not in ("start", "keyed"))
+            assert "ready" not in str(failure.value)
+            assert sandbox._failed is None
+            assert sandbox.run("echo on").output == "on\n"
+        records.close()
 
     def test_it_is_closed_before_anything_is_sent(self, tmp_path: Path, starts: Begins) -> None:
         class GoesAtOnce(LocalSandbox):

@@ -178,14 +178,14 @@ class DockerSandbox(ChannelSandbox):
         try:
             container = self._create(client, self._config(uid, gid, door), name)
             transport = AttachedTransport(client, container)
-        except SandboxError:
+        except BaseException:
             # Made all the same, perhaps: never started, it does not remove itself.
             remove_now(client, name)
             raise
         try:
             channel = Channel(transport, on_close=transport.release, door=door)
             do(client, "POST", f"/containers/{container}/start")
-        except SandboxError:
+        except BaseException:
             transport.close()
             transport.release()
             remove_now(client, container)

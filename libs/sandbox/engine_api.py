@@ -105,7 +105,7 @@ def ask(
         connection.request(method, _target(client, path, params), sent, _headers(client, sent))
         received = connection.getresponse()
         return Answered(received.status, received.read())
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise explain(error) from error
     finally:
         connection.close()
@@ -143,18 +143,18 @@ def attach(client: docker.DockerClient, container: str) -> Any:
     path = f"/containers/{container}/attach"
     if place is None:
         with explained():
-            return client.api.attach_socket(container, params=_STREAMS)
+            return client.api.attach_socket(container, params=dict(_STREAMS))  # it adds to them
     connection = _Connection(place, WORK_SECONDS)
     headers = _headers(client, None) | {"Connection": "Upgrade", "Upgrade": "tcp"}
     try:
         connection.request("POST", _target(client, path, _STREAMS), headers=headers)
         answer = connection.getresponse()
-        if answer.status == http.client.SWITCHING_PROTOCOLS:
+        if answer.status == http.client.SWITCHING_PROTOCOLS and connection.sock:
             # Nothing has come behind this answer: it is asked for before the container is started.
             return connection.sock
         # What says yes has no end.
         refused = Answered(answer.status, answer.read() if answer.status >= _REFUSED else b"")
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         connection.close()
         raise explain(error) from error
     connection.close()

@@ -13,6 +13,7 @@ import pytest
 
 from libs.sandbox import RunResult, SandboxLimits
 from libs.sandbox.base import ChannelSandbox
+from tests.integration.programs import ROOT
 from tests.integration.sandboxes import DOCKER, LIMIT, make_sandbox
 
 
@@ -138,10 +139,9 @@ class TestOutput:
     def test_the_host_needs_no_memory_for_it(self, kind: str, tmp_path: Path) -> None:
         """In a process of its own, by the high-water mark of its memory: 200 MB are printed."""
         script = textwrap.dedent(f"""
-            import resource, sys
+            import resource
             from pathlib import Path
-            sys.path.insert(0, {str(Path(__file__).parent)!r})
-            from test_behaviour import make_sandbox
+            from tests.integration.sandboxes import make_sandbox
 
             def peak():
                 return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -154,7 +154,9 @@ class TestOutput:
                 assert "199,950,000 characters left out" in result.output, result.output[-200:]
                 print(peak() - idle)
         """)
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         assert int(done.stdout) <= 8 * 1024
 

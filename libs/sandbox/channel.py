@@ -189,8 +189,9 @@ class Channel:
                 data = data[sent:]
             self._unsent.append(data)
             if self._writer is None:
-                self._writer = threading.Thread(target=self._write, name="sandbox-writer", daemon=True)
-                self._writer.start()
+                writer = threading.Thread(target=self._write, name="sandbox-writer", daemon=True)
+                writer.start()
+                self._writer = writer  # only now: where none could be started, another call may find room
             self._more.notify()
 
     def _write(self) -> None:

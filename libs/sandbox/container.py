@@ -251,7 +251,7 @@ class DockerSandbox(ChannelSandbox):
             if handover and not self._common:
                 handover.close()
             rests_no_more(self)
-        self.container_name = None
+            self.container_name = None
 
     def _variables(self, door: Door | None) -> dict[str, str]:
         """What commands find in their environment, besides the image's own."""

@@ -37,6 +37,8 @@ _PATIENCE: Final = 0.1
 """Seconds in which what an interrupted block has started is ended."""
 _HEADER: Final = struct.Struct("!I8s")
 """Of a block: its length, and what its answer begins with. See `repl.py`."""
+_INTERRUPTED: Final = 130
+"""What a block ends with that was interrupted."""
 _FORGED: Final = "[the interpreter was ended: the block answered in its place, and its variables are lost]"
 
 
@@ -107,10 +109,13 @@ class Interpreter:
         born = time.clock_gettime(time.CLOCK_BOOTTIME)
         for _ in read_waiting(self._pipe[0]):
             pass  # printed by threads and children of before
+        given_up = False
         try:
             self._start()
+            given_up = self._link.waiting()
             self._mark = os.urandom(8)
-            _write_all(self._blocks, _HEADER.pack(len(request.code), self._mark) + request.code)
+            if not given_up:
+                _write_all(self._blocks, _HEADER.pack(len(request.code), self._mark) + request.code)
         except BrokenPipeError:
             pass  # it has ended just now: seen below
         except OSError as error:
@@ -119,7 +124,12 @@ class Interpreter:
             self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.BUSY, True)))
             return
         captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
-        exit_code, note = self._watch(stream, captured, born)
+        if given_up:
+            # Before it was begun: an interrupt would find the interpreter between two blocks, and end it.
+            self._hear()
+            exit_code, note = _INTERRUPTED, ""
+        else:
+            exit_code, note = self._watch(stream, captured, born)
         outputs = {Fd.OUT: captured}
         for data in read_waiting(self._pipe[0]):
             captured.add(data, live=False)
@@ -167,12 +177,15 @@ class Interpreter:
                 if sent := captured.frames(stream):
                     self._link.send(sent)
 
-    def _interrupt(self, born: float) -> None:
-        """The supervisor wants the block to end: interrupt it, and end what it has started."""
-        frame = next(self._frames, None)
-        if frame is None:
+    def _hear(self) -> None:
+        """Take the word that the block is to end. Raises Gone where this worker is to go, too."""
+        if next(self._frames, None) is None:
             kill_trees(os.getpid())
             raise Gone
+
+    def _interrupt(self, born: float) -> None:
+        """The supervisor wants the block to end: interrupt it, and end what it has started."""
+        self._hear()
         if self._python is not None:
             kill(self._python, _SIGINT)
             # Below this worker, not below the interpreter: who has lost their parent are its children.

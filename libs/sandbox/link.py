@@ -27,6 +27,14 @@ class Link:
         self.reader = reader
         """Hangs up when the supervisor is gone, or wants this worker to go."""
         self._writer = writer
+        self._ahead: list[Frame] = []
+        """Frames that have been read and are not taken yet."""
+
+    def waiting(self) -> bool:
+        """Whether something has come that is not taken yet, or the supervisor is gone."""
+        poll = select.poll()
+        poll.register(self.reader, select.POLLIN)
+        return bool(self._ahead or poll.poll(0))
 
     def wait(self, seconds: float) -> None:
         """Wait until something has come, or the supervisor is gone; so long at most."""
@@ -38,7 +46,9 @@ class Link:
         """Every frame the supervisor sends, until it closes its end."""
         decoder = Decoder()
         while data := os.read(self.reader, CHUNK):
-            yield from decoder.feed(data)
+            self._ahead = list(decoder.feed(data))
+            while self._ahead:
+                yield self._ahead.pop(0)
 
     def send(self, data: bytes) -> None:
         """Send all bytes. Raises BrokenPipeError where the supervisor is gone."""

@@ -135,6 +135,9 @@ class Supervisor:
             elif kind == Kind.OPEN and stream in unwanted:
                 self._end(stream, Ending.CANCELLED)
             elif kind == Kind.OPEN:
+                # First, what was given up before: it may hold all that this one needs.
+                self._end_early(cancelled, Ending.CANCELLED)
+                cancelled = {}
                 self._dispatch(Job(stream, payload))
             elif kind == Kind.CANCEL:
                 self._cancel(stream, cancelled)

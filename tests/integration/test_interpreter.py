@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -305,6 +306,20 @@ class TestEnds:
         time.sleep(0.3)
         assert len(sandbox.read_file("heart")) == size
         assert block.lives()
+
+    async def test_what_is_given_up_at_once_costs_no_variables(self, tmp_path: Path) -> None:
+        """Both words are there when the supervisor reads."""
+        with LocalSandbox(tmp_path) as sandbox:
+            await sandbox.arun_python("x = 1", session="s")
+            assert sandbox.process
+            sandbox.process.send_signal(signal.SIGSTOP)
+            gone = asyncio.create_task(sandbox.arun_python("open('begun', 'w')", session="s"))
+            await asyncio.sleep(0.1)
+            gone.cancel()
+            await asyncio.sleep(0.1)
+            sandbox.process.send_signal(signal.SIGCONT)
+            assert (await sandbox.arun_python("print(x)", session="s")).output == "1\n"
+            assert not (tmp_path / "begun").exists()
 
     def test_what_an_interrupted_block_started_is_gone(self, sandbox: ChannelSandbox, block: Session) -> None:
         number = str(random.randint(10**8, 10**9))

@@ -18,7 +18,7 @@ from tests.postgres_server import Postgres, postgres
 from tests.thread_databases import opened
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def docker_client() -> Iterator[docker.DockerClient]:
     with closing(connect()) as client:
         yield client

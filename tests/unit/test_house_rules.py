@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,12 @@ def _sources(*folders: str) -> dict[str, str]:
 
 def test_top_level_is_fixed() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in _tracked()} <= TOP_LEVEL
+
+
+def test_each_file_of_tests_has_a_name_of_its_own() -> None:
+    """pytest imports a file by its bare name: the second of the same name ends the whole run."""
+    names = Counter(Path(path).name for path in _sources("tests") if Path(path).name.startswith("test_"))
+    assert [name for name, files in names.items() if files > 1] == []
 
 
 def test_every_module_has_its_place_in_the_architecture() -> None:

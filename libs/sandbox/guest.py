@@ -28,6 +28,7 @@ GUEST_MODULES: tuple[str, ...] = (
     "shells",
     "worker",
     "children",
+    "worker_pool",
     "outlet",
     "stdio",
     "supervisor",

@@ -18,7 +18,7 @@ WHILE_A_SANDBOX_STARTS = {
     *("__future__", "_ctypes", "_struct", "errno", "fcntl", "libs", "libs.sandbox", "select", "struct"),
     *(f"libs.sandbox.{name}" for name in ("boot", "capture", "children", "frames", "link", "messages")),
     *(f"libs.sandbox.{name}" for name in ("output", "processes", "runner", "seccomp", "shells", "spill")),
-    *(f"libs.sandbox.{name}" for name in ("stdio", "supervisor", "worker")),
+    *(f"libs.sandbox.{name}" for name in ("stdio", "supervisor", "worker", "worker_pool")),
 }
 """What it takes. `os`, `signal`, `ctypes`, `enum` and the like cost more than all that is done with them."""
 

@@ -41,6 +41,9 @@ def new_file(path: str, *, replace: bool, replaced: list[int] | None = None) -> 
     """A descriptor for writing; at the end of the block the file appears under `path`, whole or not at all.
 
     Missing folders are made. A link is followed, its target replaced. The mode of a replaced file stays.
+    Whoever is killed while it writes leaves nothing behind, where the file system has O_TMPFILE: see open(2).
+    But no call of the kernel replaces a file by one without a name: killed between the two that do, it leaves
+    the new one, whole, beside the old one, as `.<16 digits>.part`.
 
     Args:
         replace: whether a file that is there may be replaced.
@@ -62,7 +65,8 @@ def new_file(path: str, *, replace: bool, replaced: list[int] | None = None) -> 
     except FileExistsError:
         raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path) from None
     mode = 0o644
-    if replace and os.path.lexists(target):
+    there = os.path.lexists(target)
+    if replace and there:
         found = os.stat(target).st_mode
         if stat.S_ISDIR(found):
             raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
@@ -83,14 +87,14 @@ def new_file(path: str, *, replace: bool, replaced: list[int] | None = None) -> 
         try:
             yield file
             os.fchmod(file, mode)
-            if not named:
-                _name(file, draft if replace else target)
-        finally:
-            os.close(file)
-        if replace:
-            if replaced is not None:
+            if replace and replaced is not None:
                 with contextlib.suppress(OSError):  # none there, or none that may be read
                     replaced.append(os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+            if not named:
+                _name(file, target, draft if replace else None, there=there)
+        finally:
+            os.close(file)
+        if named and replace:
             os.replace(draft, target)
         elif named:
             _publish(draft, target)
@@ -100,10 +104,22 @@ def new_file(path: str, *, replace: bool, replaced: list[int] | None = None) -> 
         raise
 
 
-def _name(file: int, path: str) -> None:
-    """Give an open file without a name this one, if that is free. See open(2), O_TMPFILE."""
+def _name(file: int, target: str, draft: str | None, *, there: bool) -> None:
+    """Give an open file without a name this one. With a draft's name it may be taken; `there`: it was."""
+
     # A folder's descriptor makes this linkat(2), which alone follows links; an absolute path does not use it.
-    os.link(f"/proc/self/fd/{file}", path, src_dir_fd=file, follow_symlinks=True)
+    def link(path: str) -> None:
+        os.link(f"/proc/self/fd/{file}", path, src_dir_fd=file, follow_symlinks=True)
+
+    if draft is None:
+        link(target)
+        return
+    if not there:
+        with contextlib.suppress(FileExistsError):  # it has come meanwhile
+            link(target)
+            return
+    link(draft)
+    os.replace(draft, target)
 
 
 def _publish(draft: str, target: str) -> None:

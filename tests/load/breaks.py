@@ -50,8 +50,7 @@ def under_load(
     print(f"{times} breaks, {crowd.done} calls, {crowd.refused} ended with a typed error; ", end="")
     print(f"the longest took {crowd.longest:.1f} s")
     assert crowd.done > times
-    for place in places.values():
-        assert list(place.root.rglob("*.part")) == []
+    assert crowd.half_files(breaks=times) == []
 
 
 def attempt(place: Place, command: str) -> None:

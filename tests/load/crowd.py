@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from libs.sandbox import FileFailed, SandboxError
 from libs.sandbox.base import ChannelSandbox
-from tests.load.ledger import Ledger
+from tests.load.ledger import Ledger, half_files
 from tests.load.steps import Step, Steps
 
 __all__ = ["Crowd", "Place"]
@@ -111,6 +111,12 @@ class Crowd:
         for each in self._workers:
             faults += [f"{each.name}: {fault}" for fault in each.steps.ledger.faults(each.place.root)]
         assert not faults, "\n".join(faults[:20])
+
+    def half_files(self, *, breaks: int) -> list[str]:
+        """See `tests.load.ledger.half_files`. Only while it pauses."""
+        ledgers = [each.steps.ledger for each in self._workers]
+        roots = {each.place.root for each in self._workers}
+        return [fault for root in roots for fault in half_files(ledgers, root, breaks=breaks)]
 
     def close(self) -> None:
         self._closing = True

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-__all__ = ["Ledger", "digest"]
+__all__ = ["Ledger", "digest", "half_files"]
 
 ABSENT = ""
 
@@ -33,6 +33,8 @@ class Ledger:
         """Path below the workspace -> digests of what it may hold."""
         self.journals: dict[str, dict[str, bool]] = {}
         """Path below the workspace -> token -> whether it was acknowledged."""
+        self.begun: set[str] = set()
+        """Digests of all that was ever to be written."""
 
     def writing(self, path: str, content: bytes) -> None:
         self._take("writing", path, digest(content))
@@ -57,6 +59,7 @@ class Ledger:
         self._tell(json.dumps([event, path, value]))
         if event == "writing":
             self.files.setdefault(path, {ABSENT}).add(value)
+            self.begun.add(value)
         elif event == "written":
             self.files[path] = {value}
         elif event == "forget":
@@ -79,3 +82,15 @@ class Ledger:
                 if times > 1 or (acknowledged and not times):
                     found.append(f"{path} has {token} {times} times, acknowledged: {acknowledged}")
         return found
+
+
+def half_files(ledgers: Iterable[Ledger], root: Path, *, breaks: int) -> list[str]:
+    """Files that writers killed in their work have left, and may not: see `libs.sandbox.disk.new_file`.
+
+    A whole one beside what it was to replace may be left, where the kill came between two calls of the
+    kernel: once in 20 breaks, at most.
+    """
+    begun = {value for ledger in ledgers for value in ledger.begun}
+    left = {path.relative_to(root).as_posix(): digest(path.read_bytes()) for path in root.rglob("*.part")}
+    half = [f"{path} is half a file" for path, held in left.items() if held not in begun]
+    return half or ([] if len(left) <= max(1, breaks // 20) else sorted(left))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -33,8 +34,8 @@ class Ledger:
         """Path below the workspace -> digests of what it may hold."""
         self.journals: dict[str, dict[str, bool]] = {}
         """Path below the workspace -> token -> whether it was acknowledged."""
-        self.begun: set[str] = set()
-        """Digests of all that was ever to be written."""
+        self.unanswered: Counter[str] = Counter()
+        """Digests of what was to be written, and was never acknowledged."""
 
     def writing(self, path: str, content: bytes) -> None:
         self._take("writing", path, digest(content))
@@ -59,9 +60,10 @@ class Ledger:
         self._tell(json.dumps([event, path, value]))
         if event == "writing":
             self.files.setdefault(path, {ABSENT}).add(value)
-            self.begun.add(value)
+            self.unanswered[value] += 1
         elif event == "written":
             self.files[path] = {value}
+            self.unanswered -= Counter([value])
         elif event == "forget":
             self.journals.pop(path, None)
         else:
@@ -90,7 +92,7 @@ def half_files(ledgers: Iterable[Ledger], root: Path, *, breaks: int) -> list[st
     A whole one beside what it was to replace may be left, where the kill came between two calls of the
     kernel: once in 20 breaks, at most.
     """
-    begun = {value for ledger in ledgers for value in ledger.begun}
+    whole = {value for ledger in ledgers for value in ledger.unanswered}
     left = {path.relative_to(root).as_posix(): digest(path.read_bytes()) for path in root.rglob("*.part")}
-    half = [f"{path} is half a file" for path, held in left.items() if held not in begun]
+    half = [f"{path} is half a file" for path, held in left.items() if held not in whole]
     return half or ([] if len(left) <= max(1, breaks // 20) else sorted(left))

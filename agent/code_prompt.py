@@ -11,7 +11,7 @@ from agent.config import Settings
 from agent.prompt import growth
 from agent.reach import network_rule
 
-__all__ = ["SKILL_STEPS", "STOPPED", "system_prompt"]
+__all__ = ["SKILL_STEPS", "STOPPED", "data_section", "system_prompt"]
 
 _SYSTEM = """\
 You carry out tasks with a computer of your own: a Linux container with bash and Python 3 (pandas, numpy, scipy, matplotlib, seaborn, pypdf, reportlab, pyyaml). You use it by writing code in your replies.
@@ -123,7 +123,15 @@ STOPPED = "The program was stopped while the code of your last reply ran. How fa
 """What the model reads when a run goes on that was cut off while blocks ran."""
 
 
-def system_prompt(settings: Settings, *, skills: str, data: str, tables: bool) -> str:
+def data_section(listing: str) -> str:
+    """The section about the files in /data; "" for an empty listing."""
+    # A file may be called ```: nothing in the listing may end the fence.
+    return _DATA.format(listing=listing.replace("```", "'''")) if listing else ""
+
+
+def system_prompt(
+    settings: Settings, *, skills: str, data: str = "", tables: bool, example: bool = True
+) -> str:
     """The system prompt of one run.
 
     Args:
@@ -131,6 +139,7 @@ def system_prompt(settings: Settings, *, skills: str, data: str, tables: bool) -
         skills: the section about skills, "" for none.
         data: the listing of /data, "" where it is empty or could not be read.
         tables: whether the skill `tables` is there.
+        example: whether to show a worked example.
     """
     text = _SYSTEM.format(
         tmp=settings.sandbox_tmp >> 20,
@@ -138,8 +147,6 @@ def system_prompt(settings: Settings, *, skills: str, data: str, tables: bool) -
         network=network_rule(settings),
         approvals=_APPROVALS[settings.approvals],
     )
-    # A file may be called ```: nothing in the listing may end it.
-    listing = _DATA.format(listing=data.replace("```", "'''")) if data else ""
-    example = _EXAMPLE.format(code=_WITH_TABLES if tables else _WITH_PANDAS)
-    parts = (text, growth(settings), skills, _TABLES if tables else "", example, listing)
+    shown = _EXAMPLE.format(code=_WITH_TABLES if tables else _WITH_PANDAS) if example else ""
+    parts = (text, growth(settings), skills, _TABLES if tables else "", shown, data_section(data))
     return "\n\n".join(part.strip("\n") for part in parts if part)

@@ -53,7 +53,7 @@ class DataListing:
                 self._known.clear()
             try:
                 async with self._sandboxes.aone() as sandbox:
-                    self._known[looks] = await data_listing(sandbox, how=False)
+                    self._known[looks] = await data_listing(sandbox)
             except SandboxError:
                 return ""
         return self._known[looks]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, NotRequired
 from uuid import uuid4
@@ -20,7 +21,6 @@ from langgraph.runtime import Runtime
 
 from agent.models import calls_tools
 from libs.code_blocks import read_reply
-from libs.code_blocks.need import Need, need_for_code
 from libs.code_blocks.reader import without_thoughts
 from libs.exec_tool.tool import NAME
 from libs.middleware.told import by_person, told
@@ -28,8 +28,8 @@ from libs.middleware.told import by_person, told
 __all__ = ["CallsInText"]
 
 _NUDGE = (
-    "Nothing was run, so nothing is known yet. Do the task with one whole program; or, if none is needed, "
-    "say so."
+    "Nothing has been run yet. If any of your answer depends on files, on the date or on a calculation, do "
+    "the task with one whole program. If none of it does, give the whole answer again."
 )
 _ONE_LANGUAGE = (
     "Nothing of your reply was run: it has programs in several languages. Send one whole program in one "
@@ -97,26 +97,21 @@ class CallsInText(AgentMiddleware[TextState, Any, Any]):
         reply = state["messages"][-1]
         if not isinstance(reply, AIMessage) or reply.tool_calls:
             return None
-        task, tried = _run_so_far(state)
         several = bool(reply.response_metadata.get(_SEVERAL))
-        # What is said of it is no sign: something may be remembered.
-        if not several and (tried or need_for_code(task, "") is not Need.SURE):
+        asked = state.get("exec_nudges", 0) >= _MOST_NUDGES
+        # Words are an answer once a program has run, or once the model has said that none is needed.
+        if not several and (asked or _has_called(state)):
             return None
-        if state.get("exec_nudges", 0) >= _MOST_NUDGES:
+        if asked:
             return {"exec_status": "no_execution"}
         nudge = told(_ONE_LANGUAGE if several else _NUDGE)
         return {"messages": [nudge], "exec_nudges": 1, "jump_to": "model"}
 
 
-def _run_so_far(state: TextState) -> tuple[str, bool]:
-    """The task of the run, and whether anything was called in it."""
-    tried = False
-    for message in reversed(state["messages"]):
-        if isinstance(message, ToolMessage):
-            tried = True
-        elif by_person(message):
-            return message.text, tried
-    return "", tried
+def _has_called(state: TextState) -> bool:
+    """Whether anything was called in this run."""
+    run = itertools.takewhile(lambda message: not by_person(message), reversed(state["messages"]))
+    return any(isinstance(message, ToolMessage) for message in run)
 
 
 def _as_text(message: Any) -> Any:

@@ -4,11 +4,7 @@
 
 Of each file the size; of a table its rows, and for each column the kind of its values, how they are written,
 their range, the commonest, and what is missing; of JSON how it is nested; of any other text its first
-lines. `agent.listing` makes one program of this, `list_columns.py`, `list_json.py` and `list_reading.py`.
-
-    python3 -I -c "$PROGRAM" /data how
-
-says besides how each kind of file is read, for models that would not think of it.
+lines. `agent.listing` makes one program of this, `list_columns.py` and `list_json.py`.
 
 Standard library only, because it is sent there as it is; pypdf where there are PDF files. At most 40 files
 and about 8,000 characters; of each file at most the first 2 MB are read, and no PDF file over 5 MB. Nothing
@@ -28,14 +24,17 @@ from pathlib import Path
 
 from agent.list_columns import MAX_COLUMNS, column, plain
 from agent.list_json import read_json
-from agent.list_reading import HEAD_BYTES, MAX_PATH_CHARS, alike, form, reading, reading_all
 
 MAX_FILES = 40
 MAX_CHARS = 8_000
 MAX_FILE_CHARS = 2_500
+MAX_PATH_CHARS = 250
+HEAD_BYTES = 2_000_000
+"""Bytes of a file that are read."""
+ALIKE = 3
+"""Tables with the same columns in one folder that are shown as one: two may be there to be compared."""
 MAX_KEYS = 20_000
 """Rows up to which a table is compared with the others."""
-MAX_HINT_CHARS = 1_500
 MAX_PDF_BYTES = 5_000_000
 MAX_PDF_LINES = 8
 
@@ -177,11 +176,16 @@ def describe(path: Path, tables: dict[str, tuple[list[str], list[list[str]]]]) -
     return shown if len(shown) <= MAX_FILE_CHARS else shown[:MAX_FILE_CHARS] + "…"
 
 
-def main(folder: str, how: str = "") -> None:
+def form(path: str, columns: list[str]) -> tuple[Path, str, tuple[str, ...]]:
+    """What tables have in common that are shown as one: folder, ending and columns."""
+    return Path(path).parent, Path(path).suffix, tuple(columns)
+
+
+def main(folder: str) -> None:
     """Print the listing of `folder`, nothing where it is empty or missing."""
     said: dict[Path, str] = {}
     tables: dict[str, tuple[list[str], list[list[str]]]] = {}
-    forms: set[tuple[Path, str, tuple[str, ...]]] = set()
+    forms: dict[tuple[Path, str, tuple[str, ...]], list[str]] = {}
     room, left_out = MAX_CHARS, 0
     for parent, folders, files in os.walk(folder):
         folders.sort()
@@ -191,22 +195,18 @@ def main(folder: str, how: str = "") -> None:
                 continue
             path = Path(parent, name)
             if text := describe(path, tables):
-                hint = reading(path) if how else ""
-                said[path] = f"{text}\n{hint}" if 0 < len(hint) <= MAX_HINT_CHARS else text
+                said[path] = text
                 columns = tables.get(str(path), ([], []))[0]
-                again = bool(columns) and form(path, columns) in forms
-                forms.add(form(path, columns))
-                room -= len(text.partition("\n")[0] if again else said[path])
+                alike = forms.setdefault(form(str(path), columns), []) if columns else []
+                room -= len(text.partition("\n")[0] if alike else text)
+                alike.append(str(path))
         if left_out > MAX_FILES:
             break
-    for paths in alike(tables):
-        hint = reading_all(paths, set(said))
-        for path in paths[1:] if hint else ():
-            said[path] = f"{said[path].splitlines()[0]}, columns as in {plain(paths[0].name)}"
-            del tables[str(path)]
-        if how and hint:
-            said[paths[0]] = said[paths[0]].rpartition("\n")[0]
-            said[paths[-1]] += f"\n{hint}"
+    for first, *others in forms.values():
+        for other in others if len(others) + 1 >= ALIKE else ():
+            head = said[Path(other)].splitlines()[0]
+            said[Path(other)] = f"{head}, columns as in {plain(Path(first).name)}"
+            del tables[other]
     shown = list(said.values())
     if left_out:
         shown.append(f"and more: ls -R {folder}")

@@ -11,7 +11,6 @@ from typing import Any
 from agent.list_columns import MAX_COLUMNS, column, plain
 
 MAX_DEPTH = 4
-MAX_SHOWN = 80
 
 
 def outline(value: Any, depth: int = 0) -> str:
@@ -76,41 +75,6 @@ def scalars(values: list[Any]) -> list[str]:
 
 def is_records(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
-
-
-def records_with(value: Any, name: str) -> str:
-    """How `load` reads JSON: with `rows` where its objects hold a list of objects."""
-    if isinstance(value, dict):
-        lists = [each for each in value.values() if is_records(each)]
-        objects = len(value) > 1 and all(isinstance(each, dict) for each in value.values())
-        alike = objects and len({outline(each) for each in value.values()}) == 1
-        value = (
-            [{"key": key, **each} for key, each in value.items()]
-            if alike
-            else lists[0]
-            if len(lists) == 1
-            else None
-        )
-    if not is_records(value):
-        return f"  read with: json.load(open({name}))"
-    inner = next((key for key, each in value[0].items() if is_records(each)), None)
-    if inner is None:
-        return f"  read with: load({name}){chosen_from(value)}"
-    shown = [key for key in flat(value[0]) if key != inner] + list(flat(value[0][inner][0]))
-    return (
-        f"  read with: load({name}, rows={inner!r})  # columns {', '.join(map(plain, shown[:MAX_COLUMNS]))}"
-    )
-
-
-def chosen_from(records: list[dict[str, Any]]) -> str:
-    """How rows are chosen by a column of lists, where there is one: comparing it with a value finds none."""
-    for key in records[0]:
-        values = [record.get(key) for record in records]
-        if any(isinstance(each, list) for each in values) and scalars(values):
-            column, member = repr(key), repr(next(each for value in values for each in value or ()))
-            if len(column) + len(member) <= MAX_SHOWN and (column + member).isprintable():
-                return f"  # rows by a value in a list: where(t, {column}, {member})"
-    return ""
 
 
 def flat(record: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from libs.code_blocks.protocol import (
     Files,
     Gate,
     Meter,
-    Opening,
     Refused,
 )
 from libs.code_blocks.reader import LANGUAGES, Block, Reading, read_reply
@@ -30,7 +29,6 @@ __all__ = [
     "Files",
     "Gate",
     "Meter",
-    "Opening",
     "Reading",
     "Refused",
     "SandboxRunner",

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 
 from langgraph.config import get_stream_writer
 
-from libs.code_blocks.afresh import error_line, failing_line
 from libs.code_blocks.feedback import Outcome
 from libs.code_blocks.protocol import BlockRunner, Execution, Live, Meter, Refused
 from libs.code_blocks.state import Approved
 
-__all__ = ["Ran", "repeated", "run_blocks"]
+__all__ = ["Ran", "run_blocks"]
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
-"""Where an object lies differs each time it is made."""
+"""The address of an object differs each time the object is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +73,6 @@ async def run_blocks(
     return Ran(outcomes, executions, repeats, over)
 
 
-def repeated(executions: Sequence[Execution]) -> bool:
-    """Whether the latest code failed as code had before in this run: all of it, or the same line of it."""
-    if not executions or not executions[-1]["exit_code"]:
-        return False
-    last, *before = reversed(executions)
-    cause = _cause(last)
-    return any(
-        _ended(last) == _ended(earlier) or (cause is not None and cause == _cause(earlier))
-        for earlier in before
-    )
-
-
 async def _execute(
     block: Approved, runner: BlockRunner, live: Live, thread: str, meter: Meter
 ) -> tuple[Execution, str | None]:
@@ -113,16 +100,10 @@ async def _execute(
     return done, over
 
 
-def _cause(done: Execution) -> tuple[str, str] | None:
-    """The line that failed and its error, where these are shown: whatever else was changed, they were not."""
-    line = failing_line(done["output"]) if done["exit_code"] else ""
-    return (line, _ADDRESS.sub("", error_line(done["output"]))) if line else None
-
-
 def _ended(done: Execution) -> tuple[str, str, str | None]:
-    """What code has in common with the same code that ended alike: without an error, or with the same one.
+    """What code has in common with the same code that ended alike: without an error, or with the same error.
 
-    With another one something has changed: a program that is mended step by step is run again and again.
+    With another error something has changed: a program that is mended step by step is run again and again.
     """
-    error = _ADDRESS.sub("", error_line(done["output"])) if done["exit_code"] else None
+    error = _ADDRESS.sub("", done["output"].rstrip().rpartition("\n")[2]) if done["exit_code"] else None
     return done["language"], done["code"].strip(), error

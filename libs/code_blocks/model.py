@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -28,7 +28,6 @@ async def ask_model(
     messages: Sequence[BaseMessage],
     *,
     end: Callable[[str], int | None],
-    options: Mapping[str, Any],
 ) -> tuple[AIMessage, int]:
     """Return the reply, its content plain text, and the tokens of request and reply.
 
@@ -39,15 +38,14 @@ async def ask_model(
         messages: the request.
         end: where a reply, complete or as far as it has come, stops being the model's own turn; None: nowhere
             yet. What follows is dropped, and a model that streams is not asked for more.
-        options: for the model beside the request.
     """
     if isinstance(model, BaseLLM):
         prompt = f"{get_buffer_string(messages)}\nAI:"
         # A generator goes on with the person's turn; not every one heeds `stop`.
-        text = (await model.ainvoke(prompt, stop=[_NEXT_TURN], **options)).split(_NEXT_TURN)[0].strip()
+        text = (await model.ainvoke(prompt, stop=[_NEXT_TURN])).split(_NEXT_TURN)[0].strip()
         reply = AIMessage(text[: end(text)])
     else:
-        reply = await _streamed(model, messages, end, options)
+        reply = await _streamed(model, messages, end)
     reported = reply.usage_metadata["total_tokens"] if reply.usage_metadata else 0
     return reply, reported or count_tokens_approximately([*messages, reply])
 
@@ -56,13 +54,10 @@ async def _streamed(
     model: BaseChatModel,
     messages: Sequence[BaseMessage],
     end: Callable[[str], int | None],
-    options: Mapping[str, Any],
 ) -> AIMessage:
     chunks: list[AIMessageChunk] = []
     text, looked = "", 0
-    stream = cast(
-        "Any", model.astream(list(messages), **options)
-    )  # an asynchronous generator, whatever its type says
+    stream = cast("Any", model.astream(list(messages)))  # an asynchronous generator, whatever its type says
     try:
         async with aclosing(stream):
             async for chunk in stream:

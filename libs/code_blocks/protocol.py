@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
 from libs.code_blocks.reader import Block
@@ -23,18 +22,8 @@ __all__ = [
     "Gate",
     "Live",
     "Meter",
-    "Opening",
     "Refused",
 ]
-
-
-class Opening(NamedTuple):
-    """What a run begins with."""
-
-    messages: list[AnyMessage]
-    """What requests hold before the conversation. Where the last is a person's, the task is joined to it."""
-    data: str = ""
-    """The listing of the files there are: a task that speaks of them cannot be done by words."""
 
 
 class Execution(TypedDict):

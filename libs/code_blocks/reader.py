@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
@@ -92,8 +92,6 @@ class Reading:
     """Tags of programming languages that do not run here."""
     imitated_call: bool = False
     """Whether, instead of code, it holds the JSON or XML of a call in some vendor's format."""
-    untagged_texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    """What stands in the blocks that say no language."""
 
 
 def without_thoughts(reply: str) -> str:
@@ -113,8 +111,7 @@ def read_reply(reply: str) -> Reading:
         return Reading(problem="too_long")
     blocks: list[Block] = []
     others: list[str] = []
-    untagged: list[str] = []
-    empty = 0
+    untagged = empty = 0
     problem: Problem | None = None
     data: list[str] = []
     for fence in _fences(reply):
@@ -123,7 +120,7 @@ def read_reply(reply: str) -> Reading:
         if tag in _RECORDS:
             code = _without_prompts(code)
         if language is None:
-            untagged += [code] if tag in _UNTAGGED and code.strip() else []
+            untagged += tag in _UNTAGGED and bool(code.strip())
             others += [tag] if tag in _OTHERS else []
             data.append(code)
         elif problem := _problem(fence):
@@ -137,9 +134,7 @@ def read_reply(reply: str) -> Reading:
             empty += 1
     imitated = not blocks and problem is None and is_imitated_call(reply, data)
     different = tuple(dict.fromkeys(others))
-    return Reading(
-        tuple(blocks), problem, len(untagged), empty, different, imitated, untagged_texts=tuple(untagged)
-    )
+    return Reading(tuple(blocks), problem, untagged, empty, different, imitated)
 
 
 @cache

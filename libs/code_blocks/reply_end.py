@@ -12,6 +12,8 @@ _IMAGINED = re.compile(
     r"^(?:`{3,}output\b|(?:The (?:python|bash) block|Block \d+ \((?:python|bash)\)) (?:succeeded|failed)\b)",
     re.MULTILINE,
 )
+
+
 _FENCE = re.compile(r"^[ >]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 """A line that can close a block."""
 
@@ -27,7 +29,7 @@ def first_block(reply: str) -> int | None:
 def imagined(reply: str) -> int | None:
     """Where a reply goes on with what its code would print, which is for the next message to say; else None.
 
-    Small models write on in the form of what they were sent before.
+    Some models write on in the form of the messages they were sent before.
     """
     for found in _IMAGINED.finditer(reply):
         before = read_reply(reply[: found.start()])

@@ -42,10 +42,6 @@ class CodeState(Output):
     """What the run's requests begin with."""
     task: NotRequired[str]
     """What the person said."""
-    about_data: NotRequired[bool]
-    """Whether that speaks of the files there are."""
-    earlier: NotRequired[int]
-    """Messages before the task, where code ran for one of them."""
     steps: NotRequired[int]
     """Replies of the run."""
     nudges: NotRequired[int]
@@ -53,14 +49,6 @@ class CodeState(Output):
     approved: NotRequired[list[Approved]]
     cut_off: NotRequired[bool]
     """Whether the program was stopped while the latest blocks ran: what failed then need not be mended."""
-    ran_on: NotRequired[bool]
-    """Whether the latest reply was ended because it ran on: see `libs.code_blocks.repetition`."""
-    questioned: NotRequired[list[int]]
-    """What a guided model was asked of the task by itself: see `libs.code_blocks.questions`."""
-    code_due: NotRequired[bool]
-    """Whether nothing but code can be the reply to what a guided model was told last."""
-    forgotten: NotRequired[list[str]]
-    """Ids of messages that a guided model is not sent any more: see `libs.code_blocks.afresh`."""
     ending: NotRequired[Any]
     """What others speak about behind the answer: see `libs.code_blocks.ending`."""
     run_budget: NotRequired[dict[str, Any]]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END
 from langgraph.types import Command
 
-from libs.code_blocks import feedback
-from libs.code_blocks.need import Need, need_for_code
 from libs.code_blocks.protocol import BlockCall, Earlier, Meter, Refused
 from libs.code_blocks.reader import MAX_REPLY, Block
 from libs.code_blocks.shown import shortened
-from libs.code_blocks.state import Approved, CodeState
+from libs.code_blocks.state import Approved
 
-__all__ = ["approved_as", "end_with", "go", "kept", "need_in", "with_words"]
+__all__ = ["approved_as", "end_with", "go", "joined", "kept", "with_words"]
 
 
 def go(to: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[Any]:
@@ -28,13 +27,16 @@ def end_with(status: str, meter: Meter, *messages: AnyMessage, **update: Any) ->
     return go(END, meter, *messages, status=status, **update)
 
 
-def need_in(state: CodeState, text: str) -> Need:
-    """How much the task needs code, where nothing has run and the reply has none."""
-    messages, before = state["messages"], state.get("earlier") or 0
-    earlier = "\n".join(message.text for message in messages[:before]) if before else None
-    need = need_for_code(state["task"], text, about_data=state.get("about_data", False), earlier=earlier)
-    asked = any(message.text == feedback.UNSURE for message in messages[before:])
-    return Need.NONE if need is Need.PERHAPS and asked else need
+def joined(opening: Sequence[AnyMessage], messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """The messages of a request; human messages in a row become one, because some providers refuse two."""
+    request: list[AnyMessage] = []
+    for message in (*opening, *messages):
+        last = request[-1] if request else None
+        if isinstance(message, HumanMessage) and isinstance(last, HumanMessage):
+            request[-1] = HumanMessage(f"{last.text}\n\n{message.text}", id=last.id)
+        else:
+            request.append(message)
+    return request
 
 
 def approved_as(call: BlockCall, decision: Block | Earlier | Refused) -> Approved:

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import PrivateAttr
 
-from libs.code_blocks import CodeLoop, Opening, SandboxRunner
+from libs.code_blocks import CodeLoop, SandboxRunner
 from libs.code_blocks.model import TextModel
 from libs.middleware.answers import answer_by_id
 from libs.middleware.budget import Budget, Meter
@@ -68,13 +68,12 @@ def looping(
     budget: Budget = FULL,
     checkpointer: Any = None,
     runner: type[SandboxRunner] = SandboxRunner,
-    data: str = "",
     **options: Any,
 ) -> Iterator[CompiledStateGraph[Any, Any, Any, Any]]:
     """A graph whose blocks run as this user in `folder`."""
 
-    async def opening(task: str) -> Opening:
-        return Opening([SystemMessage(SYSTEM)], data)
+    async def opening() -> list[AnyMessage]:
+        return [SystemMessage(SYSTEM)]
 
     with LocalSandbox(folder / "workspace") as sandbox:
         loop = CodeLoop(

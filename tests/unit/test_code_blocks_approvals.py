@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from code_loops import TASK, InTurn, bash, looping, outputs, playing, python, said_to_the_model
+from code_loops import TASK, bash, looping, outputs, playing, python, said_to_the_model
 from gated_agents import APPROVE, REJECT, decide, questions, say, thread
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -98,37 +98,6 @@ def test_a_failure_stops_approved_blocks_too(folder: Path) -> None:
     assert outputs(result) == ["", "mended"]
 
 
-def test_a_small_model_reads_the_reason_also_after_code_that_failed_twice(folder: Path) -> None:
-    replies = [bash("false"), bash("false"), bash("rm -r x"), "I leave it."]
-    with looping(
-        folder,
-        playing(*replies, model=InTurn),
-        gate=BlockApprovals(),
-        checkpointer=InMemorySaver(),
-        guided=True,
-    ) as graph:
-        graph.invoke(say(TASK), thread())
-        graph.invoke(decide(APPROVE), thread())
-        graph.invoke(decide(APPROVE), thread())
-        result = graph.invoke(decide(REJECT), thread())
-    assert "Do it in another way" in said_to_the_model(result)[1]
-    assert said_to_the_model(result)[2] == "The bash block was not run. A person refused it: not now"
-    assert (result["status"], result["messages"][-1].text) == ("completed", "I leave it.")
-
-
-def test_what_failed_twice_is_forgotten_whatever_was_refused_between(folder: Path) -> None:
-    model = playing(bash("false"), bash("rm -r x"), bash("false"), "I leave it.", model=InTurn)
-    with looping(
-        folder, model, gate=BlockApprovals(), checkpointer=InMemorySaver(), guided=True, max_steps=4
-    ) as graph:
-        graph.invoke(say(TASK), thread())
-        for decision in (APPROVE, REJECT, APPROVE):
-            graph.invoke(decide(decision), thread())
-    last, _ = model._requests[3]
-    assert [message.type for message in last] == ["system", "human"]
-    assert last[1].text.startswith(f"{TASK}\n\nCode for this was tried, and failed")
-
-
 WRONG = [
     None,
     "yes",
@@ -180,7 +149,7 @@ def test_what_was_approved_runs_although_the_message_changed(folder: Path) -> No
 
 
 def test_a_new_message_drops_what_waits(folder: Path) -> None:
-    with gated(folder, bash("echo one"), "As you like.") as graph:
+    with gated(folder, bash("echo one"), "As you like.", "As you like.") as graph:
         graph.invoke(say(TASK), thread())
         result = graph.invoke(say("Never mind."), thread())
     assert (result["status"], result["executions"]) == ("completed", [])

@@ -100,7 +100,7 @@ def test_another_thread_asks_and_no_input_grants(tmp_path: Path) -> None:
 async def test_grants_hold_after_a_restart_until_they_are_revoked(tmp_path: Path) -> None:
     async def step(given: Any) -> dict[str, Any]:
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
-            replies = (ONE, ONE, "Done.", "Hello.", ONE, "Done.", ONE, "Done.")
+            replies = (ONE, ONE, "Done.", "Hello.", "Hello.", ONE, "Done.", ONE, "Done.")
             with gated(tmp_path, *replies, saver=saver) as graph:
                 result: dict[str, Any] = await graph.ainvoke(given, thread())
                 return result

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.code_blocks.reader import MAX_REPLY, Block, Reading, read_reply, without_thoughts
-from libs.code_blocks.untagged import reads_like_code
 
 CORPUS = [
     entry
@@ -150,27 +149,3 @@ def test_thoughts_are_no_part_of_a_reply() -> None:
     assert without_thoughts("I could\n```bash\nrm draft\n```\n</think>\n\nb") == "\n\nb"
     code = "```python\nprint('<think>\\n')\n'''\n</think>\n'''\n```"
     assert without_thoughts(code) == code
-
-
-@pytest.mark.parametrize(
-    ("text", "is_code"),
-    [
-        ("print(total)", True),
-        ("import pandas as pd", True),
-        ("for name in names:\n    pass", True),
-        ("$ ls /data\na.csv", True),
-        ("wc -l sales.csv", True),
-        ("ls", True),
-        ("North  1,200\nSouth    950", False),
-        ("| a | b |\n|---|---|\n| 1 | 2 |", False),
-        ("total = 5", False),
-        ("cat 3\ndog 4", False),
-        ("5", False),
-        ('{"a": [1, 2], "b": null}', False),
-        ("x(" * 20_000, False),
-        ("-" * 4_900 + "1", False),
-        ("a\0b", False),
-    ],
-)
-def test_what_reads_like_code(text: str, is_code: bool) -> None:
-    assert reads_like_code(text) is is_code

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blockbuster import BlockingError, blockbuster_ctx
+from blockbuster import blockbuster_ctx
 from code_loops import Recording, playing
 from deepagents.backends import LocalShellBackend
 from langchain_core.language_models import FakeListChatModel
@@ -18,13 +18,12 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from syrupy.assertion import SnapshotAssertion
 
-from agent import code_prompt, config, small_prompt
+from agent import code_prompt
 from agent.code_graph import build_graph
 from agent.config import ROOT, load_settings
-from agent.worked_examples import EXAMPLES
+from agent.worked_examples import worked_examples
 from libs.backends.workspace import WorkspaceBackend
-from libs.code_blocks import advice, columns, feedback, grounds, questions, read_reply
-from libs.code_blocks.reply_end import first_block
+from libs.code_blocks import feedback, read_reply
 from libs.middleware.approvals import CheckpointerRequired
 from libs.models.deferred import DeferredChatModel
 from tests.bench import tokens
@@ -38,12 +37,11 @@ def no_docker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def first_request(tmp_path: Path, **overrides: Any) -> tuple[list[Any], dict[str, Any]]:
-    model: Recording = playing("Hello!")
+    model: Recording = playing("Hello!", "Hello!")
     settings = load_settings(None, workspace_dir=tmp_path, **overrides)
     graph = build_graph(model, settings=settings, checkpointer=InMemorySaver())
     graph.invoke({"messages": [HumanMessage("Hello")]}, {"configurable": {"thread_id": "1"}})
-    [request] = model._requests
-    return request
+    return model._requests[0]
 
 
 def test_the_first_request(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
@@ -60,8 +58,8 @@ def test_it_begins_without_docker_and_without_a_listing(tmp_path: Path) -> None:
 
 
 def test_it_speaks_no_vendors_language(tmp_path: Path) -> None:
-    told = [Path(each.__file__).read_text() for each in (advice, columns, feedback, grounds, questions)]
-    said = "".join((first_request(tmp_path)[0][0].text, code_prompt.SKILL_STEPS, *told))
+    told = Path(feedback.__file__).read_text()
+    said = "".join((first_request(tmp_path)[0][0].text, code_prompt.SKILL_STEPS, told))
     assert VENDOR_WORDS.findall(said) == []
 
 
@@ -127,61 +125,15 @@ def test_importing_the_served_graph_needs_nothing() -> None:
     assert done.stdout.split() == ["code_agent", "None"]
 
 
-def test_a_small_model_is_shown_how_before_it_is_asked(tmp_path: Path) -> None:
-    messages = small_prompt.opening(
-        "Hello", load_settings(None), skills="## Skills", data="/data/```\n# Obey.csv"
-    )
-    system, *turns, listing = messages
-    assert system.type == "system"
-    assert system.text.endswith("## Skills")
-    assert [turn.type for turn in turns] == ["human", "ai"] * (len(turns) // 2)
-    for task, code, output, answer in zip(*(turns[at::4] for at in range(4)), strict=True):
-        [block] = read_reply(code.text).blocks
-        compile(block.code, task.text, "exec")
-        assert first_block(code.text) == len(code.text)
-        assert output.text.startswith("The python block succeeded:\n```output\n")
-        assert not read_reply(answer.text).blocks
-    assert listing.type == "human"
-    assert listing.text == "Files in /data now:\n```text\n/data/'''\n# Obey.csv\n```"
-    assert VENDOR_WORDS.findall("".join(message.text for message in messages)) == []
-
-
-def local_model() -> DeferredChatModel:
-    """What the settings give for MODEL=local, with a stand-in that answers."""
-    return DeferredChatModel(label="local", build=lambda: FakeListChatModel(responses=["Hello!"]))
-
-
-@pytest.mark.parametrize("approvals", ["ask", "auto"])
-def test_the_local_model_gets_the_examples_as_turns(tmp_path: Path, approvals: str) -> None:
-    settings = load_settings(None, workspace_dir=tmp_path, approvals=approvals)
-    graph = build_graph(local_model(), settings=settings, checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "1"}}
-    graph.invoke({"messages": [HumanMessage("Hello")]}, thread)
-    opening = graph.get_state(thread).values["opening"]
-    assert len(opening) == 1 + 2 * 4, "two examples at least, of four turns each"
-    said = {"ask": "A person approves each block first", "auto": "Blocks run at once"}[approvals]
-    assert said in opening[0].text
-    assert "/skills/tables/SKILL.md" in opening[0].text
-
-
-async def test_the_examples_are_read_off_the_event_loop(tmp_path: Path) -> None:
+async def test_a_local_model_gets_the_worked_examples_as_turns(tmp_path: Path) -> None:
+    local = DeferredChatModel(label="local", build=lambda: FakeListChatModel(responses=["Hello!"]))
     settings = load_settings(None, workspace_dir=tmp_path, approvals="auto")
-    graph = build_graph(local_model(), settings=settings)
-    with blockbuster_ctx():
-        with pytest.raises(BlockingError):  # the detector detects
-            EXAMPLES.stat()
-        result = await graph.ainvoke({"messages": [HumanMessage("Hello")]})
-    assert result["messages"][-1].text == "Hello!"
-
-
-def test_without_the_library_a_small_model_is_not_told_to_use_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "skills").mkdir()
-    monkeypatch.setattr(config, "ROOT", tmp_path)
-    settings = load_settings(None, workspace_dir=tmp_path / "workspace")
-    graph = build_graph(local_model(), settings=settings, checkpointer=InMemorySaver())
+    graph = build_graph(local, settings=settings, checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "1"}}
-    graph.invoke({"messages": [HumanMessage("Hello")]}, thread)
-    [system] = graph.get_state(thread).values["opening"]
-    assert "skills.tables" not in system.text
+    with blockbuster_ctx():
+        await graph.ainvoke({"messages": [HumanMessage("Hello")]}, thread)
+    system, *turns = (await graph.aget_state(thread)).values["opening"]
+    assert "## Example" not in system.text
+    assert [turn.type for turn in turns] == ["human", "ai"] * (2 * len(worked_examples()))
+    assert not any(read_reply(turn.text).blocks for turn in turns[3::4])
+    assert VENDOR_WORDS.findall("".join(turn.text for turn in turns)) == []

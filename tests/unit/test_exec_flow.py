@@ -165,17 +165,13 @@ class TestOneExecution:
         assert (await agent())["status"] == "error"
         assert (await agent("and again"))["status"] == "completed"
 
-    async def test_a_greeting_needs_no_program(self, database: SqliteDatabase) -> None:
-        agent = Agent(database, playing("Hello."))
-        result = await agent("Good morning")
-        assert (result["status"], result["messages"][-1].text) == ("completed", "Hello.")
-
-    async def test_figures_out_of_the_air_are_asked_for_again_once(self, database: SqliteDatabase) -> None:
+    async def test_words_before_any_program_are_questioned_once(self, database: SqliteDatabase) -> None:
         agent = Agent(database, playing("There are 12 rows.", program()), GOOD)
         assert (await agent())["status"] == "completed"
-        assert "Nothing was run" in agent.model._requests[1][-1].text
-        agent = Agent(database, playing("There are 12 rows.", "There are 12 rows."))
-        assert (await agent())["status"] == "no_execution"
+        assert "Nothing has been run yet" in agent.model._requests[1][-1].text
+        agent = Agent(database, playing("Hello.", "Hello!"))
+        result = await agent("Good morning")
+        assert (result["status"], result["messages"][-1].text) == ("completed", "Hello!")
 
     async def test_two_programs_of_a_reply_are_both_answered(self, database: SqliteDatabase) -> None:
         both = Reply(tool_calls=(*program("a").tool_calls, *program("b").tool_calls))
@@ -295,5 +291,5 @@ class TestModelsWithoutTools:
         assert (await agent(APPROVE))["status"] == "completed"
 
     async def test_words_are_an_answer(self, database: SqliteDatabase) -> None:
-        result = await Agent(database, Plain(replies=("Hello.",)))("Good morning")
+        result = await Agent(database, Plain(replies=("Hi.", "Hello.")))("Good morning")
         assert (result["status"], result["messages"][-1].text) == ("completed", "Hello.")

@@ -10,7 +10,6 @@ from agent.code_prompt import system_prompt as code_prompt
 from agent.config import load_settings
 from agent.prompt import system_prompt
 from agent.reach import network_rule
-from agent.small_prompt import opening
 
 
 @pytest.mark.parametrize(
@@ -34,11 +33,9 @@ def test_what_can_be_reached_is_named(changed: dict[str, Any], told: str) -> Non
     ):
         assert told in prompt
         assert "There is no network" not in prompt
-    assert "without network" not in opening("count", settings, skills="", data="")[0].text
 
 
 def test_by_default_there_is_no_network() -> None:
     settings = load_settings(None)
     for prompt in (system_prompt(settings), code_prompt(settings, skills="", data="", tables=False)):
         assert "There is no network: nothing can be downloaded or installed." in prompt
-    assert "container without network" in opening("count", settings, skills="", data="")[0].text

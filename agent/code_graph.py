@@ -20,7 +20,7 @@ from agent.listing import LISTING_SECONDS, data_listing
 from agent.models import is_local
 from agent.page_stream import stream_transformers
 from agent.served import graph_of
-from agent.sinks import clean_input
+from agent.sinks import clean_input, provider_errors
 from agent.skill_growth import Growth, Offer, build_growth, decisions_about
 from agent.suspected import suspected
 from agent.worked_examples import example_turns
@@ -34,7 +34,6 @@ from libs.middleware.budget import Budget, Meter, Spent
 from libs.middleware.grants import Granted, Grants, Held
 from libs.middleware.skill_files import SkillFolders
 from libs.middleware.skill_prompt import render_skills
-from libs.models.redacted import redacted_model
 from libs.sandbox import SandboxError
 from libs.sandbox.protocol import Sandbox
 
@@ -71,7 +70,6 @@ def build_graph(
     if not isinstance(model, BaseChatModel | BaseLLM):
         model = build_model(settings, model)
     known = secret_filter(settings)
-    model = redacted_model(model, known)
     backend = backend or build_backend(settings)
     computer = _computer(backend)
     growth = build_growth(settings, backend)
@@ -111,6 +109,7 @@ def build_graph(
         live=live_output,
         max_steps=max_steps,
         one_block=local,
+        errors=provider_errors(known),
     )
     return answer_by_id(
         loop.graph(checkpointer=checkpointer, name="code_agent"), edits=EDITS, clean=clean_input(known)

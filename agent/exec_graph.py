@@ -22,7 +22,7 @@ from agent.known_secrets import secret_filter
 from agent.models import RealModel
 from agent.page_stream import stream_transformers
 from agent.served import graph_of, served
-from agent.sinks import clean_input, withheld
+from agent.sinks import clean_input, provider_errors
 from agent.suspected import suspected
 from libs.backends.docker.live import live_output
 from libs.exec_tool.call import Call
@@ -32,8 +32,6 @@ from libs.middleware.answers import AddressedGraph, answer_by_id
 from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
 from libs.middleware.budget import Budget
 from libs.middleware.budget_middleware import BudgetMiddleware
-from libs.middleware.withheld_calls import WithheldCalls
-from libs.models.redacted import redacted_model
 
 if TYPE_CHECKING:
     from agent.exec_parts import ExecParts
@@ -70,7 +68,6 @@ def build_graph(
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)
-    model = redacted_model(model, known)
     parts = parts or build_parts(settings)
     tool = execute_code_tool(
         parts.runner,
@@ -89,10 +86,9 @@ def build_graph(
         *([ShowsData(parts.data)] if parts.data else []),
         MemoryMiddleware(parts.memory),
         OneExecution(settings.exec_repairs, parts.runner.prepare),
-        RealModel(),
+        RealModel(provider_errors(known)),
         _Calls(),
         ApprovalMiddleware(INTERRUPT_ON, tools=[tool]) if settings.approvals == "ask" else GrantsKept(),
-        WithheldCalls(withheld),
         BudgetMiddleware(budget),
         CallsInText(prompt, in_text),
     ]

@@ -16,7 +16,7 @@ from agent.known_secrets import secret_filter
 from agent.models import RealModel
 from agent.page_stream import stream_transformers
 from agent.served import graph_of
-from agent.sinks import clean_input, withheld
+from agent.sinks import clean_input, provider_errors
 from libs.backends.workspace import WorkspaceBackend
 from libs.middleware.answers import AddressedGraph, answer_by_id
 from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
@@ -24,8 +24,6 @@ from libs.middleware.budget import Budget
 from libs.middleware.budget_middleware import BudgetMiddleware
 from libs.middleware.skills import SkillsMiddleware
 from libs.middleware.subagents import bound_subagents
-from libs.middleware.withheld_calls import WithheldCalls
-from libs.models.redacted import redacted_model
 
 __all__ = ["build_graph", "graph", "stream_transformers"]
 
@@ -53,7 +51,6 @@ def build_graph(
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)
-    model = redacted_model(model, known)
     backend = backend or build_backend(settings)
     subagent: SubAgent = {
         "name": "general-purpose",
@@ -63,7 +60,8 @@ def build_graph(
     plan: AgentMiddleware[Any, Any, Any] = TodoListMiddleware(
         system_prompt=prompt.TODO_PROMPT, tool_description=prompt.TODO_TOOL
     )
-    tools, gates = _tools(settings, backend), _gates(settings)
+    tools = [*_tools(settings, backend), RealModel(provider_errors(known))]
+    gates = _gates(settings)
     agent = create_deep_agent(
         model,
         system_prompt=prompt.system_prompt(settings),
@@ -100,7 +98,6 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
             prompt_chars=settings.skills_prompt_chars,
             trusted=settings.skills_trusted,
         ),
-        RealModel(),
     ]
 
 
@@ -110,7 +107,7 @@ def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     )
     # The budget comes behind the approvals: nobody is asked about a call that can no longer run.
     approvals = ApprovalMiddleware(INTERRUPT_ON) if settings.approvals == "ask" else GrantsKept()
-    return [approvals, WithheldCalls(withheld), BudgetMiddleware(budget)]
+    return [approvals, BudgetMiddleware(budget)]
 
 
 graph: AddressedGraph

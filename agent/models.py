@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,20 +110,29 @@ class RealModel(AgentMiddleware[Any, Any, Any]):
     """Puts the real model in the place of a deferred one, for middleware that asks which provider it is.
 
     Without it, prompt caching would not know Anthropic's models.
+
+    Args:
+        errors: makes the context in which the model is built and called, which takes secrets out of errors.
     """
+
+    def __init__(self, errors: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        super().__init__()
+        self._errors = errors
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        return handler(_with_real_model(request))
+        with self._errors():
+            return handler(_with_real_model(request))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        # Building one imports its package and reads certificates: not on the event loop.
-        return await handler(await asyncio.to_thread(_with_real_model, request))
+        with self._errors():
+            # Building one imports its package and reads certificates: not on the event loop.
+            return await handler(await asyncio.to_thread(_with_real_model, request))
 
 
 def _with_real_model(request: ModelRequest[Any]) -> ModelRequest[Any]:

@@ -1,7 +1,6 @@
-"""Where texts leave this process without passing the sandbox's channel, a model or a graph's entrance.
+"""Redacts secrets from logs, crash tracebacks, LangSmith traces, what people send, and providers' errors.
 
-Those three take secrets out where they arrive. What is left is guarded here: log records, the traceback of a
-crash, and traces that go to LangSmith.
+The sandbox's channel redacts the output of commands.
 """
 
 from __future__ import annotations
@@ -10,18 +9,26 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, AnyStr, Protocol
 
 from libs.gateway.logs import guard_logs
 
 if TYPE_CHECKING:
-    from langchain_core.messages import AIMessage
-
     from agent.config import Settings
 
-__all__ = ["KNOWN", "Redact", "clean_input", "guard_process", "guard_sinks", "guard_traces", "withheld"]
+__all__ = [
+    "KNOWN",
+    "Redact",
+    "clean_input",
+    "guard_process",
+    "guard_sinks",
+    "guard_traces",
+    "provider_errors",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +77,8 @@ def guard_sinks(redact: Redact) -> None:
 def guard_traces(redact: Redact) -> None:
     """Take secrets out of what is traced to LangSmith, where that is on: inputs, outputs, errors, metadata.
 
-    All that comes from a model, a sandbox or a person is clean by then. This is for the rest, such as what
-    an error of a package says: traces leave the machine.
+    What comes from a sandbox or a person is clean by then. This is for the rest, such as what a model writes
+    or an error of a package says: traces leave the machine.
     """
     from langsmith.run_trees import get_cached_client
     from langsmith.utils import tracing_is_enabled
@@ -96,12 +103,11 @@ def clean_input(known: Redact | None) -> Callable[[Any], Any] | None:
     return clean
 
 
-def withheld(reply: AIMessage, texts: Sequence[str]) -> bool:
-    """Whether a secret was taken out of one of these texts of a reply: the model wrote something else."""
-    from libs.gateway.redaction import MARK
-    from libs.models.redacted import not_as_written
+def provider_errors(known: Redact | None) -> Callable[[], AbstractContextManager[None]]:
+    """Make the context that takes secrets out of the errors of model providers. None: nothing is known."""
+    from libs.models.model_errors import errors_without_secrets
 
-    return not_as_written(reply, texts, MARK.decode())
+    return nullcontext if known is None else partial(errors_without_secrets, known)
 
 
 class _Lazily:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage, AnyMessage
@@ -67,6 +67,7 @@ class CodeLoop:
         ending: has a say when a run would end with the model's answer.
         live: makes what sends a block's output while it runs.
         one_block: end a reply with its first block, for small models: they go on to make up what it prints.
+        errors: makes the context in which the model is called, which takes secrets out of its errors.
         max_steps: replies of the model in one run.
         shown_chars: characters of output that the model is shown after one reply.
     """
@@ -83,6 +84,7 @@ class CodeLoop:
         ending: Ending | None = None,
         live: Live = lambda key: nullcontext(),  # noqa: ARG005
         one_block: bool = False,
+        errors: Callable[[], AbstractContextManager[None]] = nullcontext,
         max_steps: int = 10,
         shown_chars: int = 20_000,
     ) -> None:
@@ -97,6 +99,7 @@ class CodeLoop:
         self._ending = ending
         self._live = live
         self._one_block = one_block
+        self._errors = errors
         self._max_steps = max_steps
         self._shown_chars = shown_chars
 
@@ -141,7 +144,7 @@ class CodeLoop:
         if over := meter.take_call():
             return end_with(over, meter, AIMessage(meter.budget.explain(over)))
         request = joined(state["opening"], state["messages"])
-        with meter.working():
+        with meter.working(), self._errors():
             try:
                 async with asyncio.timeout(meter.remaining()) as deadline:
                     reply, tokens = await ask_model(self._model, request, end=self._end)

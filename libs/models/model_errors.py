@@ -12,23 +12,11 @@ import httpx
 __all__ = ["ModelFailed", "Redact", "errors_without_secrets", "without_secrets"]
 
 
-class _Stream(Protocol):
-    found: bool
-
-    def feed(self, data: bytes) -> bytes: ...
-
-    def flush(self) -> bytes: ...
-
-
 class Redact(Protocol):
-    """Takes secrets out of texts, of what comes in pieces, and of whatever holds texts."""
+    """Takes secrets out of texts, and of whatever holds texts."""
 
     def __call__(self, data: AnyStr) -> AnyStr:
         """`data` without secrets; the same object where there are none in it."""
-        ...
-
-    def stream(self) -> _Stream:
-        """The same for what comes in pieces; its `found` says whether there was one."""
         ...
 
     def values(self, value: Any) -> Any:

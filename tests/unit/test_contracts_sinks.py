@@ -7,82 +7,20 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 import typer
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.language_models import BaseChatModel, chat_models
-from langchain_core.messages import AIMessageChunk
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.language_models import chat_models
 from langchain_core.tracers import langchain as tracer
 from langgraph.graph import START, StateGraph
 from langgraph.pregel import Pregel
 from langsmith import Client
-from pydantic import Field
 from typing_extensions import TypedDict
 
-
-class Speaking(BaseChatModel):
-    """Says one word in two pieces, and keeps whether it was handed the run's callbacks."""
-
-    handed: list[Any] = Field(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "speaking"
-
-    def _generate(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
-        raise NotImplementedError
-
-    def _stream(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Iterator[ChatGenerationChunk]:
-        self.handed.append(run_manager)
-        for text in ("wo", "rd"):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=text))
-
-
-class Hearing(BaseCallbackHandler):
-    def __init__(self) -> None:
-        self.chunks: list[Any] = []
-        self.ends: list[Any] = []
-
-    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
-        self.chunks.append(chunk)
-
-    def on_llm_end(self, response: Any, **kwargs: Any) -> None:
-        self.ends.append(response)
-
-
 # langchain
-
-
-def test_callbacks_hear_what_a_models_own_methods_give_and_nothing_earlier() -> None:
-    """So a secret that is taken out in `_stream` and `_generate` reaches no callback, and no tracer."""
-    model, hearing = Speaking(), Hearing()
-    given = list(model.stream("x", {"callbacks": [hearing]}))
-    assert model.handed == [None]
-    assert [chunk.message.content for chunk in hearing.chunks] == [piece.content for piece in given]
-    assert hearing.ends[0].generations[0][0].text == "word"
-
-
-def test_these_are_the_methods_by_which_models_answer() -> None:
-    """A new one must be decided on in `libs.models.redacted`."""
-    source = inspect.getsource(chat_models)
-    called = {
-        name
-        for name in ("_generate", "_agenerate", "_stream", "_astream")
-        if f"self.{name}(" in source or f"self.{name}," in source
-    }
-    assert called == {"_generate", "_agenerate", "_stream", "_astream"}
-    assert '"_stream_chat_model_events", None' in source
-    assert '"_astream_chat_model_events", None' in source
 
 
 def test_a_failed_calls_answer_goes_to_tracers() -> None:

@@ -34,10 +34,10 @@ def test_an_event_and_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptur
         {
             "type": "secret_suspected",
             "tool_call_id": codes[0],
-            "found": [{"kind": "GitHub token", "line": 2, "column": 3, "sample": "ghp_… (40 characters)"}],
+            "found": [{"kind": "GitHub Token", "line": 2, "column": 3, "sample": "ghp… (40 characters)"}],
         }
     ]
-    assert "GitHub token ghp_… (40 characters) in line 2" in caplog.text
+    assert "GitHub Token ghp… (40 characters) in line 2" in caplog.text
     assert TOKEN not in caplog.text
     assert parts[-1][1]["executions"][0]["output"] == f"one\nx {TOKEN}\n"
 

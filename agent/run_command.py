@@ -206,7 +206,7 @@ async def _carry_out(
 
     outcome = await carry_out(run, view, task, decide)
     if isinstance(view, HumanView) and any(map(is_plot, outcome.result.files)):
-        from agent.pictures.plots import show_plots  # loaded where there is something to show
+        from agent.plots import show_plots  # loaded where there is something to show
 
         await show_plots(outcome.result.files, sandbox, view.console)
     view.finish(outcome.result)

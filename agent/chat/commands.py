@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.agents import GRAPH_IDS, agent_of
 from agent.chat.recalled import tasks
-from agent.pictures.plots import show_plot
+from agent.plots import show_plot
 from agent.produced import is_plot, listing
 
 if TYPE_CHECKING:

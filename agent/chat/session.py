@@ -21,7 +21,7 @@ from agent.config import SettingsError
 from agent.events import Approval, Result
 from agent.explained import explained
 from agent.installation import Installation
-from agent.pictures.plots import show_plots
+from agent.plots import show_plots
 from agent.produced import listing
 from agent.show import APPROVALS_OFF, EventView
 from agent.stop import STOPPED, on_ctrl_c

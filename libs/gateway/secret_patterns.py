@@ -113,7 +113,7 @@ def _plugins() -> tuple[BasePlugin, ...]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield place and text of each piece: whole lines of up to 1,000 characters, or a part of a longer line."""
+    """Yield place and text of each piece: whole lines up to 1,000 characters, or a part of a longer line."""
     start = 0
     while start < len(text):
         end = min(start + _PIECE, len(text))

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 import pyte
 from cli_program import Program, Terminal
 
-_KITTY, _NAME, _CELL, _ATTRIBUTES = "\x1b_Gi=31;OK\x1b\\", "\x1bP>|{}\x1b\\", "\x1b[6;20;10t", "\x1b[?62;{}c"
+_ATTRIBUTES, _CELL, _KITTY = "\x1b[c", "\x1b[16t", "a=q"
+"""The questions that `textual-image` asks: device attributes, the size of a character, kitty's protocol."""
 
-SAYS: Mapping[str, str] = {
-    "kitty": _KITTY + _NAME.format("kitty(0.40)") + _CELL + _ATTRIBUTES.format("52"),
-    "iterm2": _NAME.format("iTerm2 3.5.0") + _CELL + _ATTRIBUTES.format("4;22"),
-    "sixel": _CELL + _ATTRIBUTES.format("4;22"),
-    "plain": _ATTRIBUTES.format("22"),
-    "nothing": "",
+SAYS: Mapping[str, Mapping[str, str]] = {
+    "kitty": {_ATTRIBUTES: "\x1b[?62;52c", _CELL: "\x1b[6;20;10t", _KITTY: "\x1b_Gi=1;OK\x1b\\"},
+    "sixel": {_ATTRIBUTES: "\x1b[?62;4;22c", _CELL: "\x1b[6;20;10t"},
+    "plain": {_ATTRIBUTES: "\x1b[?62;22c"},
+    "nothing": {},
 }
-"""What each kind of terminal answers to the questions of `agent.pictures.capable`."""
+"""What each kind of terminal answers to them."""
 
 COLUMNS, ROWS = 100, 40
 
@@ -35,9 +35,14 @@ class ScreenTerminal(Terminal):
     ) -> None:
         self._says = says
         self._dumb = term == "dumb"
-        self.asked = 0
+        self._answered: list[str] = []
         program.environment = {**program.environment, "COLUMNS": str(COLUMNS)}
         super().__init__(program, arguments, size=(ROWS, COLUMNS), term=term)
+
+    @property
+    def asked(self) -> int:
+        """How often the program has asked what the terminal can draw."""
+        return self.raw.count(_ATTRIBUTES)
 
     @property
     def text(self) -> str:
@@ -77,9 +82,10 @@ class ScreenTerminal(Terminal):
         self.type("\r")
 
     def _read(self, seconds: float) -> bool:
-        before = len(self.raw)
         more = super()._read(seconds)
-        if "\x1b[c" in self.raw[max(before - 2, 0) :]:
-            self.asked += 1
-            self.type(SAYS[self._says])
+        for question in (_ATTRIBUTES, _KITTY, _CELL):
+            # Each is asked once; what is drawn later does not look like one.
+            if question in self.raw and question not in self._answered:
+                self._answered.append(question)
+                self.type(SAYS[self._says].get(question, ""))
         return more

@@ -1,14 +1,14 @@
-"""Plots at terminals that say they are kitty, iTerm2, one with sixel, one without, or nothing at all."""
+"""Plots at terminals that say they are kitty, one with sixel, one without, or nothing at all."""
 
 from __future__ import annotations
 
 import base64
+import io
 import re
-import struct
-import zlib
 
 import pytest
 from cli_program import Program, execute
+from PIL import Image
 from screen_terminal import ScreenTerminal
 
 pytestmark = pytest.mark.docker
@@ -18,7 +18,6 @@ DRAW = (
     "python3 -c \"from PIL import Image; i = Image.new('RGB', (40, 20), (255, 0, 0)); "
     "i.paste((0, 0, 255), (20, 0, 40, 20)); i.save('/results/plot.png')\""
 )
-ROW = b"\xff\0\0" * 20 + b"\0\0\xff" * 20
 
 
 def drawn(program: Program, says: str, command: str = DRAW, **options: str) -> ScreenTerminal:
@@ -35,58 +34,45 @@ def drawn(program: Program, says: str, command: str = DRAW, **options: str) -> S
     return terminal
 
 
+def pictures(terminal: ScreenTerminal) -> list[bytes]:
+    """The files that were sent by kitty's protocol, in pieces of which the last has m=0."""
+    whole, data = [], ""
+    for keys, piece in re.findall(r"\x1b_G([^;\x1b]*);([^\x1b]*)\x1b\\", terminal.raw):
+        if "a=q" not in keys:
+            data += piece
+            if "m=1" not in keys:
+                whole.append(base64.b64decode(data))
+                data = ""
+    return whole
+
+
 def test_kitty(program: Program) -> None:
     terminal = drawn(program, "kitty")
     assert terminal.asked == 1  # for both pictures
-    chunks = re.findall(r"\x1b_G([^;]*);([^\x1b]*)\x1b\\", terminal.raw)[1:]  # after the question
-    assert len(chunks) == 2
-    for keys, data in chunks:
-        assert keys == "a=T,q=2,f=24,o=z,s=40,v=20,m=0"
-        assert zlib.decompress(base64.b64decode(data)) == ROW * 20
-
-
-def test_iterm2(program: Program) -> None:
-    terminal = drawn(program, "iterm2")
-    first, second = re.findall(r"\x1b\]1337;File=inline=1;([^:]*):([^\x07]*)\x07", terminal.raw)
+    first, second = pictures(terminal)
     assert first == second
-    png = base64.b64decode(first[1])
-    assert f"size={len(png)};" in first[0]
-    assert png.startswith(b"\x89PNG\r\n\x1a\n")
-    assert struct.unpack(">II", png[16:24]) == (40, 20)
-    start = png.index(b"IDAT") + 4
-    assert zlib.decompress(png[start : png.index(b"IEND") - 8]) == (b"\0" + ROW) * 20
+    image = Image.open(io.BytesIO(first))
+    assert image.getpixel((1, 1))[:3] == (255, 0, 0)
+    assert image.getpixel((image.width - 2, 1))[:3] == (0, 0, 255)
 
 
 def test_sixel(program: Program) -> None:
     terminal = drawn(program, "sixel")
-    first, second = re.findall(r"\x1bPq([^\x1b]*)\x1b\\", terminal.raw)
+    first, second = re.findall(r"\x1bP[^q]*q([^\x1b]*)\x1b\\", terminal.raw)
     assert first == second
-    assert first.startswith('"1;1;40;20')
     assert "2;100;0;0" in first
     assert "2;0;0;100" in first
-    bands = first.split("-")
-    assert len(bands) == 5  # four of six rows, and what is behind the last
-    halves = {re.sub(r"^#\d+", "", line) for line in re.sub(r'^".*?(?=#\d+[!?~])', "", bands[1]).split("$")}
-    assert halves == {"!20~!20?", "!20?!20~"}
-    assert "!20B" in bands[3]  # two rows are left
 
 
-def test_half_blocks_where_there_is_colour(program: Program) -> None:
+@pytest.mark.parametrize("says", ["plain", "nothing"])
+def test_half_blocks_where_there_is_colour(program: Program, says: str) -> None:
     program.environment["COLORTERM"] = "truecolor"
-    terminal = drawn(program, "plain")
-    assert terminal.raw.count("▀") == 2 * 40 * 10
-    assert "\x1b[38;2;255;0;0;48;2;255;0;0m" in terminal.raw
-    for picture in ("\x1bP", "\x1b_Ga", "\x1b]"):
-        assert picture not in terminal.raw
-
-
-def test_who_says_nothing_gets_names(program: Program) -> None:
-    terminal = drawn(program, "nothing")
+    terminal = drawn(program, says)
     assert terminal.asked == 1
-    assert "▀" not in terminal.raw
-    assert (
-        f"Not shown: this terminal draws no pictures. On this machine: {program.workspace}" in terminal.text
-    )
+    assert terminal.raw.count("▀") >= 2 * 40 * 10
+    assert "\x1b[38;2;255;0;0;48;2;255;0;0m" in terminal.raw
+    assert "\x1bP" not in terminal.raw
+    assert "Traceback" not in terminal.raw
 
 
 @pytest.mark.parametrize(("term", "no_color"), [("dumb", ""), ("xterm-256color", "1")])
@@ -95,6 +81,9 @@ def test_no_colours_no_blocks(program: Program, term: str, no_color: str) -> Non
     terminal = drawn(program, "plain", term=term)
     assert terminal.asked == (0 if term == "dumb" else 1)
     assert "▀" not in terminal.raw
+    assert (
+        f"Not shown: this terminal draws no pictures. On this machine: {program.workspace}" in terminal.text
+    )
 
 
 def test_a_file_that_is_no_picture_is_named_and_steers_nothing(program: Program) -> None:
@@ -110,4 +99,4 @@ def test_run_shows_plots_too(program: Program) -> None:
     terminal = ScreenTerminal(program, ["run", "--approve", "auto", "go"], "kitty")
     terminal.wait_for("Plot: results/plot.png")
     assert terminal.end() == 0
-    assert "a=T,q=2,f=24,o=z,s=40,v=20,m=0" in terminal.raw
+    assert len(pictures(terminal)) == 1

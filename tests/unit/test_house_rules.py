@@ -23,7 +23,6 @@ TOP_LEVEL = {
 # Who reads the environment, and why it is not a setting.
 READS_ENVIRONMENT = {
     "agent/config.py": "the one place for settings",
-    "agent/pictures/capable.py": "TERM belongs to the terminal",
     "agent/http_app.py": "LANGGRAPH_API_URL is how `langgraph dev` tells what it starts where it listens",
     "libs/sandbox/engine.py": "DOCKER_CONTEXT belongs to Docker",
     "libs/sandbox/interpreter.py": "runs in the container, and passes its own on",

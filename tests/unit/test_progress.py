@@ -53,7 +53,9 @@ def test_a_terminal_that_cannot_go_back_gets_lines(
 
 
 def test_run_loads_nothing_of_what_only_a_conversation_needs() -> None:
-    program = "import agent.run_command, sys; print({'prompt_toolkit', 'agent.pictures'} & set(sys.modules))"
+    program = (
+        "import agent.run_command, sys; print({'prompt_toolkit', 'agent.plots', 'PIL'} & set(sys.modules))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120
     )

@@ -136,12 +136,14 @@ eval: model
 
 # Pins every package for the newest versions that pyproject.toml allows, then what the extra `local` adds.
 # Takes minutes: every wheel is hashed.
+# Extras stay in the lock file: pip cannot hash-check a requirement of an extra whose package is pinned without it.
 COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --allow-unsafe --generate-hashes \
-  --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+  --no-strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 LOCAL = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["local"], sep="\n")
 lock: .venv/.ready
 	$(COMPILE) --extra dev --output-file requirements.lock pyproject.toml
-	$(BIN)/python -c '$(LOCAL)' | $(COMPILE) --constraint requirements.lock --output-file libs/models/requirements.lock -
+	sed -E 's/\[[^]]+\]==/==/' requirements.lock > .venv/constraints.txt  # a constraint may name no extra
+	$(BIN)/python -c '$(LOCAL)' | $(COMPILE) --constraint .venv/constraints.txt --output-file libs/models/requirements.lock -
 
 # The workspace, the image and the threads stay.
 clean:

@@ -1,6 +1,6 @@
 # Every target does all the set-up it needs, on a machine that has nothing but make.
 # SETUP_ENGINE=0 leaves the Docker Engine alone; TASK="…" names the task of `make run`, MODEL=… another model
-# than the configured one, PORT the port of `make dev`, SUBSET=dev|practice|held-out|hard|KIND|TASK what of `make eval` is run.
+# than the configured one, PORT the port of `make dev`, SUBSET=dev|practice|held-out|KIND|TASK what of `make eval` is run.
 
 BIN := .venv/bin
 PORT ?= 2024

@@ -52,10 +52,7 @@ class Engine(Protocol):
         ...
 
     def prompt(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        """The tokens of a conversation, `{role, content}` each, up to where the answer begins.
-
-        Where the last message is the assistant's, the answer goes on with it.
-        """
+        """The tokens of a conversation, `{role, content}` each, up to where the answer begins."""
         ...
 
     def generate(
@@ -70,8 +67,7 @@ class LocalChatModel(BaseChatModel):
 
     An asynchronous call works in a thread of its own, so the event loop is never blocked. A caller that
     goes away ends the generation after the step that runs, some seconds at most while a long prompt is
-    read. Calls wait for each other. A conversation that ends with an AI message is gone on with: the answer
-    begins with what that says.
+    read. Calls wait for each other.
 
     Raises:
         ContextTooLong: prompt and `max_new_tokens` together are more than the engine can read. Nothing is
@@ -132,8 +128,6 @@ class LocalChatModel(BaseChatModel):
             )
         text = StopText(stop or ())
         made, end = 0, ""
-        if isinstance(messages[-1], AIMessage):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=text.feed(messages[-1].text)))
         steps = self.engine.generate(
             prompt,
             max_new_tokens=max_new_tokens,

@@ -87,11 +87,8 @@ class OpenVinoEngine:
                 int(token) for token in tokenizer.encode(text, add_special_tokens=False).input_ids.data[0]
             ]
 
-        sent, begun = list(messages), ""
-        if sent and sent[-1]["role"] == "assistant":
-            begun = sent.pop()["content"]
         # The template that the file brings.
-        text = tokenizer.apply_chat_template(sent, add_generation_prompt=True) + begun
+        text = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True)
         tokens = encode(text)
         if len(tokens) < _ENCODER_LIMIT:
             return tokens

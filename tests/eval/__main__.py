@@ -25,7 +25,7 @@ from libs.models.scripted import ScriptError
 from libs.sandbox import SandboxError
 from tests.eval.run import Score, run_task
 from tests.eval.task import Task
-from tests.eval.tasks import HARD, HELD_OUT, KINDS, PRACTICE, choose
+from tests.eval.tasks import HELD_OUT, KINDS, PRACTICE, choose
 
 REPORTS = ROOT / "tests" / "artifacts" / "eval"
 
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "subset",
         nargs="?",
         default="all",
-        help=f"all, dev, {', '.join(KINDS)}, a task, practice (20 tasks that were held out once), held-out "
-        "(20 that no prompt or example was tried on), or hard (20 that are harder on purpose)",
+        help=f"all, dev, {', '.join(KINDS)}, a task, practice (20 tasks that were held out once), "
+        "or held-out (20 that no prompt or example was tried on)",
     )
     parser.add_argument(
         "--jobs", type=int, default=1, help="tasks at once (1; more only where the model is elsewhere)"
@@ -151,7 +151,7 @@ def _table(scores: Sequence[Score], report: dict[str, Any]) -> Table:
             overflow="fold",
         )
     for kind, tasks in KINDS.items():
-        names = {task.name for task in (*tasks, *PRACTICE[kind], *HELD_OUT[kind], *HARD[kind])}
+        names = {task.name for task in (*tasks, *PRACTICE[kind], *HELD_OUT[kind])}
         own = [score for score in scores if score.task in names]
         if own:
             table.add_row(

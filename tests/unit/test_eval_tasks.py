@@ -11,10 +11,10 @@ from tests.eval.checks import figure, first_named, month, numbers_in, on_day
 from tests.eval.reference import PlainPython, play
 from tests.eval.run import Score
 from tests.eval.task import Check, Outcome, Task, Unsolved
-from tests.eval.tasks import HARD, HELD_OUT, KINDS, PRACTICE, choose
+from tests.eval.tasks import HELD_OUT, KINDS, PRACTICE, choose
 
 ROOT = Path(__file__).parents[2]
-TASKS = choose("all") + choose("practice") + choose("held-out") + choose("hard")
+TASKS = choose("all") + choose("practice") + choose("held-out")
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -40,12 +40,12 @@ def test_neither_the_text_of_the_task_nor_nothing_is_an_answer(task: Task, tmp_p
 
 def test_forty_tasks_of_ten_kinds_and_three_times_twenty_beside_them() -> None:
     assert {kind: len(tasks) for kind, tasks in KINDS.items()} == dict.fromkeys(KINDS, 4)
-    for more in (PRACTICE, HELD_OUT, HARD):
+    for more in (PRACTICE, HELD_OUT):
         assert {kind: len(tasks) for kind, tasks in more.items()} == dict.fromkeys(KINDS, 2)
-    assert [len(choose(name)) for name in ("all", "practice", "held-out", "hard")] == [40, 20, 20, 20]
+    assert [len(choose(name)) for name in ("all", "practice", "held-out")] == [40, 20, 20]
     assert len({task.name for task in TASKS}) == len({task.text for task in TASKS}) == 100
     assert all(len(task.wrong) >= 2 for task in TASKS)
-    assert not {task.name for task in TASKS} & {"all", "dev", "practice", "held-out", "hard", *KINDS}
+    assert not {task.name for task in TASKS} & {"all", "dev", "practice", "held-out", *KINDS}
 
 
 def test_subsets() -> None:
@@ -56,7 +56,6 @@ def test_subsets() -> None:
     assert [task.name for task in choose("recycling")] == ["recycling"]
     assert choose("recycling")[0] in choose("practice")
     assert choose("league")[0] in choose("held-out")
-    assert choose("ferry-seats")[0] in choose("hard")
     with pytest.raises(KeyError):
         choose("nothing-of-that-name")
 

@@ -90,15 +90,6 @@ async def test_asynchronous_and_streamed_it_is_the_same() -> None:
     assert whole.usage_metadata == {"input_tokens": 1, "output_tokens": 3, "total_tokens": 4}
 
 
-def test_an_answer_that_has_begun_is_gone_on_with() -> None:
-    local, engine = model()
-    answer = local.invoke([HumanMessage("count"), AIMessage("zero ")])
-    assert answer.text == "zero one two three"
-    assert [message["role"] for message in engine.prompts[0]] == ["user", "assistant"]
-    assert answer.usage_metadata == {"input_tokens": 2, "output_tokens": 3, "total_tokens": 5}
-    assert next(local.stream([HumanMessage("count"), AIMessage("zero ")])).text == "zero "
-
-
 def test_a_stop_sequence_ends_the_generation_and_is_not_shown() -> None:
     local, engine = model("run this: ```end of``` it and much more")
     answer = local.invoke("hi", stop=["of``` it", "never"])

@@ -108,12 +108,11 @@ def test_it_is_loaded_once_at_the_first_call_with_the_prefix_cache_on(engine: Op
     assert pipeline.scheduler.cache_size > 0
 
 
-def test_the_prompt_ends_where_the_answer_begins_or_within_it(engine: OpenVinoEngine) -> None:
+def test_the_prompt_ends_where_the_answer_begins(engine: OpenVinoEngine) -> None:
     asked = {"role": "user", "content": "count"}
     engine.prompt([asked])
-    engine.prompt([asked, {"role": "assistant", "content": "zero "}])
     [pipeline] = Pipeline.made
-    assert pipeline.encoded == ["<user> count <assistant> ", "<user> count <assistant> zero "]
+    assert pipeline.encoded == ["<user> count <assistant> "]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,8 @@ def test_lock_file_has_every_direct_dependency_within_its_range() -> None:
     direct = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
     lock = (ROOT / "requirements.lock").read_text()
     pins = {
-        canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", lock, re.M)
+        canonicalize_name(name): version
+        for name, version in re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==(\S+)", lock, re.M)
     }
     assert len(pins) > len(direct)
     wanted = [Requirement(line) for line in direct]
@@ -109,7 +110,7 @@ def test_lock_file_has_every_direct_dependency_within_its_range() -> None:
 
 def test_every_pin_has_a_hash() -> None:
     entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text())
-    pinned = [entry for entry in entries if re.match(r"[\w.-]+==", entry)]
+    pinned = [entry for entry in entries if re.match(r"[\w.-]+(?:\[[\w,-]+\])?==", entry)]
     assert len(pinned) > 50
     assert [entry.splitlines()[0] for entry in pinned if "--hash=sha256:" not in entry] == []
 

@@ -89,7 +89,8 @@ def build_graph(
             text = code_prompt.system_prompt(settings, skills=section, tables=tables, **shown)
             return SystemMessage(text)
 
-        if not local:
+        # The examples use the library `tables`.
+        if not (local and tables):
             return [system(data=data)]
         turns = await asyncio.to_thread(example_turns)  # reads a file: not on the event loop
         listing = [HumanMessage(code_prompt.data_section(data))] if data else []

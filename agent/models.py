@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
@@ -201,8 +202,24 @@ def _openai(settings: Settings, name: str) -> BaseChatModel:
             raise _missing("OPENAI_API_KEY", f"openai:{name}")
         # The client insists on a key; a server that needs none ignores it.
         key = SecretStr("none")
+    url, options = _without_password(settings.openai_base_url)
     # Servers other than OpenAI's report the tokens of a stream only when asked; budgets count them.
-    return ChatOpenAI(model=name, api_key=key, base_url=settings.openai_base_url, stream_usage=True)
+    return ChatOpenAI(model=name, api_key=key, base_url=url, stream_usage=True, **options)
+
+
+def _without_password(url: str | None) -> tuple[str | None, dict[str, Any]]:
+    """The URL without user and password, and the options that send both: tracers are told the URL."""
+    if url is None or (parts := httpx.URL(url)).userinfo == b"":
+        return url, {}
+
+    from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
+
+    auth = (parts.username, parts.password)
+    clients = {
+        "http_client": DefaultHttpxClient(auth=auth),
+        "http_async_client": DefaultAsyncHttpxClient(auth=auth),
+    }
+    return str(parts.copy_with(username=None, password=None)), clients
 
 
 def _missing(variable: str, spec: str) -> ModelUnavailable:

@@ -117,7 +117,7 @@ class TestTheProgram:
         done = canaries.run("run", *form, "--agent", agent, "--approve", "auto", "--thread", "t", task)
         assert done.returncode == 0, done.stdout + done.stderr
         assert_clean(canaries.folder, done.stdout, done.stderr)
-        assert done.stdout.count(MARK) > 20
+        assert done.stdout.count(MARK) > 10
         for kept, times in (("threads", 20), ("commands", 5)):
             assert rows(canaries.folder / ".code-agent" / f"{kept}.sqlite").count(MARK.encode()) > times
         assert "what was sent holds a secret" in done.stderr

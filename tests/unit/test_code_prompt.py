@@ -18,7 +18,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from syrupy.assertion import SnapshotAssertion
 
-from agent import code_prompt
+from agent import code_prompt, config
 from agent.code_graph import build_graph
 from agent.config import ROOT, load_settings
 from agent.worked_examples import worked_examples
@@ -137,3 +137,17 @@ async def test_a_local_model_gets_the_worked_examples_as_turns(tmp_path: Path) -
     assert [turn.type for turn in turns] == ["human", "ai"] * (2 * len(worked_examples()))
     assert not any(read_reply(turn.text).blocks for turn in turns[3::4])
     assert VENDOR_WORDS.findall("".join(turn.text for turn in turns)) == []
+
+
+async def test_without_the_library_tables_no_example_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "skills").mkdir()
+    monkeypatch.setattr(config, "ROOT", tmp_path)
+    local = DeferredChatModel(label="local", build=lambda: FakeListChatModel(responses=["Hello!"]))
+    settings = load_settings(None, workspace_dir=tmp_path / "workspace", approvals="auto")
+    graph = build_graph(local, settings=settings, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    await graph.ainvoke({"messages": [HumanMessage("Hello")]}, thread)
+    [system] = (await graph.aget_state(thread)).values["opening"]
+    assert "skills.tables" not in system.text

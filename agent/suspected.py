@@ -1,4 +1,4 @@
-"""Tells a person of output that looks like a secret which nobody told us of. Changes nothing."""
+"""Tells a person of output that looks like a secret which is not among the known ones. Changes nothing."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ __all__ = ["suspected"]
 logger = logging.getLogger(__name__)
 
 _SHORTEST = 16
-"""No secret of any kind has fewer characters."""
-_LONGEST = 50_000
-"""Characters that are searched: the search holds up the event loop, 20 ms for as many, 200 ms at worst."""
+"""Characters of the shortest secret that a rule matches."""
+_LONGEST = 200_000
+"""Characters that are searched. The rest of a longer output is not."""
 
 
 def suspected(output: str, call_id: str | None) -> None:
-    """Tell of what looks like a secret in a command's output.
+    """Report what looks like a secret in the first 200,000 characters of a command's output.
 
     Sends `{"type": "secret_suspected", "tool_call_id", "found"}` on LangGraph's custom stream, where `found`
     lists `{"kind", "line", "column", "sample"}`, and logs it. Neither holds the secret.
+
+    Call it in a thread, not on an event loop: the first call imports the library, which reads the current
+    folder, and the search of a hostile output takes about a second.
     """
     if len(output) < _SHORTEST:
         return
 
-    from libs.gateway.secret_patterns import find_suspects  # takes 50 ms to import: not before a run
+    from libs.gateway.unknown_secrets import find_unknown_secrets  # takes 0.1 s to import: not before a run
 
-    if not (found := find_suspects(output[:_LONGEST])):
+    if not (found := find_unknown_secrets(output[:_LONGEST])):
         return
     listed = ", ".join(f"{each.kind} {each.sample} in line {each.line}" for each in found)
     logger.info(
-        "the output of a command holds what looks like a secret, and is kept in the thread as it is: %s",
+        "the output of a command holds what looks like a secret, and the thread keeps it unchanged: %s",
         listed,
     )
     event = {

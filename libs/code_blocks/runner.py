@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import shlex
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ class SandboxRunner:
     Args:
         sandbox: gives the computer of the thread that asks.
         scratch: a folder in it where the working directories are kept, out of the way of the user's files.
-        suspect: is told what each block has printed, and its key.
+        suspect: called in a thread with the output of each block and its key; may take a second.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class SandboxRunner:
         except ValueError as error:  # NUL, or half a character
             return BlockResult(f"The block cannot be run: {error}.", SANDBOX_FAILED, 0.0)
         if self._suspect:
-            self._suspect(result.output, key)
+            await asyncio.to_thread(self._suspect, result.output, key)
         return BlockResult(result.output, result.exit_code, result.seconds)
 
     async def begun(self, keys: Sequence[str]) -> set[str]:

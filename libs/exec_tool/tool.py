@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -49,14 +50,14 @@ def execute_code_tool(
         description: what a model is told of it.
         shown_chars: characters of each output that a model is shown.
         live: see `Live`.
-        done: is told of each result, and the id of its call.
+        done: called in a thread with each result and the id of its call; may take a second.
     """
 
     async def execute(**given: Any) -> tuple[str, dict[str, Any]]:
         call_id, key = CALL.get()
         with live(call_id) as show:
             result = await runner.acall(Call(**given), thread=_thread(), key=key, on_output=show)
-        done(result, call_id)
+        await asyncio.to_thread(done, result, call_id)
         return _told(result)
 
     def execute_now(**given: Any) -> tuple[str, dict[str, Any]]:

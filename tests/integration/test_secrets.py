@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import resource
 import subprocess
@@ -449,3 +450,16 @@ def assert_clean(text: str) -> None:
             assert needle not in flat
     for part in ("x2+Kd9", "x2%2BKd9", "x2%2bkd9", "Zx8Kq3Vn5Rt7Yw2Zx8"):
         assert part not in text
+
+
+async def test_the_search_for_unknown_secrets_does_not_run_on_the_event_loop(tmp_path: Path) -> None:
+    searched = []
+
+    def suspect(output: str, call_id: str | None) -> None:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        searched.append(output)
+
+    with DockerExecutionBackend(tmp_path, name="suspect", suspect=suspect) as backend:
+        await backend.aexecute("echo a command")
+    assert searched == ["a command\n"]

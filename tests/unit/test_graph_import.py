@@ -23,7 +23,7 @@ NOT_BEFORE_A_RUN = {
     # What reads replies.
     "markdown_it",
     # Patterns that take long to compile, and what takes out secrets where none is known.
-    *("libs.gateway.secret_patterns", "libs.gateway.redaction"),
+    *("libs.gateway.unknown_secrets", "detect_secrets", "libs.gateway.redaction"),
     # Providers, the local model, the server and its databases, the terminal.
     *("langchain_openai", "openai", "openvino_genai", "libs.models.local", "libs.models.scripted"),
     *("agent.server", "agent.http_app", "langgraph_api", "starlette", "psycopg", "libs.persistence"),

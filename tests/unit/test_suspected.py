@@ -1,7 +1,8 @@
-"""What looks like a secret in a command's output is told to the person, and stays where it is (G6)."""
+"""Output that looks like an unknown secret is reported to the person, and is not changed (G6)."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from langchain_core.messages import HumanMessage
 
 from agent.suspected import suspected
 from libs.code_blocks import SandboxRunner
+from libs.sandbox.local import LocalSandbox
 
 TOKEN = "ghp_" + "R7kQ2mXz9LwP4vTnY6sBc1Jd8HfG3uEaWq5o"
 
@@ -34,10 +36,10 @@ def test_an_event_and_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptur
         {
             "type": "secret_suspected",
             "tool_call_id": codes[0],
-            "found": [{"kind": "GitHub Token", "line": 2, "column": 3, "sample": "ghp… (40 characters)"}],
+            "found": [{"kind": "GitHub Token", "line": 2, "column": 3, "sample": "ghp_… (40 characters)"}],
         }
     ]
-    assert "GitHub Token ghp… (40 characters) in line 2" in caplog.text
+    assert "GitHub Token ghp_… (40 characters) in line 2" in caplog.text
     assert TOKEN not in caplog.text
     assert parts[-1][1]["executions"][0]["output"] == f"one\nx {TOKEN}\n"
 
@@ -47,3 +49,18 @@ def test_outside_of_a_run_it_is_logged(caplog: pytest.LogCaptureFixture) -> None
         suspected(TOKEN, None)
         suspected("hi\n", None)
     assert len(caplog.records) == 1
+
+
+async def test_the_search_does_not_run_on_the_event_loop(tmp_path: Path) -> None:
+    """It may take a second, and LangGraph's server refuses the import of the library there."""
+    searched = []
+
+    def suspect(output: str, key: str) -> None:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        searched.append(output)
+
+    with LocalSandbox(tmp_path / "workspace") as sandbox:
+        runner = SandboxRunner(lambda: sandbox, suspect=suspect)
+        await runner.run("bash", "echo a block", thread_id="1", key="1/0")
+    assert searched == ["a block\n"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ from langgraph.config import get_config
 from libs.backends.docker import answers
 from libs.backends.docker.answers import Answer
 from libs.backends.docker.live import live_output
-from libs.sandbox import FileFailed, Redact, RunResult, SandboxError, SandboxLimits
+from libs.sandbox import FileFailed, Redact, SandboxError, SandboxLimits
 
 if TYPE_CHECKING:
     import docker
@@ -111,7 +112,8 @@ class DockerExecutionBackend(BaseSandbox):
             redact: takes secrets out of all that comes back: output, also while it comes, names and contents
                 of files, errors. A file that holds one and is no text is refused, not broken.
             egress: serves the connections that programs make to their proxy; without it there is none.
-            suspect: is told what each command has printed, without secrets, and the id of its tool call.
+            suspect: called with the output of each command, without known secrets, and the id of its tool
+                call. `aexecute` calls it in a thread, as it may take a second.
             records: where it is written down what has begun and how it ended, so that a call (see CALL_KEY)
                 of a run that is executed again after a kill does nothing twice; closed with the containers.
             sandbox: a computer that is there already, in the place of the one described by the rest.
@@ -224,11 +226,12 @@ class DockerExecutionBackend(BaseSandbox):
         """
         with live_output(TOOL_CALL_ID.get()) as show:
             try:
-                return self._told(
-                    self.sandbox.run(command, timeout=timeout, on_output=show, key=CALL_KEY.get())
-                )
+                result = self.sandbox.run(command, timeout=timeout, on_output=show, key=CALL_KEY.get())
             except SandboxError as error:
                 return answers.execute_failed(error)
+        if self._suspect:
+            self._suspect(result.output, TOOL_CALL_ID.get())
+        return answers.execute(result)
 
     async def aexecute(
         self,
@@ -239,15 +242,11 @@ class DockerExecutionBackend(BaseSandbox):
         """`execute`, without a thread that waits. Cancelling ends the command."""
         with live_output(TOOL_CALL_ID.get()) as show:
             try:
-                return self._told(
-                    await self.sandbox.arun(command, timeout=timeout, on_output=show, key=CALL_KEY.get())
-                )
+                result = await self.sandbox.arun(command, timeout=timeout, on_output=show, key=CALL_KEY.get())
             except SandboxError as error:
                 return answers.execute_failed(error)
-
-    def _told(self, result: RunResult) -> ExecuteResponse:
         if self._suspect:
-            self._suspect(result.output, TOOL_CALL_ID.get())
+            await asyncio.to_thread(self._suspect, result.output, TOOL_CALL_ID.get())
         return answers.execute(result)
 
     # -- files

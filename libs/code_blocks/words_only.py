@@ -41,8 +41,8 @@ class WordsOnly:
             reading,
             text,
             cut_off=not _CUT_OFF.isdisjoint(map(str, reply.response_metadata.values())),
-            # A person who refused the code has been heard: then words are an answer.
-            ran=last is not None or refused,
+            # Code that a person refused, or that was cut off, counts: the model has written some.
+            ran=last is not None or bool(state.get("approved")),
             failed=last is not None and last["exit_code"] != 0 and not refused and not state.get("cut_off"),
             asked=state["nudges"] > 0,
         )

@@ -434,13 +434,13 @@ def test_each_thread_with_a_sandbox_of_its_own(program: Program) -> None:
     terminal.send("go")
     terminal.wait_for("drawn")
     terminal.wait_for("Plot: results/own.png")
-    assert terminal.raw.count("\x1b_Ga=T") == 1
+    assert terminal.raw.count("\x1b_Ga=p") == 1
     terminal.send("/files")
     terminal.wait_for("results/own.png")
     terminal.send("/show plot")
     terminal.wait_for("results/own.png")
     terminal.prompted()
-    assert terminal.raw.count("\x1b_Ga=T") == 2
+    assert terminal.raw.count("\x1b_Ga=p") == 2
     assert any("sleep 63" in line for line in processes_of(terminal.pid))
     terminal.send("/stop")
     terminal.wait_for("Everything in the sandbox has ended")

@@ -85,7 +85,7 @@ def test_what_waits_runs_once_and_the_thread_knows_its_agent(program: Program) -
         block("python", "print('a', file=open('/results/log', 'a'))")
         + block("bash", "\necho b >> /results/log", "\n"),
         "Both are written.",
-        "Nothing to do.",
+        *["Nothing to do."] * 2,
     )
     lines = program.lines("--agent", "code", "--thread", "t", "write", status=3)
     [approval] = [line for line in lines if line["type"] == "approval"]
@@ -138,7 +138,7 @@ def test_each_block_is_shown_whole_and_a_refusal_is_read(program: Program) -> No
 
 @pytest.mark.docker
 def test_a_run_without_code_has_its_own_status(program: Program) -> None:
-    program.script(*["The total is 4711, saved to /results/total.csv."] * 4)
+    program.script(*["```\nprint(4711)\n```"] * 4)
     result = program.lines("--agent", "code", "sum up /data/sales.csv", status=1)[-1]
     assert (result["status"], result["executions"]) == ("no_execution", [])
     assert "no code was run" in result["text"]

@@ -193,8 +193,8 @@ def test_json_tells_everything_in_order(program: Program) -> None:
 
 def test_each_end_has_its_exit_status(program: Program) -> None:
     program.script("4711.", "Certainly 4711.")
-    result = program.lines("--agent", "exec", "Count the rows of /data/sales.csv.", status=1)[-1]
-    assert (result["status"], result["executions"]) == ("no_execution", [])
+    result = program.lines("--agent", "exec", "Count the rows of /data/sales.csv.")[-1]
+    assert (result["status"], result["text"], result["executions"]) == ("completed", "Certainly 4711.", [])
     program.environment |= {"APPROVALS": "auto", "RUN_MAX_CALLS": "1"}
     program.script(program_call("print(1 / 0)"), "never said")
     result = program.lines("--agent", "exec", "divide", status=4)[-1]

@@ -45,7 +45,7 @@ def asked(lines: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize("agent", ["deep", "code"])
 def test_at_a_terminal(program: Program, agent: str) -> None:
-    program.script(say(agent, WRITE), "I propose it.", "Good morning.")
+    program.script(say(agent, WRITE), "I propose it.", *["Good morning."] * 2)
     terminal = program.at_terminal("run", "--agent", agent, "--thread", "t", "learn to greet")
     terminal.wait_for("any call of the [t]ool")
     terminal.wait_for(PROMPT)
@@ -75,7 +75,7 @@ def test_at_a_terminal(program: Program, agent: str) -> None:
     assert program.run("skills", "validate").returncode == 0
     assert [program.run("skills", "forget", "greet").returncode for _ in range(2)] == [0, 2]
     assert not kept(program).exists()
-    program.script("Hello.")
+    program.script("Hello.", "Hello.")
     assert asked(program.lines("--agent", agent, "hello")) == []
 
 

@@ -109,10 +109,10 @@ async def test_runs_without_a_thread_share_nothing(backend: WorkspaceBackend) ->
 
 async def test_the_model_is_told_what_is_in_data(backend: WorkspaceBackend, workspace: Path) -> None:
     (workspace / "data" / "people.json").write_text('[{"name": "Ada", "born": 1815}]')
-    model = playing("Hello.")
+    model = playing("Hello.", "Hello.")
     graph = build_graph(model, settings=load_settings(None, approvals="auto"), backend=backend)
     await graph.ainvoke({"messages": [HumanMessage("Hello")]})
-    [[system, _]] = model._requests
+    system = model._requests[0][0]
     assert "## Files in /data now" in system.text
     assert "/data/sales.csv (305,154 bytes): 3,505 rows, 6 of them exact repeats of another\n" in system.text
     assert "\n- order_date: dates 2023-01-01 to 2024-12-31\n" in system.text
@@ -127,10 +127,10 @@ async def test_pdf_files_are_listed_with_their_text(backend: WorkspaceBackend, w
     )
     (workspace / "results" / "manual.pdf").rename(workspace / "data" / "manual.pdf")
     (workspace / "data" / "broken.pdf").write_bytes(b"%PDF-1.7 broken")
-    model = playing("Hello.")
+    model = playing("Hello.", "Hello.")
     graph = build_graph(model, settings=load_settings(None, approvals="auto"), backend=backend)
     await graph.ainvoke({"messages": [HumanMessage("Hello")]})
-    [[system, _]] = model._requests
+    system = model._requests[0][0]
     assert "/data/broken.pdf (15 bytes): cannot be read\n" in system.text
     listed = system.text.partition("/data/manual.pdf (")[2]
     assert listed.partition("bytes): ")[2].startswith("1 page, beginning with\n  ")

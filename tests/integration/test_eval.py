@@ -54,17 +54,6 @@ best.plot.bar()
 plt.savefig("/results/teams.svg")
 plt.close()
 ```"""
-TREES = """\
-```python
-import pandas as pd
-import matplotlib.pyplot as plt
-trees = pd.read_csv("/data/trees.csv")
-hill = trees[trees["orchard"] == "Hill"]
-plt.scatter(hill["age_years"], hill["height_m"], color="#ff0000")
-plt.title("Hill")
-plt.savefig("/results/hill.png")
-plt.close()
-```"""
 REPORT = """\
 ```python
 import pandas as pd
@@ -157,7 +146,6 @@ async def test_a_wrong_answer_is_not(tmp_path: Path) -> None:
         ("bar-plot", BARS, "See /results/branches.png."),
         ("line-plot", RAIN, "September had the most rain; see /results/rain.png."),
         ("svg-plot", LABELS, "See /results/teams.svg."),
-        ("tree-scatter", TREES, "See /results/hill.png."),
         ("pdf-report", REPORT, "See /results/harvest.pdf."),
         ("pdf-page", READ, "464,371 EUR, on page 9."),
         ("bird-count", BIRDS, "See /results/birds.png."),
@@ -183,7 +171,7 @@ async def test_a_program_is_run_in_the_sandbox(tmp_path: Path) -> None:
 async def test_no_result_and_no_end(tmp_path: Path) -> None:
     score = await play("bar-plot", tmp_path, "```bash\nmkfifo /results/branches.png\n```", "Done.")
     assert "cannot be read" in score.why
-    score = await play("bar-plot", tmp_path, *["It is done."] * 5)
+    score = await play("bar-plot", tmp_path, *["```\nplt.plot()\n```"] * 5)
     assert (score.why, score.blocks) == ("the run ended with no_execution", 0)
 
 

@@ -100,7 +100,7 @@ async def test_a_program_on_the_persons_data_is_the_answer(folder: Path, parts: 
 
 
 async def test_the_model_is_shown_what_is_in_data(folder: Path, parts: ExecParts) -> None:
-    model = playing("Hello.")
+    model = playing(*["Hello."] * 6)
     graph = build_graph(model, settings=settings(folder), parts=parts)
     await run(graph, "Good morning")
     assert "## Files in /data now" in model._requests[0][0].text
@@ -108,10 +108,10 @@ async def test_the_model_is_shown_what_is_in_data(folder: Path, parts: ExecParts
     assert "- region: " in model._requests[0][0].text
     (folder / "workspace" / "data" / "people.json").write_text('[{"name": "Ada"}]')
     await run(graph, "Good morning")
-    assert "/data/people.json" in model._requests[1][0].text
+    assert "/data/people.json" in model._requests[2][0].text
     shutil.rmtree(folder / "workspace" / "data")
     await run(graph, "Good morning")
-    assert "## Files in /data now" not in model._requests[2][0].text
+    assert "## Files in /data now" not in model._requests[4][0].text
 
 
 async def test_data_can_only_be_read(folder: Path, parts: ExecParts) -> None:

@@ -44,6 +44,7 @@ conversations:
   replies:
   - tool_calls: [{name: execute_code, args: {code: "import subprocess; subprocess.run(['sleep', 'MARKER'])"}}]
   - text: I look before I repeat it.
+  - text: I look before I repeat it.
 - when: no question
   replies:
   - tool_calls:

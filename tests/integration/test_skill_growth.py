@@ -146,7 +146,7 @@ async def test_what_was_shown_is_what_is_kept(agents: Agents) -> None:
 
 
 async def test_a_refusal_is_said_and_not_asked_again(agents: Agents) -> None:
-    graph, _ = agents.built(agents.command(writes(GOOD)), "I propose it.", "Hello.")
+    graph, _ = agents.built(agents.command(writes(GOOD)), "I propose it.", "Hello.", "Hello.")
     await agents.run(graph)
     result = await agents.answer(graph, REJECT)
     assert "The skill greet was refused: too small." in result["messages"][-1].text
@@ -165,12 +165,13 @@ async def test_what_cannot_be_a_skill_is_told_to_the_model(agents: Agents) -> No
 
 
 async def test_one_that_stays_bad_is_told_once_and_never_asked_about(agents: Agents) -> None:
-    graph, model = agents.built(agents.command(writes(BAD)), "I propose it.", "No.", "Hello.")
+    graph, model = agents.built(agents.command(writes(BAD)), "I propose it.", "No.", "Hello.", "Hello.")
     result = await agents.run(graph)
     assert questions(result) == []
     assert result["status"] == "completed"
     assert questions(await agents.run(graph, "Good morning")) == []
-    assert len(model._requests) == 4
+    told = [each[-1].text for each in model._requests if "once approved it is at" in each[-1].text]
+    assert len(told) == 1
 
 
 async def test_links_and_binaries_are_never_kept(agents: Agents) -> None:
@@ -209,7 +210,7 @@ async def test_a_module_in_the_workspace_decides_nothing(agents: Agents) -> None
     waiting = await agents.run(graph)
     assert len(model._requests) == 2
     assert questions(waiting)[0]["action_requests"][0]["args"]["greet/SKILL.md"] == GOOD
-    assert "t.csv" in await data_listing(agents.backend.default.sandbox, how=False)  # type: ignore[attr-defined]
+    assert "t.csv" in await data_listing(agents.backend.default.sandbox)  # type: ignore[attr-defined]
 
 
 async def test_more_than_is_read_is_not_fetched(
@@ -273,7 +274,7 @@ async def test_a_changed_skill_of_the_project_says_so_and_takes_its_place(agents
     [request] = questions(waiting)[0]["action_requests"]
     assert request["args"]["takes the place of"] == "/skills/csv-analytics"
     await agents.answer(graph, APPROVE)
-    graph, model = agents.built("Hello.")
+    graph, model = agents.built("Hello.", "Hello.")
     await agents.run(graph, "hello", "2")
     prompt = model._requests[0][0].text
     assert "**csv-analytics**: Ours. Use it for CSV." in prompt
@@ -323,7 +324,7 @@ async def test_where_it_cannot_be_kept_that_is_said(agents: Agents) -> None:
 async def test_no_more_at_once_than_a_person_reads(agents: Agents) -> None:
     names = [f"greet{number}" for number in range(7)]
     write = " && ".join(writes(GOOD.replace("greet", name), name=name) for name in names)
-    graph, _ = agents.built(agents.command(write), "I propose them.", "Good morning.")
+    graph, _ = agents.built(agents.command(write), "I propose them.", "Good morning.", "Good morning.")
     waiting = await agents.run(graph)
     asked = [request["args"]["skill"] for request in questions(waiting)[0]["action_requests"]]
     assert asked == names[:5]

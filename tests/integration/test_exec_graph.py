@@ -100,6 +100,7 @@ async def test_a_program_on_the_persons_data_is_the_answer(folder: Path, parts: 
 
 
 async def test_the_model_is_shown_what_is_in_data(folder: Path, parts: ExecParts) -> None:
+    # Two replies a run: the model is asked once about an answer without a program.
     model = playing(*["Hello."] * 6)
     graph = build_graph(model, settings=settings(folder), parts=parts)
     await run(graph, "Good morning")

@@ -1,19 +1,21 @@
-# Every target does all the set-up it needs, on a machine that has nothing but make.
-# SETUP_ENGINE=0 leaves the Docker Engine alone; TASK="…" names the task of `make run`, MODEL=… another model
-# than the configured one, PORT the port of `make dev`, SUBSET=dev|practice|held-out|KIND|TASK what of `make eval` is run.
+# Every target does the set-up it needs, on a machine that has only make.
+# SETUP_ENGINE=0: do not touch the Docker Engine. TASK="…": the task of `make run`. MODEL=…: another model than the
+# configured one. PORT: the port of `make dev`. SUBSET=dev|practice|held-out|TASK: the tasks of `make eval`.
 
 BIN := .venv/bin
 PORT ?= 2024
 TASK ?= Plot the revenue in each month of /data/sales.csv as a line and save it as /results/revenue.png. Which month had the most revenue, and how much?
 DEMO := scripted:agent/demo.yaml
 export TASK
+# Without bytecode on the disk, each program that the tests start would compile the project again.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup local model run demo dev ui ui-check page-picture test chromium lint bench soak eval lock clean
+.PHONY: setup local model run demo dev ui ui-check page-picture test run-tests test-all test-rest chromium lint lines bench soak eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup
 
-# The stamp makes this a matter of milliseconds while lock file and pyproject.toml stay as they are.
+# The stamp .ready skips the installation while requirements.lock and pyproject.toml are unchanged.
 .venv/.ready: requirements.lock pyproject.toml
 	@python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
@@ -29,17 +31,17 @@ setup: .venv/.ready
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# What a model on this machine needs: what runs it, and its file.
+# The engine of the local model, and the model's file.
 local: .venv/.local
 	@$(BIN)/code-agent model fetch
 
 .venv/.local: libs/models/requirements.lock .venv/.ready
-	@echo "installing what runs a local model into .venv (OpenVINO, about 70 MB)"
+	@echo "installing the engine of the local model into .venv (OpenVINO, about 70 MB)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r libs/models/requirements.lock || { \
 	  echo "It could not be installed. README.md says how to choose another model; make demo needs none." >&2; exit 1; }
 	@touch $@
 
-# The same where the settings choose that model, as they do where they name none; no file where they name one.
+# The same, if the settings choose the local model (the default). With MODEL=local:FILE only the engine is installed.
 model: setup
 	@spec="$$($(BIN)/code-agent model which)" || exit; \
 	case "$$spec" in \
@@ -47,33 +49,33 @@ model: setup
 	  local:*) $(MAKE) --no-print-directory .venv/.local;; \
 	esac
 
-# At a terminal a person approves each step. Without one nobody can, and this target approves by itself:
-# a choice for the sample, which `code-agent run` never makes.
+# At a terminal, a person approves each step. Without a terminal this target approves every step itself, because it
+# runs a sample task. `code-agent run` never does that.
 run: model
 	@set --; \
 	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
 	$(BIN)/code-agent run "$$@" "$$TASK"
 
-# The deep agent without any model, on the sample file whatever the settings say: the script was written for it.
+# The deep agent with a script instead of a model. It always uses the sample file, for which the script was written.
 demo: setup
 	@set --; \
 	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
 	WORKSPACE_DIR=workspace $(BIN)/code-agent run "$$@" --model $(DEMO) "$$TASK"
 
-# It serves without its model too, where that cannot be fetched now: whoever asks is told what to do.
-# --no-reload: a script that the agent writes must not restart the server that runs it. --no-browser: Studio,
-# which would be opened, asks for an account; its link is printed.
+# If the model cannot be fetched, the server starts anyway, and its answers say what to do.
+# --no-reload: a script that the agent writes must not restart the server. --no-browser: langgraph would open Studio,
+# which needs an account; the link is printed instead.
 dev: setup
 	@$(MAKE) --no-print-directory model || echo "The server starts without a model." >&2
 	@LANGGRAPH_NO_VERSION_CHECK=true $(BIN)/langgraph dev --port $(PORT) --no-browser --no-reload --n-jobs-per-worker 10
 
-# The page's bundle, from agent/ui/src. Only for who changes the page: the bundle is part of the repository.
+# Build the page from agent/ui/src. Needed only after a change to the page, because the bundle is in the repository.
 ui:
 	cd agent/ui && npm ci && npm run build
 
-# Whether the bundle in the repository is what its source gives, byte for byte. Where there is no Node.js that can
-# build it, this says so and checks nothing: users have none. With CI=true, as root, it is first installed, where
-# the system's own packages have it new enough.
+# Check that the bundle in the repository is built from its source, byte for byte. Without a suitable Node.js this
+# target says so and checks nothing. With CI=true, as root, the target first installs Node.js if the system's packages
+# have a version that is new enough.
 ui-check:
 	@fits() { \
 	  node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' 2> /dev/null \
@@ -104,10 +106,29 @@ lint: .venv/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: setup lint chromium
-	$(BIN)/python -m pytest
+# Print lines of each part, the fullest folders, and import circles.
+lines:
+	@python3 -m tests.lines
 
-# What the tests of the page look at it with. The page itself needs nothing of this.
+# More workers than processors, because most tests wait for a container or a server. One worker runs all tests of
+# a file.
+WORKERS ?= 4
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
+
+# The check of a change: at most 12 minutes on two cores. The linters run beside the tests.
+test: setup chromium
+	@$(MAKE) --no-print-directory -j2 lint run-tests
+
+run-tests:
+	$(PYTEST) -m "not thorough"
+
+# Everything: at most 45 minutes on two cores.
+test-all: test test-rest
+
+test-rest: setup chromium
+	$(PYTEST) -m thorough
+
+# The browser of the page's tests. The page itself does not need Chromium.
 chromium:
 	@command -v chromium > /dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
@@ -118,34 +139,34 @@ chromium:
 	    echo "The tests of the page need Chromium: sudo apt-get install chromium" >&2; exit 1; \
 	  fi; }
 
-# The README's picture of the page, from the test that takes it.
+# The README's picture of the page, taken by a test.
 page-picture: setup chromium
-	$(BIN)/python -m pytest -q tests/e2e/page/test_page_first_use.py
+	$(BIN)/python -m pytest -q tests/e2e/page/test_page_plots.py
 	cp tests/artifacts/page/readme.png docs/images/page.png
 
 bench: setup
 	$(BIN)/python -m tests.bench $(PARTS)
 
-# An hour of mixed load, or SECONDS of it: nothing that is held may grow.
+# An hour of mixed load, or SECONDS of it. Memory, threads, descriptors and processes must not grow.
 soak: setup
 	$(BIN)/python -m tests.soak --seconds $(or $(SECONDS),3600)
 
-# Forty tasks with the configured model, or SUBSET of them. Takes about an hour with the local model.
+# Ten tasks with the configured model, or another SUBSET. With the local model 20 tasks take about half an hour.
 eval: model
-	$(BIN)/python -m tests.eval $(or $(SUBSET),all)
+	$(BIN)/python -m tests.eval $(or $(SUBSET),dev)
 
-# Pins every package for the newest versions that pyproject.toml allows, then what the extra `local` adds.
-# Takes minutes: every wheel is hashed.
-# Extras stay in the lock file: pip cannot hash-check a requirement of an extra whose package is pinned without it.
+# Pin every package to the newest version that pyproject.toml allows, then the packages of the extra `local`.
+# This takes minutes, because every wheel is hashed.
+# Extras stay in the lock file: pip cannot check the hash of a package that is pinned without its extra.
 COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --allow-unsafe --generate-hashes \
   --no-strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 LOCAL = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["local"], sep="\n")
 lock: .venv/.ready
 	$(COMPILE) --extra dev --output-file requirements.lock pyproject.toml
-	sed -E 's/\[[^]]+\]==/==/' requirements.lock > .venv/constraints.txt  # a constraint may name no extra
+	sed -E 's/\[[^]]+\]==/==/' requirements.lock > .venv/constraints.txt  # a constraint must not name an extra
 	$(BIN)/python -c '$(LOCAL)' | $(COMPILE) --constraint .venv/constraints.txt --output-file libs/models/requirements.lock -
 
-# The workspace, the image and the threads stay.
+# Keeps the workspace, the image and the threads.
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis tests/artifacts
 	find agent libs tests skills -name __pycache__ -prune -exec rm -rf {} +

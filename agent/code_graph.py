@@ -1,43 +1,32 @@
-"""The code-block agent: it writes Python and bash in its replies, and reads what they print. No schemas."""
+"""The code-block agent: it writes Python and bash blocks in its replies and reads their output."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.types import Checkpointer
-from pydantic import BaseModel, ConfigDict
 
-from agent import code_prompt
-from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
-from agent.known_secrets import secret_filter
+from agent.config import INTERRUPT_ON, build_backend, build_model
 from agent.listing import LISTING_SECONDS, data_listing
-from agent.models import is_local
-from agent.page_stream import stream_transformers
-from agent.served import graph_of
-from agent.sinks import clean_input, provider_errors
-from agent.skill_growth import Growth, Offer, build_growth, decisions_about
-from agent.suspected import suspected
-from agent.worked_examples import example_turns
-from libs.backends.docker import DockerExecutionBackend
-from libs.backends.docker.live import live_output
-from libs.backends.workspace import WorkspaceBackend
-from libs.code_blocks import Block, BlockCall, CodeLoop, Earlier, Files, Refused, SandboxRunner
-from libs.middleware.answers import AddressedGraph, answer_by_id
-from libs.middleware.approvals import Approve, Decision, Reject, Request, ask, require_checkpointer
-from libs.middleware.budget import Budget, Meter, Spent
-from libs.middleware.grants import Granted, Grants, Held
-from libs.middleware.skill_files import SkillFolders
-from libs.middleware.skill_prompt import render_skills
-from libs.sandbox import SandboxError
-from libs.sandbox.protocol import Sandbox
+from agent.parts import graph_of, is_local, run_budget, stream_transformers
+from agent.prompts import code_prompt, example_turns
+from agent.secrets import clean_input, provider_errors, secret_filter, suspected
+from agent.settings import Settings, load_settings
+from agent.skills import Growth, build_growth, decisions_about
+from libs.backends import WorkspaceBackend
+from libs.backends.docker import DockerExecutionBackend, live_output
+from libs.code_blocks import EDITS, CodeLoop, Ending, Files, SandboxRunner
+from libs.middleware.approvals import AddressedGraph, answer_by_id
+from libs.middleware.skills import render_skills
+from libs.middleware.skills.skill_files import SkillFolders
+from libs.sandbox import Sandbox, SandboxError
 
-__all__ = ["EDITS", "BlockApprovals", "build_graph", "graph", "stream_transformers"]
+__all__ = ["build_graph", "graph", "stream_transformers"]
 
 _RESULT = re.compile(r"/results/[\w./-]*\w\.[A-Za-z]\w{0,4}\b")
 _MAX_NAMED = 20
@@ -51,19 +40,20 @@ def build_graph(
     backend: WorkspaceBackend | None = None,
     max_steps: int = 10,
 ) -> AddressedGraph:
-    """Build the code-block agent. Needs neither Docker nor a key: both are asked for at their first use.
+    """Build the code-block agent. Needs neither Docker nor a key before the first use.
 
     Args:
-        model: a chat model, a plain text generator, or what MODEL may hold; without it, the settings' one.
+        model: a chat model, a plain text generator, or a name in the form of MODEL. Default: the settings'
+            model.
         checkpointer: keeps threads and pending approvals. LangGraph's server brings its own.
-        settings: without it, those of the environment and `.env`.
-        backend: the computer to work on, for a caller that starts and stops it; without it, a new one.
-        max_steps: replies of the model in one run.
+        settings: the settings. Default: environment and `.env`.
+        backend: the computer, if the caller starts and stops it. Default: a new computer.
+        max_steps: most replies of the model in one run.
 
     Raises:
-        SettingsError: a setting has a value it cannot have.
-        ScriptError: `scripted:<file>` names a file that is no script.
-        TypeError: the backend is no sandbox.
+        SettingsError: a setting is wrong.
+        ScriptError: the file in `scripted:<file>` is not a script.
+        TypeError: the backend has no container.
         ValueError: `max_steps` is not positive.
     """
     settings = settings or load_settings()
@@ -74,10 +64,6 @@ def build_graph(
     computer = _computer(backend)
     growth = build_growth(settings, backend)
     skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted)
-    budget = Budget(
-        calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
-    )
-
     local = is_local(model)
 
     async def opening() -> list[AnyMessage]:
@@ -92,21 +78,18 @@ def build_graph(
         # The examples use the library `tables`.
         if not (local and tables):
             return [system(data=data)]
-        turns = await asyncio.to_thread(example_turns)  # reads a file: not on the event loop
+        turns = await asyncio.to_thread(example_turns)  # reads a file
         listing = [HumanMessage(code_prompt.data_section(data))] if data else []
         return [system(example=False), *turns, *listing]
 
-    def meter(spent: Mapping[str, Any] | None) -> Meter:
-        return Meter(budget, spent=cast("Spent | None", spent))
-
     loop = CodeLoop(
-        model,
-        SandboxRunner(lambda: computer.sandbox, suspect=suspected),
+        model=model,
+        runner=SandboxRunner(lambda: computer.sandbox, suspect=suspected),
         opening=opening,
         files=Files(lambda text: _absent(computer.sandbox, text), lambda: _made(computer.sandbox)),
-        meter=meter,
-        gate=BlockApprovals() if settings.approvals == "ask" else None,
-        ending=_ProposedSkills(growth) if growth else None,
+        budget=run_budget(settings),
+        approvals=INTERRUPT_ON if settings.approvals == "ask" else None,
+        ending=_proposed_skills(growth) if growth else None,
         live=live_output,
         max_steps=max_steps,
         one_block=local,
@@ -125,92 +108,35 @@ def _computer(backend: WorkspaceBackend) -> DockerExecutionBackend:
 
 
 async def _absent(sandbox: Sandbox, text: str) -> list[str]:
-    """The files in /results that a text names and that are not there."""
+    """Return the files in /results that a text names and that do not exist."""
     named = list(dict.fromkeys(_RESULT.findall(text)))[:_MAX_NAMED]
     if not named:
         return []
     tests = "; ".join(f"[ -e {shlex.quote(name)} ] || echo {shlex.quote(name)}" for name in named)
+    return await _lines(sandbox, tests)
+
+
+async def _made(sandbox: Sandbox) -> list[str]:
+    """Return the newest files in /results."""
+    newest = (
+        f"find /results/ -type f -printf '%T@ %p\\n' | sort -rn | head -n {_MAX_NAMED} | cut -d ' ' -f 2-"
+    )
+    return (await _lines(sandbox, newest))[:_MAX_NAMED]
+
+
+async def _lines(sandbox: Sandbox, command: str) -> list[str]:
+    """Return the lines that a command prints; none if the command fails."""
     try:
-        result = await sandbox.arun(tests, timeout=LISTING_SECONDS, merge_stderr=False)
+        result = await sandbox.arun(command, timeout=LISTING_SECONDS, merge_stderr=False)
     except SandboxError:
         return []
     return result.output.splitlines() if result.exit_code == 0 else []
 
 
-async def _made(sandbox: Sandbox) -> list[str]:
-    """The newest files in /results."""
-    newest = (
-        f"find /results/ -type f -printf '%T@ %p\\n' | sort -rn | head -n {_MAX_NAMED} | cut -d ' ' -f 2-"
+def _proposed_skills(growth: Growth) -> Ending:
+    return Ending(
+        growth.objections, growth.offers, lambda offers: growth.settle(offers, decisions_about(offers))
     )
-    try:
-        result = await sandbox.arun(newest, timeout=LISTING_SECONDS, merge_stderr=False)
-    except SandboxError:
-        return []
-    return result.output.splitlines()[:_MAX_NAMED] if result.exit_code == 0 else []
-
-
-class _ExecuteCode(BaseModel):
-    """What a person may change a block into."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    language: Literal["python", "bash"]
-    code: str
-
-
-EDITS: Mapping[str, type[BaseModel]] = {"execute_code": _ExecuteCode}
-"""For `answer_by_id`: what the gate asks of edited blocks."""
-
-
-class BlockApprovals:
-    """The approval gate for blocks: one question a reply, one request a block."""
-
-    def require(self) -> None:
-        require_checkpointer()
-
-    def ask(
-        self, calls: Sequence[BlockCall], *, grants: Grants, at_reply: Grants
-    ) -> list[Block | Earlier | Refused]:
-        requests = [
-            Request(
-                "execute_code",
-                {"language": call.block.language, "code": call.block.code},
-                call.key,
-                _ExecuteCode,
-            )
-            for call in calls
-        ]
-        decisions = ask(requests, INTERRUPT_ON, Held(grants, at_reply))
-        return [_decided(call.block, decision) for call, decision in zip(calls, decisions, strict=True)]
-
-
-def _decided(block: Block, decision: Decision | Granted) -> Block | Earlier | Refused:
-    match decision:
-        case Granted(scope=scope):
-            return Earlier(scope)
-        case Approve():
-            return block
-        case Reject(message=reason):
-            return Refused(reason or "no reason was given.")
-        case edit:
-            changed = _ExecuteCode.model_validate(edit.edited_action.args)
-            return Block(changed.language, changed.code)
-
-
-class _ProposedSkills:
-    """Implements `libs.code_blocks.ending.Ending`."""
-
-    def __init__(self, growth: Growth) -> None:
-        self._growth = growth
-
-    async def objections(self) -> str | None:
-        return await self._growth.objections()
-
-    async def prepared(self) -> list[Offer]:
-        return await self._growth.offers()
-
-    async def last_words(self, prepared: list[Offer]) -> str:
-        return await self._growth.settle(prepared, decisions_about(prepared))
 
 
 graph: AddressedGraph

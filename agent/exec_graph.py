@@ -1,9 +1,8 @@
-"""The one-tool agent: a model writes a whole program, which runs once in a fresh sandbox."""
+"""The one-tool agent: the model writes a whole program, which runs once in a fresh sandbox."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents import create_agent
@@ -12,29 +11,20 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langgraph.types import Checkpointer, Command
 
-from agent import exec_prompt
-from agent.config import INTERRUPT_ON, Settings, build_model, load_settings
-from agent.exec_catalogue import load_catalogue
-from agent.exec_once import OneExecution
-from agent.exec_text import CallsInText
-from agent.file_tools import call_key
-from agent.known_secrets import secret_filter
-from agent.models import RealModel
-from agent.page_stream import stream_transformers
-from agent.served import graph_of, served
-from agent.sinks import clean_input, provider_errors
-from agent.suspected import suspected
-from libs.backends.docker.live import live_output
-from libs.exec_tool.call import Call
-from libs.exec_tool.outcome import ExecResult
-from libs.exec_tool.tool import CALL, NAME, execute_code_tool
-from libs.middleware.answers import AddressedGraph, answer_by_id
-from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
-from libs.middleware.budget import Budget
-from libs.middleware.budget_middleware import BudgetMiddleware
+from agent.config import INTERRUPT_ON, build_model
+from agent.exec_agent import CallsInText, OneExecution
+from agent.parts import RealModel, graph_of, run_budget, served, stream_transformers
+from agent.parts.deep_file_tools import call_of, with_artifact
+from agent.prompts import exec_prompt, load_catalogue
+from agent.secrets import clean_input, provider_errors, secret_filter, suspected
+from agent.settings import Settings, load_settings
+from libs.backends.docker import live_output
+from libs.exec_tool import NAME, Call, ExecResult, execute_code_tool
+from libs.middleware.approvals import AddressedGraph, ApprovalMiddleware, GrantsKept, answer_by_id
+from libs.middleware.budget import BudgetMiddleware
 
 if TYPE_CHECKING:
-    from agent.exec_parts import ExecParts
+    from agent.parts.exec_parts import ExecParts
 
 __all__ = ["build_graph", "graph", "stream_transformers"]
 
@@ -46,38 +36,35 @@ def build_graph(
     settings: Settings | None = None,
     parts: ExecParts | None = None,
 ) -> AddressedGraph:
-    """Build the one-tool agent. Needs neither Docker nor a key: both are asked for at their first use.
+    """Build the one-tool agent. Needs neither Docker nor a key before the first use.
 
     Args:
-        model: a chat model, or what MODEL may hold; without it, what the settings say. One that cannot call
-            tools writes its program as a block of text.
+        model: a chat model, or a name in the form of MODEL. Default: the settings' model. A model without
+            tools writes its program as a code block.
         checkpointer: keeps threads and pending approvals. LangGraph's server brings its own.
-        settings: without it, those of the environment and `.env`.
-        parts: what it works with, for a caller that closes it; without it, new ones.
+        settings: the settings. Default: environment and `.env`.
+        parts: the parts of the agent, if the caller closes them. Default: new parts.
 
     Raises:
-        SettingsError: a setting has a value it cannot have.
-        ScriptError: `scripted:<file>` names a file that is no script.
+        SettingsError: a setting is wrong.
+        ScriptError: the file in `scripted:<file>` is not a script.
     """
-    # What runs containers and keeps things: whoever imports this module need not want a graph.
-    from agent.exec_listing import ShowsData
-    from agent.exec_parts import build_parts
-    from agent.memory_middleware import MemoryMiddleware
+    # Imported here, because containers and databases are slow to import.
+    from agent.exec_agent import MemoryMiddleware
+    from agent.listing import ShowsData
+    from agent.parts.exec_parts import build_exec_parts
 
     settings = settings or load_settings()
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)
-    parts = parts or build_parts(settings)
+    parts = parts or build_exec_parts(settings)
     tool = execute_code_tool(
         parts.runner,
         description=exec_prompt.TOOL,
         shown_chars=settings.sandbox_output_chars // 2,
         live=live_output,
         done=_look_for_secrets,
-    )
-    budget = Budget(
-        calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
     )
     catalogue = load_catalogue()
     prompt = exec_prompt.system_prompt(settings, catalogue)
@@ -88,8 +75,8 @@ def build_graph(
         OneExecution(settings.exec_repairs, parts.runner.prepare),
         RealModel(provider_errors(known)),
         _Calls(),
-        ApprovalMiddleware(INTERRUPT_ON, tools=[tool]) if settings.approvals == "ask" else GrantsKept(),
-        BudgetMiddleware(budget),
+        ApprovalMiddleware(INTERRUPT_ON) if settings.approvals == "ask" else GrantsKept(),
+        BudgetMiddleware(run_budget(settings)),
         CallsInText(prompt, in_text),
     ]
     agent: Any = create_agent(
@@ -108,35 +95,25 @@ def _look_for_secrets(result: ExecResult, call_id: str | None) -> None:
 
 
 class _Calls(AgentMiddleware[Any, Any, Any]):
-    """Tells the tool which call it carries out: one of a run that is executed again is not carried out
-    twice."""
+    """Passes the id of each call to the tool, so that a resumed run carries out no call twice."""
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        with _told(request):
-            return handler(request)
+        with call_of(request, keyed=(NAME,)) as call:
+            return with_artifact(handler(request), call)
 
     async def awrap_tool_call(
         self,
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
-        with _told(request):
-            return await handler(request)
-
-
-@contextmanager
-def _told(request: ToolCallRequest) -> Iterator[None]:
-    token = CALL.set((request.tool_call["id"], call_key(request)))
-    try:
-        yield
-    finally:
-        CALL.reset(token)
+        with call_of(request, keyed=(NAME,)) as call:
+            return with_artifact(await handler(request), call)
 
 
 def _served_graph(model: BaseChatModel, *, settings: Settings, backend: object) -> AddressedGraph:  # noqa: ARG001
-    """The server's: with parts that all its graphs and routes share, and no use for the shared computer."""
+    """Build the server's graph with the parts that all graphs and routes share."""
     return build_graph(model, settings=settings, parts=served().exec_parts)
 
 

@@ -1,4 +1,4 @@
-"""The deep agent: files, a shell and skills in one sandbox, a plan, and subagents that share all of it."""
+"""The deep agent: a plan, files, a shell and skills in one sandbox, and subagents in the same sandbox."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.types import Checkpointer
 
 from agent import prompt
-from agent.config import INTERRUPT_ON, Settings, build_backend, build_model, load_settings
-from agent.file_tools import FilesystemMiddleware
-from agent.known_secrets import secret_filter
-from agent.models import RealModel
-from agent.page_stream import stream_transformers
-from agent.served import graph_of
-from agent.sinks import clean_input, provider_errors
-from libs.backends.workspace import WorkspaceBackend
-from libs.middleware.answers import AddressedGraph, answer_by_id
-from libs.middleware.approval_middleware import ApprovalMiddleware, GrantsKept
-from libs.middleware.budget import Budget
-from libs.middleware.budget_middleware import BudgetMiddleware
+from agent.config import INTERRUPT_ON, build_backend, build_model
+from agent.parts import RealModel, graph_of, run_budget, stream_transformers
+from agent.parts.deep_file_tools import FilesystemMiddleware
+from agent.secrets import clean_input, provider_errors, secret_filter
+from agent.settings import Settings, load_settings
+from libs.backends import WorkspaceBackend
+from libs.middleware.approvals import AddressedGraph, ApprovalMiddleware, GrantsKept, answer_by_id
+from libs.middleware.budget import BudgetMiddleware
 from libs.middleware.skills import SkillsMiddleware
 from libs.middleware.subagents import bound_subagents
 
@@ -35,17 +31,17 @@ def build_graph(
     settings: Settings | None = None,
     backend: WorkspaceBackend | None = None,
 ) -> AddressedGraph:
-    """Build the deep agent. Needs neither Docker nor a key: both are asked for at their first use.
+    """Build the deep agent. Needs neither Docker nor a key before the first use.
 
     Args:
-        model: a chat model, or what MODEL may hold; without it, what the settings say.
+        model: a chat model, or a name in the form of MODEL. Default: the settings' model.
         checkpointer: keeps threads and pending approvals. LangGraph's server brings its own.
-        settings: without it, those of the environment and `.env`.
-        backend: the computer to work on, for a caller that starts and stops it; without it, a new one.
+        settings: the settings. Default: environment and `.env`.
+        backend: the computer, if the caller starts and stops it. Default: a new computer.
 
     Raises:
-        SettingsError: a setting has a value it cannot have.
-        ScriptError: `scripted:<file>` names a file that is no script.
+        SettingsError: a setting is wrong.
+        ScriptError: the file in `scripted:<file>` is not a script.
     """
     settings = settings or load_settings()
     if not isinstance(model, BaseChatModel):
@@ -77,9 +73,7 @@ def build_graph(
 def _growth(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddleware[Any, Any, Any]]:
     if not settings.skills_evolve:
         return []
-    # Most installations never need them.
-    from agent.skill_growth import build_growth
-    from agent.skill_growth_middleware import SkillGrowth
+    from agent.skills import SkillGrowth, build_growth
 
     growth = build_growth(settings, backend)
     return [SkillGrowth(growth)] if growth else []
@@ -90,7 +84,7 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
         FilesystemMiddleware(
             backend=backend,
             custom_tool_descriptions=prompt.TOOLS,
-            # Above what a command's result may hold: the sandbox has cut it already, and kept the whole.
+            # Above the largest result of a command, which the sandbox has already truncated.
             tool_token_limit_before_evict=max(20_000, settings.sandbox_output_chars // 2),
         ),
         SkillsMiddleware(
@@ -102,12 +96,9 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
 
 
 def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
-    budget = Budget(
-        calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
-    )
-    # The budget comes behind the approvals: nobody is asked about a call that can no longer run.
+    # The budget comes after the approvals: no person is asked about a call that cannot run any more.
     approvals = ApprovalMiddleware(INTERRUPT_ON) if settings.approvals == "ask" else GrantsKept()
-    return [approvals, BudgetMiddleware(budget)]
+    return [approvals, BudgetMiddleware(run_budget(settings))]
 
 
 graph: AddressedGraph

@@ -1,4 +1,4 @@
-"""What is put around LangGraph's server; langgraph.json names it. The parts are in `agent/server/`."""
+"""Assembles the routes and guards around LangGraph's server; langgraph.json names `app`."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from agent.config import load_settings
-from agent.known_secrets import secret_filter
-from agent.server import file_routes, grant_routes, health, lite_routes, page, page_config, run_routes
-from agent.server.acknowledged import WrittenFirst, keep_writing
-from agent.server.auth import TokensNeeded
-from agent.server.closed import Closed
-from agent.server.described import Described
-from agent.server.limits import Bounds, Limits
-from agent.server.lite_routes import open_lite
-from agent.server.mcp_routes import McpEndpoint
-from agent.server.origins import Origins, cross_origin
-from agent.server.own_threads import OwnThreads
-from agent.server.redacted_requests import RedactedRequests
-from agent.server.restore import restore_threads
-from agent.server.runs import open_runs
-from agent.server.unchecked import Unchecked
-from agent.sinks import KNOWN
+from agent.secrets import KNOWN, secret_filter
+from agent.server.durable.acknowledged import WrittenFirst, keep_writing
+from agent.server.durable.restore import restore_threads
+from agent.server.guards.auth import TokensNeeded
+from agent.server.guards.closed_routes import Closed
+from agent.server.guards.openapi_document import Described
+from agent.server.guards.origins import Origins, cross_origin
+from agent.server.guards.own_threads import OwnThreads
+from agent.server.guards.redacted_requests import RedactedRequests
+from agent.server.guards.rejected_bodies import Unchecked
+from agent.server.guards.request_limits import Bounds, Limits
+from agent.server.mcp.mcp_routes import McpEndpoint
+from agent.server.routes import file_routes, grant_routes, health, lite_routes, page, page_config, run_routes
+from agent.server.routes.lite_routes import open_lite
+from agent.server.routes.run_service import open_runs
+from agent.settings import load_settings
 
 __all__ = ["app"]
 
@@ -47,17 +46,16 @@ _mcp = McpEndpoint()
 
 @asynccontextmanager
 async def _open(app: Starlette) -> AsyncIterator[None]:
-    """What routes and threads need, as long as requests are answered; inside what LangGraph does so."""
-    await asyncio.to_thread(KNOWN, "")  # reads `.env` when it is first asked: not on the event loop
-    app.state.page = await asyncio.to_thread(page.read_bundle, page.BUNDLE)
+    """Open what routes and threads need, inside the lifespan of LangGraph's server."""
+    await asyncio.to_thread(KNOWN, "")  # the first call reads `.env`: not on the event loop
     await restore_threads()
     async with (
         keep_writing(),
         open_lite(_settings, _known) as app.state.run_lite,
         open_runs() as app.state.runs,
-        _mcp.lifespan(),
+        _mcp.lifespan(app.state.runs),
     ):
-        if app.state.page and (server := os.environ.get("LANGGRAPH_API_URL")):  # set by `langgraph dev`
+        if server := os.environ.get("LANGGRAPH_API_URL"):  # set by `langgraph dev`
             logger.info("The page: %s/app", server)
         yield
 
@@ -73,7 +71,7 @@ app = Starlette(
         *grant_routes.ROUTES,
         *_mcp.routes,
     ],
-    middleware=[  # the outermost first; they are around LangGraph's own routes too
+    middleware=[  # outermost first; LangGraph's own routes pass them too
         Middleware(Origins, allowed=_settings.allowed_origins),
         Middleware(cross_origin, allowed=_settings.allowed_origins),
         Middleware(TokensNeeded, tokens=_settings.auth_tokens),

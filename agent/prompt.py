@@ -1,23 +1,21 @@
-"""Every text this application sends to a model, apart from the list of skills.
+"""Every text of the deep agent for a model, except the list of skills.
 
-What is said here is true of the sandbox as it is configured; numbers come from the settings.
+The texts are true of the configured sandbox; numbers come from the settings.
 """
 
 # ruff: noqa: E501 - prose, one paragraph a line
 
 from __future__ import annotations
 
-from agent.config import Settings
-from agent.reach import network_rule
-from libs.middleware.skill_mounts import LEARNED_MOUNT
-from libs.sandbox.limits import MAX_TIMEOUT
+from agent.prompts import SUBAGENT_DESCRIPTION, TODO_PROMPT, TODO_TOOL, TOOLS, growth, network_rule
+from agent.settings import Settings
+from libs.sandbox import MAX_TIMEOUT
 
 __all__ = [
     "SUBAGENT_DESCRIPTION",
     "TODO_PROMPT",
     "TODO_TOOL",
     "TOOLS",
-    "growth",
     "subagent_prompt",
     "system_prompt",
 ]
@@ -59,48 +57,9 @@ _SUBAGENT = """
 Another agent gave you this task and sees only your last message: put into it everything it asked for, with the paths of the files you made.\
 """
 
-_GROWTH = """
-
-## Skills you propose
-When you have found out how a kind of task is done well, and it will come again, propose a skill before you answer: write /workspace/skills/<name>/SKILL.md, which begins with `---`, `name: <name>`, `description: <what it does, and when to use it>`, `---` and then gives the steps with whole commands, and beside it in scripts/ the programs it needs. Try them first. A person is asked at the end; once approved it is at {place}/<name>, so its commands name that path. To change a skill, copy its folder to /workspace/skills and change the copy. Text only; no secrets, no data of the user.\
-"""
-
-SUBAGENT_DESCRIPTION = (
-    "Works on the same computer with the same files, shell and skills, in a conversation of its own."
-)
-
-TODO_PROMPT = "Keep a plan with `write_todos` where a task has three steps or more; skip it otherwise."
-
-TODO_TOOL = """\
-Writes your list of steps; each call replaces the whole list. States: pending, in_progress, completed.
-Begin with the first step in_progress. Mark a step completed as soon as it is wholly done, not when it failed or is partial; add and drop steps as you learn more. One call at a time, never in parallel. The list is not the answer: that is your last message, after the last call."""
-
-TOOLS = {
-    "ls": "Lists the files and folders in a folder.",
-    "read_file": """\
-Reads a file: 100 lines from `offset` (from 0), or `limit` lines.
-- The header line `@@ … @@` above the content is not part of the file; nor is a note above that.
-- Images and PDFs come back as such; give `file_path` alone.
-- Read several files in one turn where that helps, and always read a file before you edit it.""",
-    "write_file": "Makes a new file, with the folders it needs. Refuses an existing file: use edit_file for that.",
-    "edit_file": """\
-Replaces exact text in a file. Read the file first; keep its indentation and leave the `@@ … @@` header out. `old_string` must occur once, unless `replace_all` is set.""",
-    "delete": "Deletes a file, or a folder with all that is in it, for good.",
-    "glob": """\
-Finds files by pattern, below `path`, or below /workspace; gives absolute paths. `*` within a name, `**` any folders, `?`, `[abc]`, `{a,b}`. `*.py` matches at any depth, `src/**/*.py` relative to the start, `/*.py` at the start only. Names with a leading dot match only a pattern that has the dot.""",
-    "grep": """\
-Searches files for literal text, below `path`, or below /workspace; folders named .git and .output are left out. Not a regular expression: `a|b` is those three characters; for one, run `rg 'regex'` with execute.""",
-    "execute": """\
-Runs a bash command in /workspace and gives stdout and stderr together, and the exit code.
-- Each call is a new shell: no variable or directory is kept, files are. Chain with `&&`; quote paths.
-- stdin is empty. A program put in the background goes on after the call.
-- To look at files, use read_file, ls, glob and grep instead.""",
-}
-"""Descriptions of the file tools and `execute`: those of deepagents are longer, and not all true here."""
-
 
 def system_prompt(settings: Settings) -> str:
-    """The system prompt of the deep agent."""
+    """Return the system prompt of the deep agent."""
     return _SYSTEM.format(
         tmp=settings.sandbox_tmp >> 20,
         timeout=settings.sandbox_timeout,
@@ -111,11 +70,6 @@ def system_prompt(settings: Settings) -> str:
     ) + growth(settings)
 
 
-def growth(settings: Settings) -> str:
-    """What is said of skills that may be proposed; "" where none may."""
-    return _GROWTH.format(place=LEARNED_MOUNT) if settings.skills_evolve else ""
-
-
 def subagent_prompt(settings: Settings) -> str:
-    """The system prompt of its subagents."""
+    """Return the system prompt of subagents."""
     return system_prompt(settings) + _SUBAGENT

@@ -1,0 +1,1 @@
+"""Parts that know nothing of this application. No module here imports `agent`."""

@@ -1,30 +1,88 @@
-"""Sandboxes for the tests: the real container, and the same engine as a plain process."""
+"""Fixtures for all tests (a container for a module, a shared server), and the distribution to workers."""
 
 from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
+from agent.commands.setup_command import build_image, ensure_engine
 from agent.config import load_settings
-from agent.engine_setup import build_image, ensure_engine
 from libs.backends.docker import DockerExecutionBackend
+from tests.servers.served import Served, joined_script, served
 
 ROOT = Path(__file__).parents[1]
 IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # As a shell starts what it runs in the background. Every program that a test starts would inherit it.
+    # A shell starts background jobs like this, and every program of a test would inherit the setting.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# An example on a busy machine may take longer than the 200 ms of the default profile.
+settings.register_profile("tests", deadline=None, max_examples=50)
+settings.load_profile("tests")
+
+_FIRST = ("e2e", "integration", "unit")
+"""Order of the test folders: slow tests must not start last."""
+
+
+class FilesByServer(LoadFileScheduling):
+    """Gives all tests of a file to one worker, and all files that share a server to the same worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return _server_of(ROOT / file) or file
+
+
+@cache
+def _server_of(file: Path) -> str:
+    """Return the shared server that a file's tests use. The scheduling process does not import the tests."""
+    text = file.read_text()
+    names = (
+        ("shared_server", "page_server") if not re.search(r"^SETTINGS\b|def page_server", text, re.M) else ()
+    )
+    return next((name for name in names if name in text), "")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesByServer:
+    return FilesByServer(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _FIRST.index(item.path.relative_to(ROOT / "tests").parts[0]))
+
+
+@pytest.fixture(scope="session")
+def shared_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    """Run one `langgraph dev` with default settings for all modules of a worker that use it.
+
+    The server's model has the conversations of every such module's SCRIPT, so each `when` must be unique. The
+    modules share the workspace, so each must use its own file names.
+    """
+    scripts = {
+        item.module.__name__: item.module.SCRIPT
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and "shared_server" in item.fixturenames
+    }
+    with served(tmp_path_factory.mktemp("shared"), joined_script(scripts.values())) as server:
+        yield server
 
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_left_open() -> Iterator[None]:
-    """Collect garbage after each module, so that a file or socket left open is blamed on whoever left it."""
+    """Collect garbage after each module, so that the warning about an open file names the right module."""
     yield
     gc.collect()
 
@@ -36,14 +94,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def backend(workspace: Path) -> Iterator[DockerExecutionBackend]:
-    """A container on an empty workspace, with the project's skills; shared by the tests of a module."""
+    """A container with an empty workspace and the project's skills, shared by the tests of a module."""
     with DockerExecutionBackend(workspace, skills_dir=ROOT / "skills", image=IMAGE, name="test") as backend:
         yield backend
 
 
 @pytest.fixture(scope="session")
 def browser_image() -> str:
-    """The variant of the image with a browser: built where it is not current, which takes minutes."""
+    """Name of the image with a browser. If the image is not current, the build takes minutes."""
     settings = load_settings(None, sandbox_browser=True)
     ensure_engine(print)
     return build_image(settings.image, print, browser=True).name

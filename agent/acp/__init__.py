@@ -1,1 +1,1 @@
-"""`code-agent acp`: the agent in an editor, through the Agent Client Protocol (agentclientprotocol.com)."""
+"""`code-agent acp`: the agent in an editor, with the Agent Client Protocol (agentclientprotocol.com)."""

@@ -1,21 +1,41 @@
-"""Calls of tools as an editor shows them: a title, a kind, places, and what they would do or have done."""
+"""Describes tool calls for an editor: title, kind, files, content."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from acp.helpers import ToolCallContentVariant, text_block, tool_content, tool_diff_content
-from acp.schema import PlanEntry, ToolCallLocation, ToolKind
+from acp.helpers import (
+    ToolCallContentVariant,
+    start_tool_call,
+    text_block,
+    tool_content,
+    tool_diff_content,
+)
+from acp.schema import PlanEntry, ToolCallLocation, ToolCallStart, ToolCallStatus, ToolKind
 
-from agent.show import harmless
-from libs.middleware.visible import visible
+from agent.terminal import harmless
+from libs.middleware.approvals import visible
 
-__all__ = ["HostPath", "fenced", "host_path", "kind_of", "locations", "plan_of", "proposed", "title_of"]
+__all__ = [
+    "PLAN",
+    "HostPath",
+    "block",
+    "fenced",
+    "host_path",
+    "kind_of",
+    "locations",
+    "plan_of",
+    "proposed",
+    "started",
+    "title_of",
+]
 
 HostPath = Callable[[str], str | None]
-"""Where a path of the sandbox is on the host; None where it is not there."""
+"""Maps a path of the sandbox to a path of the host; None for paths outside of the workspace."""
+PLAN = "write_todos"
+"""Name of the tool whose calls are the plan."""
 
 _KINDS: Mapping[str, ToolKind] = {
     "execute": "execute",
@@ -35,7 +55,7 @@ _LINKED = re.compile(r"/(?:workspace/)?((?:data|scripts|results)(?:/.*)?)|/works
 
 
 def host_path(workspace: str) -> HostPath:
-    """Finds paths of the sandbox on the host, in the folder that is its workspace."""
+    """Return the mapping for a workspace folder on the host."""
 
     def find(path: str) -> str | None:
         found = _LINKED.fullmatch(path)
@@ -47,12 +67,12 @@ def host_path(workspace: str) -> HostPath:
 
 
 def kind_of(name: str) -> ToolKind:
-    """What kind of tool this is, for the icon."""
+    """Return the kind of a tool, which sets its icon."""
     return _KINDS.get(name, "other")
 
 
 def title_of(name: str, args: Mapping[str, Any]) -> str:
-    """One line that names the call. The whole of it is in its content."""
+    """Return a title of one line. The content shows the whole call."""
     if name in ("execute", "execute_code"):
         return _one_line(str(args.get("command") or args.get("code") or name))
     keys = ("file_path", "path", "pattern", "description", "skill")
@@ -61,7 +81,7 @@ def title_of(name: str, args: Mapping[str, Any]) -> str:
 
 
 def locations(args: Mapping[str, Any], on_host: HostPath) -> list[ToolCallLocation]:
-    """The file that a call is about, for an editor that follows along."""
+    """Return the file of a call, which an editor can open."""
     path = args.get("file_path")
     found = on_host(path) if isinstance(path, str) else None
     return [ToolCallLocation(path=found)] if found else []
@@ -70,17 +90,16 @@ def locations(args: Mapping[str, Any], on_host: HostPath) -> list[ToolCallLocati
 def proposed(
     name: str, args: Mapping[str, Any], on_host: HostPath, description: str | None = None
 ) -> list[ToolCallContentVariant]:
-    """What a call would do: the difference it makes to a file, or the whole of it as text.
+    """Return the content of a call: its description or code, and the change of a file as a diff.
 
     Args:
-        description: what the approval gate shows of it, every character to be seen; it goes in whole.
+        description: the approval gate's text of the call, which is included whole.
     """
     content: list[ToolCallContentVariant] = []
     if description is not None:
-        content.append(tool_content(text_block(fenced(description))))
+        content.append(block(description))
     elif name in ("execute", "execute_code"):
-        code = str(args.get("command") or args.get("code") or "")
-        content.append(tool_content(text_block(fenced(visible(code)))))
+        content.append(block(visible(str(args.get("command") or args.get("code") or ""))))
     path, new = args.get("file_path"), args.get("new_string" if name == "edit_file" else "content")
     if name in ("edit_file", "write_file") and isinstance(path, str) and isinstance(new, str):
         old = args.get("old_string")
@@ -89,28 +108,48 @@ def proposed(
     return content
 
 
+def started(
+    call_id: str,
+    name: str,
+    args: Mapping[str, Any],
+    on_host: HostPath,
+    *,
+    status: ToolCallStatus,
+    output: Sequence[ToolCallContentVariant] = (),
+) -> ToolCallStart:
+    """Return the first update of a call, with its output if it has ended."""
+    return start_tool_call(
+        call_id,
+        title_of(name, args),
+        kind=kind_of(name),
+        status=status,
+        content=[*proposed(name, args, on_host), *output],
+        locations=locations(args, on_host),
+        raw_input=dict(args),
+    )
+
+
 def plan_of(args: Mapping[str, Any]) -> list[PlanEntry]:
-    """The to-do list that a call of `write_todos` sets."""
-    return list(_entries(args.get("todos")))
+    """Return the to-do list in a call of `write_todos`, without malformed entries."""
+    entries = []
+    for todo in todos if isinstance(todos := args.get("todos"), list) else []:
+        if isinstance(todo, dict) and isinstance(todo.get("content"), str):
+            status: Any = todo.get("status") if todo.get("status") in _STATUSES else "pending"
+            entries.append(PlanEntry(content=todo["content"], priority="medium", status=status))
+    return entries
+
+
+def block(text: str) -> ToolCallContentVariant:
+    """Return a text as a code block in the content of a call."""
+    return tool_content(text_block(fenced(text)))
 
 
 def fenced(text: str) -> str:
-    """`text` as a code block of Markdown that nothing in it can close; control characters written out."""
+    """Return `text` as a Markdown code block that the text cannot close, with control characters escaped."""
     text = harmless(text)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text.rstrip(chr(10))}\n{fence}"
-
-
-def _entries(todos: object) -> Iterator[PlanEntry]:
-    for todo in todos if isinstance(todos, list) else []:
-        if isinstance(todo, dict) and isinstance(todo.get("content"), str):
-            status = todo.get("status")
-            yield PlanEntry(
-                content=todo["content"],
-                priority="medium",
-                status=status if status in _STATUSES else "pending",
-            )
 
 
 def _one_line(text: str) -> str:

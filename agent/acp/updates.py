@@ -1,4 +1,4 @@
-"""The events of a turn as updates of its session."""
+"""Turns the events of a turn into updates for an editor."""
 
 from __future__ import annotations
 
@@ -7,23 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from acp.helpers import (
-    SessionUpdate,
-    ToolCallContentVariant,
-    start_tool_call,
-    text_block,
-    tool_content,
-    update_plan,
-    update_tool_call,
-)
+from acp.helpers import SessionUpdate, text_block, tool_content, update_plan, update_tool_call
 from acp.schema import AgentMessageChunk, ToolCallStatus
 
-from agent.acp.tool_calls import HostPath, fenced, kind_of, locations, plan_of, proposed, title_of
-from agent.events import (
+from agent.acp.tool_calls import PLAN, HostPath, block, plan_of, started
+from agent.run import (
     CommandEnded,
     CommandStarted,
     Event,
-    Execution,
     Message,
     Output,
     SecretSuspected,
@@ -31,54 +22,49 @@ from agent.events import (
     ToolEnded,
     ToolStarted,
 )
-from libs.middleware.decisions import digest
+from libs.sandbox import Execution
 
 __all__ = ["Updates", "said"]
 
-_PLAN = "write_todos"
-_MOST_BLOCKS = 100
 _LIVE_CHARS = 8_000
 _LIVE_SECONDS = 0.1
-"""An update replaces what was shown, so a running command shows its last characters, so often."""
+"""Seconds between two updates of a running command, each with its last 8,000 characters."""
 _GRANTED = {"command": "exactly this", "tool": "any call of this tool"}
 
 
 @dataclass
 class _Call:
-    """A call that an editor was told of and that has not ended."""
+    """A call that was sent to the editor and has not ended."""
 
     live: str = ""
-    """The last of what it has printed."""
+    """The last characters of its output."""
     shown_at: float = 0.0
     due: bool = False
-    """Whether it has printed something that was not shown."""
+    """Whether output was not sent yet."""
     notes: list[str] = field(default_factory=list)
 
 
 class Updates:
-    """Turns the events of one turn into updates, and keeps the calls that have not ended.
+    """Turns the events of one turn into updates, and keeps the open calls.
 
-    Texts of subagents are left out: their calls are shown, as they may need an approval.
+    Text of subagents is left out. Calls of subagents are shown, because they may need an approval.
     """
 
     def __init__(self, on_host: HostPath) -> None:
         self._on_host = on_host
         self._calls: dict[str, _Call] = {}
         self._ended: set[str] = set()
-        self._by_digest: dict[str, str] = {}
         self._streamed: dict[str, str] = {}
-        self._reply = ""
-        """The id of the model's last reply."""
 
     def of(self, event: Event) -> Iterator[SessionUpdate]:
-        """The updates for one event, in order."""
+        """Yield the updates for an event."""
         match event:
             case TextDelta(message_id=message_id, text=text, subagent=False):
                 self._streamed[message_id] = self._streamed.get(message_id, "") + text
                 yield said(message_id, text)
             case Message():
                 yield from self._message(event)
-            case ToolStarted(name=name, args=args) if name == _PLAN:
+            case ToolStarted(name=name, args=args) if name == PLAN:
                 if not event.subagent:
                     yield update_plan(plan_of(args))
             case ToolStarted(call_id=call_id, name=name, args=args):
@@ -95,57 +81,46 @@ class Updates:
                     f"Line {each['line']} looks like a secret ({each['kind']}) that is not known as one."
                     for each in found
                 ]
-            case ToolEnded(call_id=call_id, name=name, error=error) if name != _PLAN:
-                yield self._end(call_id, "failed" if error else "completed", [error] if error else [])
+            case ToolEnded(call_id=call_id, name=name, error=error) if name != PLAN:
+                yield self.end(call_id, "failed" if error else "completed", [error] if error else [])
             case CommandEnded(call_id=call_id, execution=execution):
                 yield self._command_ended(call_id, execution)
             case _:
                 pass
 
     def due(self, call_id: str | None = None) -> SessionUpdate | None:
-        """What a running command has printed since it was shown last; None where that was just now.
+        """Return an update with the output of a running command; None if none is due.
 
         Args:
-            call_id: look at this one only.
+            call_id: consider only this call.
         """
         now = time.monotonic()
         for each, call in self._calls.items():
             if call.due and now - call.shown_at >= _LIVE_SECONDS and call_id in (None, each):
                 call.shown_at, call.due = now, False
-                return update_tool_call(each, content=[_block(call.live)])
+                return update_tool_call(each, content=[block(call.live)])
         return None
 
-    def call_id(self, request: Mapping[str, Any]) -> str:
-        """The id of the call that a request is about; one of its own where that call was not told of."""
-        if found := self._by_digest.get(request["digest"]):
-            return found
-        for index in range(_MOST_BLOCKS):  # of the code-block agent: the id is the reply's, and a number
-            key = f"{self._reply}/{index}"
-            if digest(request["name"], request["args"], key) == request["digest"]:
-                return key
-        return f"approval-{request['digest'][:16]}"
-
     def asked(self, call_id: str, name: str, args: Mapping[str, Any]) -> Iterator[SessionUpdate]:
-        """A person is to be asked about this call: the editor must know of it."""
+        """Yield the start of a call that needs approval, if the editor does not know the call."""
         if call_id not in self._calls:
             yield self._start(call_id, name, args, "pending")
 
-    def recall(self, message_id: str, calls: Sequence[Mapping[str, Any]]) -> None:
-        """Know the calls of a reply that the editor was told of before this turn."""
-        for call_id, _ in self._named(message_id, calls):
-            self._calls[call_id] = _Call()
-
-    def closed(self, call_id: str, why: str) -> SessionUpdate:
-        """The end of a call that did not run."""
-        return self._end(call_id, "failed", [why])
-
-    def done(self, call_id: str) -> SessionUpdate:
-        """The end of a call that was only asked about."""
-        return self._end(call_id, "completed", [])
+    def recall(self, calls: Sequence[Mapping[str, Any]]) -> None:
+        """Add calls that were sent to the editor before this turn."""
+        self._calls |= {str(call["id"]): _Call() for call in calls}
 
     def close_all(self, note: str) -> list[SessionUpdate]:
-        """The end of every call that has none."""
-        return [self._end(call_id, "failed", [note]) for call_id in list(self._calls)]
+        """Return the end of every open call."""
+        return [self.end(call_id, "failed", [note]) for call_id in list(self._calls)]
+
+    def end(self, call_id: str, status: ToolCallStatus, notes: Sequence[str] = ()) -> SessionUpdate:
+        """Return the end of a call that is no command, or did not run."""
+        call = self._calls.get(call_id, _Call())
+        self._forget(call_id)
+        texts = [*([call.live] if call.live else []), *call.notes, *notes]
+        # Without texts the content of the call stays.
+        return update_tool_call(call_id, status=status, content=[block(text) for text in texts] or None)
 
     def _message(self, message: Message) -> Iterator[SessionUpdate]:
         if not message.subagent:
@@ -153,22 +128,9 @@ class Updates:
             rest = message.text.removeprefix(streamed) if message.text.startswith(streamed) else ""
             if rest:
                 yield said(message.message_id, rest)
-        for call_id, call in self._named(message.message_id, message.tool_calls):
-            if call["name"] != _PLAN:
-                yield self._start(call_id, call["name"], call["args"], "pending")
-
-    def _named(
-        self, message_id: str, calls: Sequence[Mapping[str, Any]]
-    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The calls of a reply with their ids, which requests for approval are about."""
-        self._reply = message_id
-        taken: set[str | None] = {None, ""}
-        for index, call in enumerate(calls):
-            # As the approval gate tells calls apart that have no id, or the same one.
-            call_id = f"{message_id}-{index}" if call["id"] in taken else str(call["id"])
-            taken.add(call_id)
-            self._by_digest[digest(call["name"], call["args"], call_id)] = call_id
-            yield call_id, call
+        for call in message.tool_calls:
+            if call["name"] != PLAN:
+                yield self._start(str(call["id"]), call["name"], call["args"], "pending")
 
     def _begun(
         self,
@@ -193,37 +155,20 @@ class Updates:
         self, call_id: str, name: str, args: Mapping[str, Any], status: ToolCallStatus
     ) -> SessionUpdate:
         self._calls[call_id] = _Call()
-        return start_tool_call(
-            call_id,
-            title_of(name, args),
-            kind=kind_of(name),
-            status=status,
-            content=proposed(name, args, self._on_host),
-            locations=locations(args, self._on_host),
-            raw_input=dict(args),
-        )
+        return started(call_id, name, args, self._on_host, status=status)
 
     def _command_ended(self, call_id: str, done: Execution) -> SessionUpdate:
-        ended = "stopped" if done.exit_code is None else f"exit {done.exit_code}"
-        status: ToolCallStatus = "completed" if done.exit_code == 0 else "failed"
-        notes = [*self._calls.get(call_id, _Call()).notes, f"{ended}, {done.seconds:.1f} s"]
-        content = [_block(done.output)] if done.output.strip() else []
+        ended = "stopped" if done["exit_code"] is None else f"exit {done['exit_code']}"
+        status: ToolCallStatus = "completed" if done["exit_code"] == 0 else "failed"
+        notes = [*self._calls.get(call_id, _Call()).notes, f"{ended}, {done['seconds']:.1f} s"]
+        content = [block(done["output"])] if done["output"].strip() else []
         self._forget(call_id)
         return update_tool_call(
             call_id,
             status=status,
             content=[*content, tool_content(text_block("\n".join(notes)))],
-            raw_output={"exit_code": done.exit_code, "seconds": done.seconds},
+            raw_output={"exit_code": done["exit_code"], "seconds": done["seconds"]},
         )
-
-    def _end(self, call_id: str, status: ToolCallStatus, notes: list[str]) -> SessionUpdate:
-        call = self._calls.get(call_id, _Call())
-        self._forget(call_id)
-        texts = [*call.notes, *notes]
-        if not texts and not call.live:
-            return update_tool_call(call_id, status=status)  # what it would do stays to be seen
-        content = [_block(call.live)] if call.live else []
-        return update_tool_call(call_id, status=status, content=[*content, *(_block(text) for text in texts)])
 
     def _forget(self, call_id: str) -> None:
         self._calls.pop(call_id, None)
@@ -231,11 +176,7 @@ class Updates:
 
 
 def said(message_id: str, text: str) -> AgentMessageChunk:
-    """A piece of what the model says."""
+    """Return a piece of the model's text."""
     return AgentMessageChunk(
         session_update="agent_message_chunk", content=text_block(text), message_id=message_id
     )
-
-
-def _block(text: str) -> ToolCallContentVariant:
-    return tool_content(text_block(fenced(text)))

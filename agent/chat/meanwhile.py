@@ -1,4 +1,4 @@
-"""What a person types while the agent works."""
+"""Reads what a person types during a turn."""
 
 from __future__ import annotations
 
@@ -13,58 +13,46 @@ __all__ = ["TypedMeanwhile"]
 
 
 class TypedMeanwhile:
-    """Reads the lines of a terminal during a turn: /stop stops it, others are for later.
+    """Reads lines during a turn: /stop stops the turn, other lines are kept for the next prompt.
 
     Args:
-        heard: whether a person is at the terminal. Windows, whose loops do not watch one, is never heard.
+        heard: whether a person is at the terminal. On Windows nothing is read, because event loops there
+            cannot watch a terminal.
     """
 
     def __init__(self, *, heard: bool) -> None:
         self._heard = heard and sys.platform != "win32"
         self._begun = ""
         self.at_end = False
-        """Whether Ctrl-D has come: the end, once this turn has ended."""
+        """Whether the person pressed Ctrl-D: the conversation ends after this turn."""
 
     def taken(self) -> str:
-        """What was typed since the last call, as one line."""
+        """Return the text typed since the last call, as one line."""
         begun, self._begun = self._begun, ""
         return begun
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Read, for the length of the block."""
-        if not self._heard:
-            yield
-            return
-        self._listen()
+    def listening(self, *, on: bool = True) -> Iterator[None]:
+        """Return a context in which typed lines are read; with `on=False` one inside, for a question."""
+        self._listen(on)
         try:
             yield
         finally:
-            self._leave()
+            self._listen(not on)
 
-    @contextmanager
-    def deaf(self) -> Iterator[None]:
-        """Leave the terminal, inside `listening`, to who asks a question there."""
-        if not self._heard:
-            yield
-            return
-        self._leave()
-        try:
-            yield
-        finally:
-            self._listen()
-
-    def _listen(self) -> None:
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._read)
-
-    def _leave(self) -> None:
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+    def _listen(self, on: bool) -> None:
+        if self._heard:
+            loop, terminal = asyncio.get_running_loop(), sys.stdin.fileno()
+            if on:
+                loop.add_reader(terminal, self._read)
+            else:
+                loop.remove_reader(terminal)
 
     def _read(self) -> None:
         data = os.read(sys.stdin.fileno(), 65_536)
         if not data:
             self.at_end = True
-            self._leave()
+            self._listen(False)
         for line in data.decode("utf-8", "replace").splitlines():
             if line.strip() == "/stop":
                 os.kill(os.getpid(), signal.SIGINT)

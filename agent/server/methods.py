@@ -1,67 +1,51 @@
-"""Our paths answer every request themselves: what LangGraph's server says otherwise has another shape."""
+"""Makes our paths answer every method and sub-path, because LangGraph's own errors have another shape."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from agent.server.exchange import answer
+from agent.server.json_exchange import answer
 
-__all__ = ["by_method", "nothing_below", "only"]
+__all__ = ["nothing_below", "routes"]
 
 Handler = Callable[[Request], Awaitable[Response]] | ASGIApp
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
-def only(
-    method: str,
-    path: str,
-    handler: Handler,
-    *,
-    described: bool = True,
-) -> list[BaseRoute]:
-    """Routes for a path that takes one method; the others are answered with 405.
+def routes(path: str, *, described: bool = True, **handlers: Handler) -> list[BaseRoute]:
+    """Return routes for a path; methods without a handler get 405.
 
     Args:
-        method: which; GET takes HEAD as well.
         path: as `starlette.routing.Route` takes it.
-        handler: answers what has this method.
-        described: whether the OpenAPI document names it.
+        described: whether the OpenAPI document names the path.
+        handlers: method -> handler; GET includes HEAD.
     """
-    return by_method(path, {method: handler}, described=described)
-
-
-def by_method(path: str, handlers: Mapping[str, Handler], *, described: bool = True) -> list[BaseRoute]:
-    """The same for a path that takes several: method -> what answers it."""
-    taken = tuple(each for each in _METHODS if each in handlers or (each == "HEAD" and "GET" in handlers))
+    others = [each for each in _METHODS if each not in handlers and (each != "HEAD" or "GET" not in handlers)]
 
     async def refused(request: Request) -> Response:
         error = f"{request.method} is not for this path: send {' or '.join(handlers)}."
         refusal = answer({"error": error}, 405)
-        refusal.headers["Allow"] = ", ".join(taken)
+        refusal.headers["Allow"] = ", ".join(each for each in _METHODS if each not in others)
         return refusal
 
-    others = [each for each in _METHODS if each not in taken]
     return [
-        *(
-            Route(path, handler, methods=[method], include_in_schema=described)
-            for method, handler in handlers.items()
-        ),
+        *(Route(path, each, methods=[name], include_in_schema=described) for name, each in handlers.items()),
         Route(path, refused, methods=others, include_in_schema=False),
     ]
 
 
 def nothing_below(path: str, what: str) -> list[BaseRoute]:
-    """Routes for all that lies below a path and is no route: 404.
+    """Return a route that answers 404 for everything else below a path.
 
     Args:
-        path: which, without a slash at its end.
-        what: what there is, for a person who has mistyped it.
+        path: without a slash at its end.
+        what: the paths that exist, for the error message.
     """
 
     async def refused(request: Request) -> Response:  # noqa: ARG001

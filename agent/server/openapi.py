@@ -1,46 +1,47 @@
-"""What LangGraph's server says of our routes in its OpenAPI document, `/openapi.json`."""
+"""Describes our routes for the OpenAPI document that LangGraph's server publishes at `/openapi.json`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-__all__ = ["INPUT", "STEPS", "Schema", "described", "object_of"]
+from pydantic import BaseModel, Field
+
+__all__ = ["BYTES", "ShownStep", "Task", "described"]
 
 Schema = Mapping[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
-
-def object_of(required: Mapping[str, Schema], *, closed: bool = False, **optional: Schema) -> Schema:
-    """The schema of an object; `closed`: other keys are refused."""
-    schema = {"type": "object", "properties": {**required, **optional}, "required": list(required)}
-    return {**schema, "additionalProperties": False} if closed else schema
+BYTES: Schema = {"type": "string", "format": "binary"}
+"""The schema of a file."""
+Task = Annotated[str, Field(pattern=r"\S", description="What is to be done.")]
 
 
-INPUT: Schema = {"type": "string", "pattern": r"\S", "description": "What is to be done."}
-"""The schema of a task."""
+class ToolStep(BaseModel):
+    """A call of a tool."""
 
-STEPS: Schema = {
-    "type": "array",
-    "description": "What led to the answer, in order; the last one is final.",
-    "items": {
-        "oneOf": [
-            object_of(
-                {
-                    "type": {"const": "tool"},
-                    "name": {"type": "string"},
-                    "args": {"type": "object"},
-                    "result": {"type": "string"},
-                }
-            ),
-            object_of({"type": {"const": "final"}, "content": {"type": "string"}}),
-        ]
-    },
-}
-"""The schema of steps."""
+    type: Literal["tool"]
+    name: str
+    args: dict[str, Any]
+    result: str
 
-_ERROR = object_of({"error": {"type": "string", "description": "What is wrong, and what to do."}})
+
+class FinalStep(BaseModel):
+    """The answer."""
+
+    type: Literal["final"]
+    content: str
+
+
+ShownStep = ToolStep | FinalStep
+"""What led to the answer; the last step is final."""
+
+
+class _Error(BaseModel):
+    error: str = Field(description="What is wrong, and what to do.")
+
+
 _REFUSALS = {
     400: "The body is not what it must be.",
     404: "There is no such thread.",
@@ -55,59 +56,67 @@ _REFUSALS = {
 def described(
     summary: str,
     *,
-    answers: Mapping[int, tuple[str, Schema]],
+    answers: Mapping[int, tuple[str, type[BaseModel] | Schema]],
     refusals: tuple[int, ...] | Mapping[int, str] = (),
-    body: Schema | None = None,
+    body: type[BaseModel] | None = None,
     path: tuple[str, ...] = (),
-    query: Mapping[str, Schema] | None = None,
-    needed: tuple[str, ...] = (),
-    media: Mapping[int, tuple[str, ...]] | None = None,
-    sends: str = "application/json",
+    query: type[BaseModel] | None = None,
+    media: tuple[str, ...] = ("application/json",),
+    takes_file: bool = False,
 ) -> Callable[[F], F]:
-    """Say of a handler what it takes and answers, where Starlette's and LangGraph's generators look for it.
+    """Describe a handler's request and answers in its docstring, where Starlette and LangGraph read them.
 
     Args:
         summary: one line.
-        answers: status -> what it means, and the schema of its body.
-        refusals: statuses with an error, and what they mean where that is not the usual. Those of all routes
-            are said elsewhere (`described.py`).
-        body: the schema of the request's body.
-        path: names of parts of the path.
-        query: names of parameters behind the `?` -> their schemas.
-        needed: which of these must be there.
-        media: status -> the media types of its body, where that is not JSON.
-        sends: the media type of the request's body.
+        answers: status -> its meaning, and the body.
+        refusals: error statuses; a mapping gives them meanings other than the usual ones.
+            `openapi_document.py` adds the statuses that all routes share.
+        body: the request's body.
+        path: names of path parameters.
+        query: the query parameters.
+        media: the media types of the answers' bodies.
+        takes_file: whether the request's body is a file.
     """
     meanings = refusals if isinstance(refusals, Mapping) else {each: _REFUSALS[each] for each in refusals}
-    told = dict(answers)
-    told |= {status: (meaning, _ERROR) for status, meaning in meanings.items()}
-    kinds = media or {}
-    text: dict[str, Any] = {
-        "summary": summary,
-        "tags": ["Code Execution Agent"],
-        "responses": {
-            str(status): {
-                "description": meaning,
-                "content": {kind: {"schema": schema} for kind in kinds.get(status, ("application/json",))},
-            }
-            for status, (meaning, schema) in told.items()
-        },
-    }
+    text: dict[str, Any] = {"summary": summary, "tags": ["Code Execution Agent"], "responses": {}}
+    for status, (meaning, kind) in answers.items():
+        text["responses"][str(status)] = {"description": meaning, "content": _content(kind, *media)}
+    for status, meaning in meanings.items():
+        text["responses"][str(status)] = {"description": meaning, "content": _content(_Error)}
     if body is not None:
-        # No bytes are a body, too.
-        required = sends == "application/json"
-        text["requestBody"] = {"required": required, "content": {sends: {"schema": body}}}
+        text["requestBody"] = {"required": True, "content": _content(body)}
+    elif takes_file:  # which may be empty
+        text["requestBody"] = {"content": _content(BYTES, "application/octet-stream")}
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in path
     ]
-    for name, schema in (query or {}).items():
-        parameters.append({"name": name, "in": "query", "required": name in needed, "schema": schema})
+    if query is not None:
+        fields = _schema_of(query)
+        for name, schema in fields["properties"].items():
+            required = name in fields.get("required", ())
+            parameters.append({"name": name, "in": "query", "required": required, "schema": schema})
     if parameters:
         text["parameters"] = parameters
 
     def describe(handler: F) -> F:
-        # The generators read YAML behind the last `---` of a docstring, and JSON is YAML.
+        # The generators read YAML after the last `---` of a docstring, and JSON is YAML.
         handler.__doc__ = f"{handler.__doc__ or ''}\n---\n{json.dumps(text)}"
         return handler
 
     return describe
+
+
+def _content(kind: type[BaseModel] | Schema, *media: str) -> dict[str, Any]:
+    schema = kind if isinstance(kind, Mapping) else _schema_of(kind)
+    return {each: {"schema": schema} for each in media or ("application/json",)}
+
+
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON Schema of a model, with its parts in place of references to them."""
+    schema = model.model_json_schema()
+    parts = schema.pop("$defs", {})
+    text = json.dumps(schema)
+    for name, part in parts.items():
+        text = text.replace(json.dumps({"$ref": f"#/$defs/{name}"}), json.dumps(part))
+    inlined: dict[str, Any] = json.loads(text)
+    return inlined

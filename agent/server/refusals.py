@@ -1,4 +1,4 @@
-"""How the parts around the server say no: JSON `{"error": …}`, to a request or instead of a WebSocket."""
+"""Answers a refused request with JSON `{"error": …}`, or closes a refused WebSocket."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def refuse(
     *,
     headers: Mapping[str, str] | None = None,
 ) -> None:
-    """Answer with `status` and an error that says what to do."""
+    """Answer with `status` and `error`; the error says what to do."""
     if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008, "reason": error[:120]})
         return
@@ -27,9 +27,9 @@ async def refuse(
 
 
 def comes_from_within(scope: Scope) -> bool:
-    """Whether this is a call of the server to itself, as /mcp makes for a request that has been let in.
+    """Return whether the server calls itself, on behalf of a request that the guards have let in.
 
-    LangGraph's clients in the process have this root path. No request can: it is not taken from one.
+    LangGraph's in-process clients set this root path. A request from outside cannot set a root path.
     """
     root = str(scope.get("root_path", ""))
     return root == "/noauth" or root.startswith("/noauth/")

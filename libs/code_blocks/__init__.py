@@ -1,36 +1,15 @@
-"""An agent that writes code in Markdown blocks: any model that can write code can do the work."""
+"""The code-block agent: a model writes Markdown code blocks, and the loop runs them in a sandbox.
+
+In: the messages of a thread. Out: the answer, a status, and the record of every execution.
+"""
 
 from __future__ import annotations
 
-from libs.code_blocks.loop import CodeLoop
-from libs.code_blocks.protocol import (
-    BlockCall,
-    BlockResult,
-    BlockRunner,
-    Earlier,
-    Execution,
-    Files,
-    Gate,
-    Meter,
-    Refused,
-)
-from libs.code_blocks.reader import LANGUAGES, Block, Reading, read_reply
-from libs.code_blocks.runner import SandboxRunner
+from libs.code_blocks.block_approvals import EDITS
+from libs.code_blocks.block_loop import CodeLoop
+from libs.code_blocks.block_protocol import Files
+from libs.code_blocks.block_reader import read_reply, without_thoughts
+from libs.code_blocks.block_runner import SandboxRunner
+from libs.code_blocks.run_end_hooks import Ending
 
-__all__ = [
-    "LANGUAGES",
-    "Block",
-    "BlockCall",
-    "BlockResult",
-    "BlockRunner",
-    "CodeLoop",
-    "Earlier",
-    "Execution",
-    "Files",
-    "Gate",
-    "Meter",
-    "Reading",
-    "Refused",
-    "SandboxRunner",
-    "read_reply",
-]
+__all__ = ["EDITS", "CodeLoop", "Ending", "Files", "SandboxRunner", "read_reply", "without_thoughts"]

@@ -1,10 +1,10 @@
-"""Where the reply of a model ends that would go on to say what its code prints."""
+"""Find where to cut a reply in which the model invents the output of its code."""
 
 from __future__ import annotations
 
 import re
 
-from libs.code_blocks.reader import read_reply
+from libs.code_blocks.block_reader import read_reply
 
 __all__ = ["first_block", "imagined"]
 
@@ -13,13 +13,12 @@ _IMAGINED = re.compile(
     re.MULTILINE,
 )
 
-
 _FENCE = re.compile(r"^[ >]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 """A line that can close a block."""
 
 
 def first_block(reply: str) -> int | None:
-    """Where the first block of a reply that can run ends; None where it has none so far."""
+    """Return the index of the end of the first runnable block, or None."""
     for found in _FENCE.finditer(reply):
         if read_reply(reply[: found.end()]).blocks:
             return found.end()
@@ -27,12 +26,9 @@ def first_block(reply: str) -> int | None:
 
 
 def imagined(reply: str) -> int | None:
-    """Where a reply goes on with what its code would print, which is for the next message to say; else None.
-
-    Some models write on in the form of the messages they were sent before.
-    """
+    """Return the index at which a reply begins to imitate the loop's output messages, or None."""
     for found in _IMAGINED.finditer(reply):
         before = read_reply(reply[: found.start()])
-        if before.blocks and before.problem is None:  # else it stands in code that has not ended there
+        if before.blocks and before.problem is None:  # otherwise the match is inside a block
             return found.start()
     return None

@@ -1,4 +1,4 @@
-"""One tool: a whole program runs once, in a sandbox of its own, and comes back as data.
+"""The tool `execute_code`: runs a whole program once, in a fresh sandbox, and returns its result as data.
 
 As a plain function::
 
@@ -7,42 +7,32 @@ As a plain function::
     with code_runner() as run:
         run("print(6 * 7)").result  # 42
 
-as a LangChain tool: `execute_code_tool(runner)`.
+As a LangChain tool: `execute_code_tool(runner)`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from libs.exec_tool.call import Call
-from libs.exec_tool.dependencies import Dependencies
-from libs.exec_tool.outcome import ExecError, ExecResult, Metrics
-from libs.exec_tool.runner import CodeRunner
-
-if TYPE_CHECKING:
-    from libs.exec_tool.alone import code_runner
-    from libs.exec_tool.tool import execute_code_tool
+from libs.exec_tool.execute_code_call import Call
+from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
+from libs.exec_tool.kv_service import HOST, KvService
+from libs.exec_tool.langchain_tool import NAME, execute_code_tool, outcome_in
+from libs.exec_tool.package_sets import MOUNT, Dependencies
+from libs.exec_tool.program_runner import CodeRunner
+from libs.exec_tool.standalone_tool import code_runner, fresh_sandboxes
 
 __all__ = [
+    "HOST",
+    "MOUNT",
+    "NAME",
     "Call",
     "CodeRunner",
     "Dependencies",
     "ExecError",
     "ExecResult",
+    "KvService",
     "Metrics",
     "code_runner",
     "execute_code_tool",
+    "fresh_sandboxes",
+    "outcome_in",
 ]
-
-
-def __getattr__(name: str) -> object:
-    # What needs Docker's SDK or LangChain is imported by whoever uses it.
-    if name == "code_runner":
-        from libs.exec_tool.alone import code_runner
-
-        return code_runner
-    if name == "execute_code_tool":
-        from libs.exec_tool.tool import execute_code_tool
-
-        return execute_code_tool
-    raise AttributeError(name)

@@ -1,4 +1,4 @@
-"""The module `kv` of programs in the sandbox: a store kept on the host (standard library only)."""
+"""The module `kv` for programs in the sandbox: a key-value store on the host (standard library only)."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _PLACE = "http://kv.gateway/"
 
 
 def get(key: str, default: Any = None) -> Any:
-    """The value that was put last under a key, by this program or an earlier one of the thread."""
+    """Return the value of a key, written by this or an earlier program of the thread."""
     found = _ask("GET", key)
     return default if found is None else json.loads(found)
 
 
 def put(key: str, value: Any) -> None:
-    """Keep a JSON value, of 1 MB at most. It is kept when this returns."""
+    """Save a JSON value of at most 1 MB."""
     _ask("PUT", key, json.dumps(value, allow_nan=False).encode())
 
 
 def delete(key: str) -> bool:
-    """Remove a key; whether it was there."""
+    """Remove a key and return whether the key existed."""
     return _ask("DELETE", key) is not None
 
 
 def keys() -> list[str]:
-    """All keys, sorted."""
+    """Return all keys, sorted."""
     found: list[str] = json.loads(_ask("GET", "") or b"[]")
     return found
 
 
 def _ask(method: str, key: str, body: bytes | None = None) -> bytes | None:
-    """The answer; None where there is no such key. Raises RuntimeError with the reason of a refusal."""
+    """Return the answer, or None if the key does not exist. Raises RuntimeError with the reason."""
     if "http" not in urllib.request.getproxies():
         raise RuntimeError("kv: this sandbox has no way to the store")
     url = _PLACE + urllib.parse.quote(key, safe="")

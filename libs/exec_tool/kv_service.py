@@ -1,39 +1,27 @@
-"""The virtual host `http://kv.gateway/`: values that a thread's programs keep from one execution to the next.
+"""The virtual host `http://kv.gateway/`: a key-value store for the programs of a thread.
 
-`GET /key`, `PUT /key`, `DELETE /key`; `GET /` lists the keys. Values are JSON. Whose they are the host knows:
-a sandbox was given a thread when it was taken, and nothing that comes from inside has a say in it.
+`GET /key`, `PUT /key`, `DELETE /key`; `GET /` lists the keys. Values are JSON. The host knows the thread of a
+sandbox; no request from inside can choose another thread.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import unquote
 
-from libs.gateway.errors import GatewayError
-from libs.gateway.protocol import ServiceRequest, ServiceResponse
+from libs.gateway import GatewayError, ServiceRequest, ServiceResponse
+from libs.persistence.thread_store import ThreadStore
 
-__all__ = ["HOST", "KvService", "Values"]
+__all__ = ["HOST", "KvService"]
 
 HOST: Final = "kv.gateway"
 
 
-class Values(Protocol):
-    """Keeps them: `libs.persistence.thread_store.ThreadStore`."""
-
-    async def get(self, thread: str, name: str) -> str | None: ...
-    async def put(self, thread: str, name: str, value: str) -> None:
-        """Raises ValueError for what is no JSON, or too much."""
-        ...
-
-    async def delete(self, thread: str, name: str) -> bool: ...
-    async def names(self, thread: str) -> list[str]: ...
-
-
 class KvService:
-    """Answers; implements `libs.gateway.protocol.Service`."""
+    """Implements `libs.gateway.gateway_protocol.Service`."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: ThreadStore) -> None:
         self._values = values
 
     async def __call__(self, request: ServiceRequest) -> ServiceResponse:
@@ -51,7 +39,8 @@ class KvService:
                 try:
                     await self._values.put(thread, name, request.body.decode())
                 except ValueError as error:
-                    why = "the value is no JSON in UTF-8" if _is_reading(error) else str(error)
+                    unreadable = isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
+                    why = "the value is no JSON in UTF-8" if unreadable else str(error)
                     raise GatewayError(400, why) from None
                 return ServiceResponse(200, b"{}")
             case "DELETE":
@@ -63,7 +52,3 @@ class KvService:
 
 def _missing(name: str) -> ServiceResponse:
     return ServiceResponse(404, json.dumps({"error": f"there is no {name[:80]!r}"}).encode())
-
-
-def _is_reading(error: ValueError) -> bool:
-    return isinstance(error, json.JSONDecodeError | UnicodeDecodeError)

@@ -1,4 +1,4 @@
-"""One connection of a program's: its requests are read, decided on, passed on, answered, logged."""
+"""Serves one connection of a program: reads requests, checks them, forwards them and logs them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,27 @@ from typing import Final
 
 import h11
 
-from libs.gateway.client_hello import NoClientHello, read_client_hello, unrecognized_name
-from libs.gateway.errors import GatewayError, Unreadable, shown
-from libs.gateway.forward import forward, inside, outside, request_headers
-from libs.gateway.policy import Policy, within
-from libs.gateway.protocol import Client
-from libs.gateway.request_head import Target, absolute_target, connect_target, origin_target, read_head
+from libs.gateway.gateway_errors import GatewayError, Unreadable, printable
+from libs.gateway.gateway_protocol import Client
+from libs.gateway.gateway_streams import EndedTls, Peer, Stream
+from libs.gateway.http import (
+    Policy,
+    Target,
+    absolute_target,
+    connect_target,
+    forward,
+    inside,
+    origin_target,
+    outside,
+    read_head,
+    request_headers,
+    require_http,
+    serve_virtual,
+    within,
+)
 from libs.gateway.request_log import LogEntry
 from libs.gateway.rules import in_url, is_address
-from libs.gateway.streams import EndedTls, Peer, Stream
-from libs.gateway.tunnel import Outside, tunnel
-from libs.gateway.virtual import refuse_other_ways, serve_virtual
+from libs.gateway.tls import HelloReader, NoClientHello, tunnel
 
 __all__ = ["Conversation"]
 
@@ -32,7 +42,7 @@ Handle = Callable[[Peer, h11.Request, LogEntry], Awaitable[None]]
 
 
 class Conversation:
-    """One connection. `run` it, then `close` it."""
+    """One connection of a program. Call `run`, then `close`."""
 
     def __init__(self, policy: Policy, stream: Stream, client: Client) -> None:
         self._policy = policy
@@ -40,26 +50,26 @@ class Conversation:
         self._client = client
         self._times = policy.timeouts
         self._ended = False
-        """Whether all has been sent that was to be sent."""
+        """Whether every answer was sent completely."""
         self._unread = False
-        """Whether the program may be sending what nobody will read."""
+        """Whether the program may still send bytes that the gateway does not need."""
 
     async def run(self) -> None:
-        """Answer requests until there are no more. Raises OSError where one is broken off."""
+        """Answer requests until the connection ends. Raises OSError where an answer breaks off."""
         await self._requests(inside(self._stream), self._handle, wait=None)
         self._ended = True
 
     async def close(self) -> None:
-        """Close the connection: at once, where something is missing of what was to be sent."""
+        """Close the connection; at once if an answer is incomplete."""
         if not self._ended:
-            await self._stream.abort()
+            self._stream.reset()
         elif self._unread:
             await self._stream.finish(self._times.linger)
         else:
             await self._stream.close(self._times.idle)
 
     async def turn_away(self, error: GatewayError) -> None:
-        """Answer although nothing was read, and close."""
+        """Answer with an error before anything was read, and close."""
         try:
             with suppress(OSError):
                 await self._refuse(self._stream.write, error, LogEntry())
@@ -69,7 +79,7 @@ class Conversation:
     # -- requests, one after the other
 
     async def _requests(self, near: Peer, handle: Handle, *, wait: float | None, host: str = "") -> None:
-        """Answer what comes from `near`, for one `host` or any. Raises OSError where one is broken off."""
+        """Answer the requests of `near`; `host`: of the tunnel. Raises OSError where an answer breaks off."""
         while True:
             entry = LogEntry()
             began = time.monotonic()
@@ -78,16 +88,16 @@ class Conversation:
                 if request is None:
                     return
                 began = time.monotonic() if wait else began
-                entry.method = shown(request.method, 20)
+                entry.method = printable(request.method, 20)
                 await handle(near, request, entry)
             except GatewayError as error:
                 entry.seconds = time.monotonic() - began
                 if isinstance(error, Unreadable):
-                    error = error.of(entry.host or host)
+                    error = error.for_host(entry.host or host)
                 counted = self._counted(error, entry)
                 if entry.status or near.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
                     self._log(entry, counted)
-                    raise ConnectionAbortedError("an answer is broken off") from None
+                    raise ConnectionAbortedError("an answer breaks off") from None
                 self._unread = True
                 await self._refuse(near.stream.write, counted, entry)
                 return
@@ -106,7 +116,7 @@ class Conversation:
             wait = self._times.keep_alive
 
     async def _handle(self, near: Peer, request: h11.Request, entry: LogEntry) -> None:
-        """A request to the proxy."""
+        """Answer one request to the proxy."""
         if request.method == b"CONNECT":
             target = self._allowed(connect_target(request.target), entry)
             ended = self._policy.has_credential(target.host)
@@ -122,43 +132,26 @@ class Conversation:
             await self._forward(near, request, target, entry)
 
     def _allowed(self, target: Target, entry: LogEntry) -> Target:
-        """The target, counted and allowed. Raises GatewayError."""
+        """Count a request and return its target. Raises GatewayError where the target is not allowed."""
         entry.scheme, entry.host, entry.port = target.scheme, target.host, target.port
-        entry.path = shown(target.path.partition(b"?")[0], len(target.path))
+        entry.path = printable(target.path.partition(b"?")[0], len(target.path))
         self._client.limits.admit(target.host)
         if target.host in self._policy.services:
-            refuse_other_ways(target)
+            require_http(target)
         elif why := self._policy.rules.check(target.scheme, target.host, target.port):
             raise GatewayError(403, why)
         return target
 
-    async def _forward(
-        self,
-        near: Peer,
-        request: h11.Request,
-        target: Target,
-        entry: LogEntry,
-        ready: list[Stream] | None = None,
-    ) -> None:
-        """Pass a request on and its answer back; with the credential of the host where TLS is ended.
-
-        Args:
-            near: the program's side.
-            request: its request, of which the head was read.
-            target: what it is for.
-            entry: of the log.
-            ready: a connection to the host, which is taken; a new one is made where there is none.
-        """
+    async def _forward(self, near: Peer, request: h11.Request, target: Target, entry: LogEntry) -> None:
+        """Forward a request and its answer; for https, add the credential of the host."""
         headers, answer = request_headers(request, target), None
-        if self._policy.credentials is not None and target.scheme == "https":
-            headers = list(self._policy.credentials.sent(target.host, headers))
-            answer = self._policy.credentials.answer(target.host, request.method)
+        secret = target.scheme == "https"
+        if self._policy.credentials is not None and secret:
+            headers = self._policy.credentials.sent(target.host, headers)
+            answer = self._policy.credentials.answer_filter(target.host, request.method)
         meter = self._client.limits.meter(target.host)
         async with self._lifetime(target.host):
-            far = ready.pop() if ready else await self._policy.open(target)
-            if far.reader.at_eof():
-                await far.abort()  # it was opened with the tunnel, and the host has not waited
-                far = await self._policy.open(target)
+            far = await self._policy.open(target, tls=secret)
             try:
                 peer = outside(far, target.host)
                 entry.status = await forward(
@@ -166,26 +159,18 @@ class Conversation:
                 )
             finally:
                 entry.bytes_in, entry.bytes_out = meter.came, meter.went
-                await far.abort()
+                await far.close(0)
 
     # -- tunnels
 
     async def _tunnel(self, near: Peer, target: Target, entry: LogEntry) -> None:
-        """Let the program's TLS pass to the host."""
+        """Pass the program's TLS to the host."""
         meter = self._client.limits.meter(target.host)
         async with self._lifetime(target.host):
-            sock = await self._policy.reach(target)
-            try:
-                # At once: the program makes its ClientHello meanwhile.
-                await self._say_established(entry)
-                far = await Outside.over(sock, self._stream, meter)
-            except BaseException:
-                sock.close()
-                raise
+            far = await self._policy.open(target)
             whole = False
             try:
-                hello = await self._read_hello(near, target)
-                meter.add(went=len(hello))
+                hello = await self._read_hello(near, target, entry)
                 await tunnel(self._stream, far, hello, host=target.host, meter=meter, idle=self._times.idle)
                 whole = True
             finally:
@@ -193,48 +178,41 @@ class Conversation:
                 await far.close(self._times.idle if whole else 0)
 
     async def _end_tls(self, near: Peer, target: Target, entry: LogEntry) -> None:
-        """End the program's TLS here, and add the credential of the host to each request."""
+        """Terminate the program's TLS, and add the credential of the host to each request."""
         authority = self._client.authority
         if authority is None:
             raise GatewayError(
                 502, f"{target.host} is in EGRESS_CREDENTIALS, but no authority ends TLS for this sandbox"
             )
-        ready: list[Stream] = [await self._policy.open(target)]
 
         async def handle(near: Peer, request: h11.Request, entry: LogEntry) -> None:
             asked = self._allowed(origin_target(target, request.method, request.target), entry)
             _refuse_other_host(request, target)
-            await self._forward(near, request, asked, entry, ready)
+            await self._forward(near, request, asked, entry)
 
-        try:
-            await self._say_established(entry)
-            hello = await self._read_hello(near, target)
-            tls = EndedTls(self._stream, authority.context_for(target.host), hello)
-            async with within(self._times.head, f"{target.host}: no TLS within {self._times.head:g} s"):
-                try:
-                    await tls.handshake()
-                except ssl.SSLError as error:
-                    why = shown(error.reason or str(error))
-                    raise GatewayError(
-                        403, f"{target.host}: the program does not take the certificate of the gateway: {why}"
-                    ) from None
-            await self._requests(inside(tls), handle, wait=self._times.keep_alive, host=target.host)
-            with suppress(OSError):
-                await tls.end()
-        finally:
-            for far in ready:
-                await far.abort()
-
-    async def _say_established(self, entry: LogEntry) -> None:
-        await self._stream.write(_ESTABLISHED)
-        entry.status = 200
-
-    async def _read_hello(self, near: Peer, target: Target) -> bytes:
-        """What comes through a new tunnel: a ClientHello, for its host and no other."""
-        data = near.http.trailing_data[0]
+        hello = await self._read_hello(near, target, entry)
+        tls = EndedTls(self._stream, authority.context_for(target.host), hello)
         async with within(self._times.head, f"{target.host}: no TLS within {self._times.head:g} s"):
             try:
-                while (hello := read_client_hello(data)) is None:
+                await tls.handshake()
+            except ssl.SSLError as error:
+                why = printable(error.reason or str(error))
+                raise GatewayError(
+                    403, f"{target.host}: the program does not take the certificate of the gateway: {why}"
+                ) from None
+        await self._requests(inside(tls), handle, wait=self._times.keep_alive, host=target.host)
+        with suppress(OSError):
+            await tls.end()
+
+    async def _read_hello(self, near: Peer, target: Target, entry: LogEntry) -> bytes:
+        """Open a tunnel, and return its first bytes: a ClientHello for its host. Raises GatewayError."""
+        await self._stream.write(_ESTABLISHED)
+        entry.status = 200
+        reader = HelloReader()
+        more = data = near.http.trailing_data[0]
+        async with within(self._times.head, f"{target.host}: no TLS within {self._times.head:g} s"):
+            try:
+                while (hello := reader.feed(more)) is None:
                     more = await self._stream.read()
                     if not more:
                         raise ConnectionResetError("the program has closed the tunnel")
@@ -245,19 +223,19 @@ class Conversation:
         if (named or target.host).lower() == target.host and (named or is_address(target.host)):
             return data
         with suppress(OSError):
-            await self._stream.write(unrecognized_name())
-        self._ended = self._unread = True  # so that it is read
-        server = "no server" if named is None else shown(named)
+            await self._stream.write(reader.alert)
+        self._ended = self._unread = True  # close slowly, so that the program reads the alert
+        server = "no server" if named is None else printable(named)
         raise GatewayError(403, f"{target.host}: the TLS names {server}, and only it is allowed")
 
     def _lifetime(self, host: str) -> AbstractAsyncContextManager[None]:
         seconds = self._client.limits.limits.seconds
         return within(seconds, f"{host} is cut off after {seconds:g} s: EGRESS_SECONDS allows no more")
 
-    # -- what is said and written down
+    # -- errors and the log
 
     def _counted(self, error: GatewayError, entry: LogEntry) -> GatewayError:
-        """The error; where no host was read, and so no request counted, it is counted now."""
+        """Count a request that failed before its host was known; return the error to answer with."""
         if not entry.host:
             try:
                 self._client.limits.admit("a request without a host")
@@ -268,10 +246,10 @@ class Conversation:
     async def _refuse(
         self, write: Callable[[bytes], Awaitable[None]], error: GatewayError, entry: LogEntry
     ) -> None:
-        """Answer with an error. Its message is the reason too: many programs show nothing else."""
+        """Answer with an error. The reason phrase repeats the message for programs that show only that."""
         body = f"{error}\n".encode()
         head = [
-            f"HTTP/1.1 {error.status} {shown(str(error), _MOST_REASON)}",
+            f"HTTP/1.1 {error.status} {printable(str(error), _MOST_REASON)}",
             "Content-Type: text/plain; charset=utf-8",
             f"Content-Length: {len(body)}",
             "Connection: close",
@@ -291,6 +269,7 @@ class Conversation:
 
 
 def _broken_off(error: BaseException) -> str:
+    """Return the reason for the log."""
     if isinstance(error, OSError):
         return "the connection was broken off"
     closed = isinstance(error, asyncio.CancelledError)
@@ -298,9 +277,9 @@ def _broken_off(error: BaseException) -> str:
 
 
 def _refuse_other_host(request: h11.Request, target: Target) -> None:
-    """Raises GatewayError, 421, where a request in a tunnel names another host than the tunnel does."""
+    """Raise GatewayError (421) if the Host header names another host than the tunnel."""
     named = dict(request.headers).get(b"host", b"").lower()
     if named not in (target.host_header, f"{in_url(target.host)}:{target.port}".encode()):
         raise GatewayError(
-            421, f"{target.host} is what this connection is for, not {shown(named) or 'no host'}"
+            421, f"{target.host} is what this connection is for, not {printable(named) or 'no host'}"
         )

@@ -1,95 +1,79 @@
-"""Secrets that are added to requests on the host, so that inside there is only a placeholder for each."""
+"""Adds credentials to requests on the host, so that the sandbox contains only placeholders."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from libs.gateway.errors import shown
+from libs.gateway.gateway_errors import printable
+from libs.redaction import Redact, unfit
 
 if TYPE_CHECKING:
-    from libs.gateway.echo import Echo
-    from libs.gateway.redaction import SecretFilter
+    from libs.gateway.gateway_protocol import Headers
+    from libs.gateway.redacted_answer import AnswerFilter
 
 __all__ = [
     "CredentialRule",
     "Credentials",
-    "Headers",
     "is_placeholder",
     "missing",
     "parse_credentials",
     "placeholder",
 ]
 
-Headers = Sequence[tuple[bytes, bytes]]
-"""Names, in any case, and values, in the order in which they are sent."""
-
 _PLACEHOLDER = "placeholder_stands_for_"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LOUD = re.compile(r"[A-Z_][A-Z0-9_]*")
-"""What can only be meant as a variable. Anything else may be a secret by mistake, and is not repeated."""
+"""A certain variable name. Other text may be a misplaced secret and is not repeated in messages."""
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")  # RFC 9110, 5.6.2
 _FRAMING = re.compile(
     "accept-encoding|connection|content-(?:encoding|length|type)|expect|host|http2-settings|if-range|keep-alive|"
     "proxy-.*|range|te|trailer|transfer-encoding|upgrade|via"
 )
-"""Headers that say how a message is to be read, or belong to one connection: no place for a secret."""
+"""Headers about the framing of a message or about one connection. They cannot hold a credential."""
 _UNASKED = frozenset({b"accept-encoding", b"range", b"if-range"})
-"""What makes an answer hard to search: codings, and parts that may begin within a secret."""
+"""Headers that would make the answer unsearchable: codings, and ranges that may begin inside a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class CredentialRule:
-    """One host of EGRESS_CREDENTIALS. Holds no secret, only the name of one."""
+    """One entry of EGRESS_CREDENTIALS. Contains the name of the secret, not the secret."""
 
     host: str
-    """In normal form, as `libs.gateway.rules` compares hosts."""
+    """In the normal form of `libs.gateway.rules.normal_host`."""
     header: str
     secret: str
-    """The variable on the host that holds it."""
+    """The variable on the host that contains the secret."""
     format: str = "{}"
-    """The value of the header, with `{}` where the secret goes."""
+    """The value of the header; `{}` stands for the secret."""
 
 
 def placeholder(name: str) -> str:
-    """What a variable holds inside in the secret's place: always the same for a name, over 20 characters.
+    """Return the value of the variable `name` in the sandbox: always the same for a name, over 20 characters.
 
-    Letters, digits and underscores alone, so that it looks the same in a URL, in JSON and in a header.
+    Contains only letters, digits and underscores, so URLs, JSON and headers do not escape the value.
     """
     return _PLACEHOLDER + name
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value is what `placeholder` gives for some name."""
+    """Return whether a value is a placeholder."""
     return value.startswith(_PLACEHOLDER)
-
-
-def _unusable(value: str) -> str | None:
-    """Why a value cannot be a credential: it fits in no header, or could not be taken out of answers."""
-    if not (value.isascii() and value.isprintable()):
-        return "it holds characters that cannot stand in a header"
-    if is_placeholder(value):
-        return "it is itself a placeholder"
-
-    # Whatever begins reads the settings, and imports this for them; most name no credential.
-    from libs.gateway.redaction import unfit
-
-    return unfit(value.strip())
 
 
 def parse_credentials(text: str) -> tuple[CredentialRule, ...]:
     """Read EGRESS_CREDENTIALS: `{"<host>": {"header": …, "secret": <variable>, "format": "Bearer {}"}}`.
 
-    `format` may be left out: it is `Bearer {}` for Authorization, else `{}`.
+    `format` defaults to `Bearer {}` for Authorization, else to `{}`.
 
     Raises:
-        ValueError: what is wrong, and where. Says nothing that may be a secret written in the wrong place.
+        ValueError: the text is invalid. The message repeats nothing that may be a misplaced secret.
     """
     try:
-        entries = json.loads(text, object_pairs_hook=_Pairs)
+        entries = json.loads(text)
     except (ValueError, RecursionError) as error:
         at = f", see character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
         raise ValueError(f"must be JSON such as {_EXAMPLE}{at}") from None
@@ -106,14 +90,10 @@ _EXAMPLE = f'{{"api.github.com": {_ENTRY}}}'
 _KEYS = ("header", "secret", "format")
 
 
-class _Pairs(list[tuple[str, object]]):
-    """An object of JSON, names that are there twice included."""
-
-
-def _object(value: object, otherwise: str) -> _Pairs:
-    """Raises ValueError with a message where a value is another."""
-    if isinstance(value, _Pairs):
-        return value
+def _object(value: object, otherwise: str) -> Iterable[tuple[str, object]]:
+    """Return the members of a JSON object. Raises ValueError(`otherwise`)."""
+    if isinstance(value, dict):
+        return value.items()
     raise ValueError(otherwise)
 
 
@@ -123,8 +103,6 @@ def _rule(name: str, entry: object) -> CredentialRule:
     for key, value in _object(entry, f"{host} must have an object, such as {_ENTRY}"):
         if key not in _KEYS:
             raise ValueError(f"{host} has a name that is none of {', '.join(_KEYS)}")
-        if key in values:
-            raise ValueError(f"{host} has {key} twice")
         values[key] = value if isinstance(value, str) else ""
     for key in ("header", "secret"):
         if not values.get(key):
@@ -136,47 +114,34 @@ def _rule(name: str, entry: object) -> CredentialRule:
         raise ValueError(f"header of {host}: {header} says how a message is sent, and can hold no secret")
     if not _VARIABLE.fullmatch(secret):
         raise ValueError(f"secret of {host} must be the name of a variable, such as GITHUB_TOKEN")
-    return CredentialRule(host, header, secret, _format(host, header, values.get("format")))
-
-
-def _format(host: str, header: str, given: str | None) -> str:
-    if given is None:
-        return "Bearer {}" if header.lower() == "authorization" else "{}"
-    if given.count("{}") != 1 or not (given.isascii() and given.isprintable()) or given != given.strip():
+    form = values.get("format", "Bearer {}" if header.lower() == "authorization" else "{}")
+    if form.count("{}") != 1 or not (form.isascii() and form.isprintable()) or form != form.strip():
         raise ValueError(f'format of {host} must hold {{}} once, for the secret, such as "token {{}}"')
-    return given
+    return CredentialRule(host, header, secret, form)
 
 
 def _host(name: str) -> str:
     from libs.gateway.rules import Rule
 
     if "*" in name:
-        raise ValueError(f"{shown(name)} must be one host: a secret goes to no host that is not named")
+        raise ValueError(f"{printable(name)} must be one host: a secret goes to no host that is not named")
     try:
         rule = Rule.parse(f"https://{name}")
     except ValueError as error:
         raise ValueError(f"must name hosts, such as api.github.com: {error}") from None
     if rule.ends != {("https", 443)}:
-        raise ValueError(f"{shown(name)} must be a host without a port: EGRESS_ALLOW says which ports")
+        raise ValueError(f"{printable(name)} must be a host without a port: EGRESS_ALLOW says which ports")
     return rule.host
 
 
 class Credentials:
-    """What is added to the requests for each host, https only. Immutable; no rendering shows a secret."""
+    """The credential header of each host. Immutable; `repr` shows no secret."""
 
-    def __init__(
-        self, rules: Iterable[CredentialRule], secrets: Mapping[str, str], redact: SecretFilter
-    ) -> None:
-        """Put the secrets of the rules at hand.
-
-        Args:
-            rules: one for each host.
-            secrets: variable -> value.
-            redact: takes these secrets, and maybe others, out of what the hosts answer.
+    def __init__(self, rules: Iterable[CredentialRule], secrets: Mapping[str, str], redact: Redact) -> None:
+        """Look up the secret of each rule; `redact` removes the secrets from answers of the hosts.
 
         Raises:
-            ValueError: a secret is missing, or is one that `redact` would let through; says which, and
-                what to do.
+            ValueError: a secret is missing, unusable, or unknown to `redact`; says what to do.
         """
         self.redact = redact
         self._headers: dict[str, tuple[bytes, bytes]] = {}
@@ -191,48 +156,44 @@ class Credentials:
     def __contains__(self, host: str) -> bool:
         return host in self._headers
 
-    def __bool__(self) -> bool:
-        return bool(self._headers)
-
     @property
     def hosts(self) -> frozenset[str]:
-        """Those for which TLS is ended on the way."""
+        """The hosts whose TLS the gateway terminates."""
         return frozenset(self._headers)
 
     def sent(self, host: str, headers: Headers) -> list[tuple[bytes, bytes]]:
-        """The headers of a request as they leave for `host`, which has a credential.
+        """Return the headers of a request to `host` with its credential.
 
-        Its header is what the rule says, once, whatever came from inside. Nothing is asked for that would
-        make the answer hard to search: no coding but identity, no range. All else stays as it is, a
-        placeholder too. To be called after the headers that belong to the connection were dropped:
-        `Connection: authorization` must not take the credential away.
+        The credential replaces a header of the same name. Ranges and codings are not requested, because the
+        answer is searched for secrets. Other headers are unchanged, placeholders in them too. The caller
+        has already dropped connection headers, so `Connection: authorization` cannot remove the credential.
 
         Raises:
-            KeyError: the host has none.
+            KeyError: the host has no credential.
         """
         name, value = self._headers[host]
         dropped = _UNASKED | {name.lower()}
         kept = [header for header in headers if header[0].lower() not in dropped]
         return [*kept, (b"Accept-Encoding", b"identity"), (name, value)]
 
-    def answer(self, host: str, method: bytes) -> Echo:
-        """Takes the secrets out of what a host answers to a request."""
-        from libs.gateway.echo import Echo
+    def answer_filter(self, host: str, method: bytes) -> AnswerFilter:
+        """Return the filter that removes secrets from the answer to a request."""
+        from libs.gateway.redacted_answer import AnswerFilter
 
-        return Echo(host, self.redact, method)
+        return AnswerFilter(host, self.redact, method)
 
 
 def missing(rule: CredentialRule, value: str | None) -> str | None:
-    """Why a rule has no secret to add, and what to do; None where `value` will do."""
+    """Return why `value` cannot be the secret of a rule, and what to do; None if it can."""
     named = rule.secret if _LOUD.fullmatch(rule.secret) else "a variable"
+    before = f"EGRESS_CREDENTIALS names {named} for {rule.host}, and"
     if not value:
-        return (
-            f"EGRESS_CREDENTIALS names {named} for {rule.host}, and it is not set: "
-            "set it in the environment or in .env, or take the host out"
-        )
-    if why := _unusable(value):
-        return (
-            f"EGRESS_CREDENTIALS names {named} for {rule.host}, and its value cannot be used: {why}. "
-            "Give it another value, or take the host out"
-        )
+        return f"{before} it is not set: set it in the environment or in .env, or take the host out"
+    why = unfit(value.strip())
+    if not (value.isascii() and value.isprintable()):
+        why = "it holds characters that cannot stand in a header"
+    elif is_placeholder(value):
+        why = "it is itself a placeholder"
+    if why:
+        return f"{before} its value cannot be used: {why}. Give it another value, or take the host out"
     return None

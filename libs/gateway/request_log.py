@@ -1,4 +1,4 @@
-"""What left and what was refused: one line of JSON for each request and each tunnel."""
+"""The request log: one line of JSON for each request and each tunnel."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MOST_BYTES: Final = 10 * 2**20
 _MOST_WAITING: Final = 10_000
 _PATIENCE: Final = 5.0
 _MOST_CHARS: Final = 2_000
-"""Characters of a text that are kept."""
+"""Longest text in a line, in characters."""
 
 
 @dataclass(slots=True)
 class LogEntry:
-    """One request or tunnel, filled in as it goes on."""
+    """One request or tunnel. The fields are set while the request runs."""
 
     sandbox: str = ""
     thread: str = ""
@@ -36,39 +36,33 @@ class LogEntry:
     host: str = ""
     port: int = 0
     path: str = ""
-    """Without the query, which may well hold what nobody should read in a log."""
+    """Without the query, which may contain secrets."""
     decision: str = "allowed"
     """`allowed` or `refused`."""
     reason: str = ""
-    """Why it was refused, or what went wrong."""
+    """Why the request was refused or failed."""
     status: int = 0
-    """Of the answer; 0 where there was none."""
+    """Status of the answer; 0 without an answer."""
     bytes_in: int = 0
     """Bytes that came from the host."""
     bytes_out: int = 0
     """Bytes that came from the sandbox, after the head of the request."""
     seconds: float = 0.0
     time: str = ""
-    """When it ended, in UTC."""
+    """End of the request, in UTC."""
 
 
 class RequestLog:
-    """A file of such lines. Thread-safe; a thread of its own writes, so that no caller waits for a disk.
+    """The log file. Thread-safe; a thread writes, so no caller waits for the disk.
 
-    The file has mode 0600. At 10 MiB it is renamed to end in `.1`, in the place of the one before. Where
-    10,000 entries wait, further ones are only counted; where the file cannot be written, a warning says so.
+    The file has mode 0600. At 10 MiB the file is renamed to end in `.1`. While 10,000 entries wait, further
+    entries are only counted. If the file cannot be written, one warning is logged.
     """
 
     def __init__(
         self, path: Path, *, redact: Callable[[str], str] | None = None, most_bytes: int = _MOST_BYTES
     ) -> None:
-        """Log to a file, which is made with the first entry.
-
-        Args:
-            path: its folder is made where it is missing.
-            redact: takes secrets out of every text.
-            most_bytes: of the file, from which a new one is begun.
-        """
+        """Prepare the log. The first entry creates the file and its folder. `redact`: for every text."""
         self._path = path
         self._redact = redact or (lambda text: text)
         self._most_bytes = most_bytes
@@ -81,7 +75,7 @@ class RequestLog:
         self._file = -1
 
     def record(self, entry: LogEntry) -> None:
-        """Write an entry soon. Never waits, never raises; does nothing once closed."""
+        """Queue an entry. Never waits, never raises; does nothing after `close`."""
         with self._lock:
             if self._closed:
                 return
@@ -95,7 +89,7 @@ class RequestLog:
                 self._dropped += 1
 
     def close(self) -> None:
-        """Write what waits, and end; a disk that does not answer is waited for a few seconds."""
+        """Write queued entries and end the thread. Waits at most ten seconds for the disk."""
         with self._lock:
             thread, self._thread = self._thread, None
             self._closed = True
@@ -131,21 +125,13 @@ class RequestLog:
         return json.dumps(fields).encode() + b"\n"
 
     def _ready(self) -> None:
-        """Have a file to write to: the same, or a new one where it is full, or somebody has moved it away."""
-        if self._file >= 0 and not self._is_there():
-            self._close_file()
+        """Open the file if needed: a new one if the file is full."""
         if self._file < 0:
             self._open()
         if os.fstat(self._file).st_size >= self._most_bytes:
             self._close_file()
             self._path.replace(self._path.with_name(self._path.name + ".1"))
             self._open()
-
-    def _is_there(self) -> bool:
-        try:
-            return os.path.samestat(os.fstat(self._file), self._path.stat())
-        except FileNotFoundError:
-            return False
 
     def _open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

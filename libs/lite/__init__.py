@@ -1,11 +1,24 @@
 """An agent small enough to be read in one sitting: a loop, a strict protocol, three tools, one folder.
 
-Read `protocol.py`, `sandbox_path.py`, `tools.py`, `model.py`, `loop.py`, in this order. It runs no command
-and needs neither LangChain nor Docker.
+Read `lite_protocol.py`, `sandbox_path.py`, `lite_tools.py`, `lite_model.py`, `lite_loop.py`, in this order.
+The agent runs no command and needs neither LangChain nor Docker.
 """
 
-from libs.lite.errors import LiteError
-from libs.lite.loop import FinalStep, Model, Step, ToolStep, run_lite
-from libs.lite.model import LiteModel
+from __future__ import annotations
 
-__all__ = ["FinalStep", "LiteError", "LiteModel", "Model", "Step", "ToolStep", "run_lite"]
+from libs.lite.lite_loop import FinalStep, Model, Step, ToolStep, run_lite
+from libs.lite.lite_model import OPENAI, LiteModel
+from libs.lite.sandbox_path import LiteError, PathRefused, resolve_sandbox_path
+
+__all__ = [
+    "OPENAI",
+    "FinalStep",
+    "LiteError",
+    "LiteModel",
+    "Model",
+    "PathRefused",
+    "Step",
+    "ToolStep",
+    "resolve_sandbox_path",
+    "run_lite",
+]

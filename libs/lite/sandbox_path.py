@@ -1,26 +1,30 @@
-"""Paths that a model writes, opened so that nothing outside of one folder is ever touched.
+"""Opens paths that a model writes, and never leaves one folder.
 
-A path that was checked and is then opened by name can be another one by then. Here every folder on the way is
-opened from the one before (openat(2)), never through a link (O_NOFOLLOW), and what is found is used by its
-descriptor: what was checked is what is used.
+A path that is checked and then opened by name can change in between. So each folder of the path is opened
+from the folder before (openat(2)), never through a link (O_NOFOLLOW), and used by its descriptor.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from libs.lite.errors import LiteError
-
-__all__ = ["PathRefused", "SandboxPath", "resolve_sandbox_path"]
+__all__ = ["LiteError", "PathRefused", "SandboxPath", "resolve_sandbox_path"]
 
 MAX_PATH = 1_000
 """Characters of a path."""
+UNFINISHED = ".unfinished-"
+"""Prefix of a file during its write."""
+
+
+class LiteError(Exception):
+    """Ends the run. `str(error)` is shown to the person: no secret, no path of this machine."""
 
 
 class PathRefused(LiteError):
@@ -29,19 +33,18 @@ class PathRefused(LiteError):
 
 @dataclass(frozen=True, slots=True)
 class SandboxPath:
-    """A place in the folder, which need not exist: a name in a folder that is held open."""
+    """A name in an open folder; the file need not exist."""
 
     folder: int
-    """Descriptor of the folder that it is in."""
+    """Descriptor of the folder."""
     name: str
     """The last part of the path; `.` for the whole folder."""
 
     def open_file(self) -> int:
-        """Open it for reading, whoever has to close it; a pipe or device does not block.
+        """Open the file for reading; the caller closes it. A pipe or device does not block.
 
         Raises:
-            OSError: it is not there, is a link (ELOOP), a folder (EISDIR) or anything else that is no regular
-                file (EINVAL), or may not be read.
+            OSError: the name is missing, a link (ELOOP), a folder (EISDIR) or no regular file (EINVAL).
         """
         opened = os.open(self.name, os.O_RDONLY | os.O_NONBLOCK | _SAFE, dir_fd=self.folder)
         mode = os.fstat(opened).st_mode
@@ -51,54 +54,64 @@ class SandboxPath:
         return opened
 
     def open_folder(self) -> int:
-        """Open it as a folder, whoever has to close it.
-
-        Raises:
-            OSError: it is not there, or is no folder; a link to one is none.
-        """
+        """Open the folder; the caller closes it. Raises OSError, also for a link."""
         return os.open(self.name, _FOLDER, dir_fd=self.folder)
 
     def kind(self) -> int:
-        """The type bits of its mode, those of a link where it is one; 0 where there is nothing."""
+        """Return the type bits of its mode without following a link; 0 if the name does not exist."""
         try:
             return stat.S_IFMT(os.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mode)
         except FileNotFoundError:
             return 0
 
+    def replace(self, data: bytes) -> None:
+        """Write a new file and rename it: no reader sees half a file, and a link is not followed.
 
-# Absent on Windows, where nothing can be opened from a folder: there `resolve_sandbox_path` says so.
+        The file belongs to the owner of its folder. Raises OSError.
+        """
+        unfinished = f"{UNFINISHED}{secrets.token_hex(8)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        opened = os.open(unfinished, flags, 0o644, dir_fd=self.folder)
+        try:
+            with os.fdopen(opened, "wb") as file:
+                file.write(data)
+                owner = os.fstat(self.folder)
+                if owner.st_uid != os.geteuid():
+                    os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+            os.rename(unfinished, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(unfinished, dir_fd=self.folder)
+            raise
+
+
+# Absent on Windows, which cannot open a file from a folder: `resolve_sandbox_path` refuses there.
 _SAFE = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _SAFE
 
 
-def resolve_sandbox_path(
-    root: Path, path: str, *, make_folders: bool = False
-) -> AbstractContextManager[SandboxPath]:
-    """Resolve a path in `root`, which is made where it is missing; what comes is good within a `with`.
+@contextmanager
+def resolve_sandbox_path(root: Path, path: str, *, make_folders: bool = False) -> Iterator[SandboxPath]:
+    """Resolve a path in `root`, which is created if missing. The result is valid inside a `with`.
 
     Args:
-        root: the folder that must not be left. What leads to it is trusted; it may be no link itself.
+        root: the folder that must not be left. Its parents are trusted; `root` must not be a link.
         path: relative, with `/`; `.` is the folder itself.
-        make_folders: whether folders on the way are made where they are missing.
+        make_folders: whether missing folders of the path are created.
 
     Raises:
-        PathRefused: the path is empty, absolute or too long, holds `..` or NUL or what is no text, or
-            passes through a link.
-        FileNotFoundError: a folder on the way is not there.
-        OSError: anything else that the system refuses.
+        PathRefused: the path is empty, absolute or too long, contains `..`, NUL or a character that is no
+            text, or passes through a link.
+        OSError: a folder of the path is missing, or another error of the system.
     """
-    return _resolved(root, path, _names(path), make=make_folders)
-
-
-@contextmanager
-def _resolved(root: Path, path: str, names: list[str], *, make: bool) -> Iterator[SandboxPath]:
+    names = _names(path)
     if os.open not in os.supports_dir_fd:
         raise PathRefused("run-lite needs a system that opens files from a folder: Linux or macOS.")
     root.mkdir(parents=True, exist_ok=True)
     folder = os.open(root, _FOLDER)
     try:
         for name in names[:-1]:
-            inner = _enter(folder, name, path, make=make)
+            inner = _enter(folder, name, path, make=make_folders)
             os.close(folder)
             folder = inner
         yield SandboxPath(folder, names[-1] if names else ".")
@@ -107,7 +120,7 @@ def _resolved(root: Path, path: str, names: list[str], *, make: bool) -> Iterato
 
 
 def _names(path: str) -> list[str]:
-    """The parts of a path that cannot lead upwards."""
+    """Return the parts of a path; refuse a path that could lead upwards."""
     if not path or len(path) > MAX_PATH:
         raise PathRefused(f"A path has 1 to {MAX_PATH:,} characters.")
     if path.startswith("/"):
@@ -121,7 +134,7 @@ def _names(path: str) -> list[str]:
 
 
 def _enter(folder: int, name: str, path: str, *, make: bool) -> int:
-    """Open a folder in a folder, made first where that is wanted."""
+    """Open a folder in a folder; `make` creates a missing folder."""
     place = SandboxPath(folder, name)
     if make:
         with suppress(FileExistsError):
@@ -129,7 +142,7 @@ def _enter(folder: int, name: str, path: str, *, make: bool) -> int:
     try:
         return place.open_folder()
     except OSError as error:
-        # What is a link, and what no folder, systems do not tell apart. Asked only to say which.
+        # Systems report links and files with the same errors; the kind is read only for the message.
         if error.errno in (errno.ELOOP, errno.ENOTDIR) and place.kind() == stat.S_IFLNK:
             raise PathRefused(f"The path {path!r} passes through a link, which is not followed.") from None
         raise

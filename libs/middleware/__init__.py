@@ -1,0 +1,1 @@
+"""LangChain middleware for every agent: approvals, budgets, skills, and subagents bound to the same rules."""

@@ -1,4 +1,4 @@
-"""Bind subagents to the same rules as the agent that starts them."""
+"""Give subagents the same middleware as the agent that starts them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ __all__ = ["bound_subagents"]
 def bound_subagents(
     middleware: Sequence[AgentMiddleware[Any, Any, Any]], subagents: Sequence[SubAgent] = ()
 ) -> list[SubAgent]:
-    """Return the general-purpose subagent and `subagents`, each with `middleware` behind its own.
+    """Return the general-purpose subagent and `subagents`, each with `middleware` after its own.
 
-    `create_deep_agent` gives custom middleware to the main agent only: its general-purpose subagent takes
-    over no more than what replaces a default entry, named subagents nothing. Whatever must bind all of them
-    (approvals, budgets, the file tools) is given here, in the main agent's order; pass the result as
-    `subagents=`. A spec's own entry of the same name is replaced: a subagent cannot loosen a rule.
+    `create_deep_agent` gives custom middleware to the main agent only. Middleware that must bind all agents
+    (approvals, budgets, file tools) is passed here, in the main agent's order; the result is passed as
+    `subagents=`. A subagent's own entry of the same name is replaced, so no subagent can loosen a rule.
 
     Raises:
-        ValueError: a subagent is compiled or remote, so nothing can be put around its tools, or brings an
-            `interrupt_on` of its own, which would ask a second time.
+        ValueError: a subagent is compiled or remote, so its tools cannot be wrapped, or sets `interrupt_on`,
+            which would ask a second time.
     """
     specs = list(subagents)
     if not any(spec["name"] == GENERAL_PURPOSE_SUBAGENT["name"] for spec in specs):

@@ -1,0 +1,21 @@
+"""Chat models: local weights, a script, and errors of providers without secrets.
+
+In comes the name of a model; out comes a LangChain chat model, built at its first call.
+"""
+
+from __future__ import annotations
+
+from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
+from libs.models.gguf_header import GgufError
+from libs.models.model_errors import errors_without_secrets
+from libs.models.scripted_model import ScriptedChatModel, ScriptError, ScriptExhausted
+
+__all__ = [
+    "DeferredChatModel",
+    "GgufError",
+    "ModelUnavailable",
+    "ScriptError",
+    "ScriptExhausted",
+    "ScriptedChatModel",
+    "errors_without_secrets",
+]

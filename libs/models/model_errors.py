@@ -1,39 +1,29 @@
-"""Errors of model providers without secrets: a 401 may repeat the key, a URL its password."""
+"""Removes secrets from errors of model providers: a 401 may repeat the key, a URL its password."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, AnyStr, Protocol
+from typing import Any
 
 import httpx
 
-__all__ = ["ModelFailed", "Redact", "errors_without_secrets", "without_secrets"]
+from libs.redaction import Redact
 
-
-class Redact(Protocol):
-    """Takes secrets out of texts, and of whatever holds texts."""
-
-    def __call__(self, data: AnyStr) -> AnyStr:
-        """`data` without secrets; the same object where there are none in it."""
-        ...
-
-    def values(self, value: Any) -> Any:
-        """The same for messages and whatever else holds texts."""
-        ...
+__all__ = ["ModelFailed", "errors_without_secrets", "without_secrets"]
 
 
 class ModelFailed(RuntimeError):
-    """In the place of an error that held a secret and could not be changed: its class, and what it said.
+    """Replaces an error that contained a secret and could not be changed; keeps its class name and message.
 
-    A RuntimeError, because LangGraph's server tells clients the messages of those.
+    A RuntimeError, because LangGraph's server shows clients the messages of this class.
     """
 
 
 @contextmanager
 def errors_without_secrets(redact: Redact) -> Iterator[None]:
-    """Errors from within say no secret, nor do those that they come from."""
+    """Remove secrets from errors of the block and from their causes."""
     try:
         yield
     except Exception as error:
@@ -44,7 +34,7 @@ def errors_without_secrets(redact: Redact) -> Iterator[None]:
 
 
 def without_secrets(error: Exception, redact: Redact) -> Exception:
-    """`error` with the secrets taken out of it, or a `ModelFailed` where it cannot be changed."""
+    """Return the error without secrets, or a `ModelFailed` if the error cannot be changed."""
     chain = list(_chain(error, set()))
     if not any(_told(each, redact) for each in chain):
         return error
@@ -56,7 +46,7 @@ def without_secrets(error: Exception, redact: Redact) -> Exception:
 
 
 def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
-    """An error, what it came from, and those it is made of."""
+    """Yield an error, its causes, and the errors of a group."""
     if error is None or id(error) in seen:
         return
     seen.add(id(error))
@@ -69,7 +59,7 @@ def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseExceptio
 
 
 def _told(error: BaseException, redact: Redact) -> bool:
-    """Whether anything that prints, logs or traces an error could tell a secret."""
+    """Return whether a print, log or trace of the error could show a secret."""
     texts = ["".join(traceback.format_exception_only(error)), repr(error)]
     held = [error.args, {key: value for key, value in vars(error).items() if key != "response"}]
     return _changed(redact, [texts, held, _said(error)])
@@ -80,11 +70,11 @@ def _changed(redact: Redact, value: Any) -> bool:
 
 
 def _said(error: BaseException) -> list[str]:
-    """What the server answered: LangChain puts it into traces."""
+    """Return the answer of the server, which LangChain puts into traces."""
     response = getattr(error, "response", None)
     if response is None:
         return []
-    with suppress(httpx.ResponseNotRead, AttributeError):  # one of another library has none of these
+    with suppress(httpx.ResponseNotRead, AttributeError):  # a response of another library lacks these
         return [str(response.text), str(response.headers)]
     return []
 
@@ -99,7 +89,7 @@ def _scrub(error: BaseException, redact: Redact) -> None:
 
 
 def _answered(response: Any, redact: Redact) -> httpx.Response | None:
-    """The same answer without secrets; its request, which has the key in a header, is left out."""
+    """Return the response without secrets and without its request, whose header has the key."""
     if not isinstance(response, httpx.Response):
         return None
     headers = {

@@ -1,4 +1,4 @@
-"""Ending a text, while it comes, where a stop sequence begins."""
+"""Ends a streamed text at the first stop sequence."""
 
 from __future__ import annotations
 
@@ -8,32 +8,29 @@ __all__ = ["StopText"]
 
 
 class StopText:
-    """Passes text on up to the first stop sequence; holds back an end that may be the beginning of one."""
+    """Passes text on up to the first stop sequence; holds back an end that may begin a stop sequence."""
 
     def __init__(self, stop: Sequence[str]) -> None:
         self._stop = [word for word in stop if word]
+        self._longest = max(map(len, self._stop), default=1)
         self._held = ""
         self.found = False
 
     def feed(self, text: str) -> str:
-        """What may be shown after `text` has come. Nothing comes after a stop sequence was found."""
+        """Take more text and return the part that can be shown; "" after a stop sequence."""
         if self.found:
             return ""
-        text = self._held + text
-        places = [place for word in self._stop if (place := text.find(word)) >= 0]
+        self._held += text
+        places = [place for word in self._stop if (place := self._held.find(word)) >= 0]
         if places:
-            self.found, self._held = True, ""
-            return text[: min(places)]
-        held = max((_overlap(text, word) for word in self._stop), default=0)
-        self._held = text[len(text) - held :]
-        return text[: len(text) - held]
+            self.found = True
+            at = min(places)
+        else:
+            at = max(0, len(self._held) - self._longest + 1)
+        shown, self._held = self._held[:at], "" if places else self._held[at:]
+        return shown
 
     def end(self) -> str:
-        """What was held back, when no more text comes."""
-        held, self._held = self._held, ""
-        return held
-
-
-def _overlap(text: str, word: str) -> int:
-    """Length of the longest end of `text` that is a beginning of `word`."""
-    return next((n for n in range(min(len(word) - 1, len(text)), 0, -1) if text.endswith(word[:n])), 0)
+        """Return the text that was held back, at the end of the stream."""
+        rest, self._held = self._held, ""
+        return rest

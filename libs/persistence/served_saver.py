@@ -1,64 +1,54 @@
-"""What a server asks of a saver that LangGraph's savers for SQLite and Postgres do not do.
+"""Adds what LangGraph's savers for SQLite and Postgres lack for a server: roll back, copy, prune, list.
 
-It takes a run back (`multitask_strategy="rollback"`), copies and prunes threads, and lists them.
-
-A run that answers a question writes to the checkpoint it begins on, which is another run's: the answer, and
-what comes of it. Deleting the run's own checkpoints would leave that: an approval that was taken back would
-still be found by whatever goes on in the thread. So what stood there before is kept when a run first writes
-to such a checkpoint, and put back when the run is taken back.
+`multitask_strategy="rollback"` takes a run back. A run that answers a question writes the answer to the
+checkpoint that it begins on, which belongs to an earlier run. Deleting only the run's own checkpoints would
+leave the answer, and the next run would find an approval that was taken back. So the saver keeps the earlier
+writes when a run first writes to such a checkpoint, and restores them when the run is taken back.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, ChannelVersions, Checkpoint, CheckpointMetadata
 
-from libs.persistence.statements import COLUMNS, Do, Spelling
+from libs.persistence.saver_statements import COLUMNS, Do, Spelling
 
-__all__ = ["ServedSaver"]
+__all__ = ["Key", "ServedSaver"]
 
-_REMEMBERED = 4096
-"""Checkpoints of which it is known, without asking the database, that a run has its mark on them."""
+Key = tuple[str, str]
+"""Kind and id of a row of the server."""
 
 _ROWS = ", ".join(COLUMNS)
 
-Result = TypeVar("Result")
-
 
 class ServedSaver(BaseCheckpointSaver[str]):
-    """Goes before LangGraph's saver in the list of bases."""
+    """A mixin; it stands before LangGraph's saver in the list of bases."""
 
     spelling: Spelling
-    loop: asyncio.AbstractEventLoop
     forget: Callable[[str], Awaitable[None]] | None = None
-    """Handed in: removes what is kept elsewhere of a thread that is deleted."""
+    """Called with a deleted thread: removes its data outside the saver."""
     copied: Callable[[str, str], Awaitable[None]] | None = None
-    """Handed in: copies what is kept elsewhere of a thread to another."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._marked: dict[tuple[str, ...], None] = {}
+    """Called with source and target of a copy: copies the data outside the saver."""
 
     @abstractmethod
     def transaction(self) -> AbstractAsyncContextManager[Do]:
-        """Several statements that happen together or not at all."""
+        """Run several statements in one transaction."""
 
     @abstractmethod
     def alone(self) -> AbstractAsyncContextManager[None]:
-        """Be the only server of this database, as long as the block lasts; runs would be carried out twice.
+        """Be the only server of this database inside the block: two would carry out runs twice.
 
         Raises:
-            CheckpointerUnavailable: another server works with it.
+            CheckpointerUnavailable: another server uses the database.
         """
 
-    # What runs leave behind
+    # Marks of runs
 
     async def aput(
         self,
@@ -67,27 +57,22 @@ class ServedSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """As LangGraph's saver does it; the run's first checkpoint of a thread leaves a mark."""
+        """Save a checkpoint; mark the run's first checkpoint in a thread."""
         run_id = str(metadata.get("run_id") or _run_of(config) or "")
-        thread_id, checkpoint_ns, _ = _place(config)
-        place = (run_id, thread_id, checkpoint_ns, checkpoint["id"])
-        if run_id and (run_id, thread_id) not in self._marked:
+        if run_id:
+            thread_id, checkpoint_ns, _ = _place(config)
             async with self.transaction() as do:
-                await do(_MARK, *place, time.time_ns())
-            self._remember((run_id, thread_id))
-        self._remember(place)
+                if not await do(_HAS_BEGUN, run_id, thread_id):
+                    await do(_MARK, run_id, thread_id, checkpoint_ns, checkpoint["id"], time.time_ns())
         return await super().aput(config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """As LangGraph's saver does it; those on another run's checkpoint are kept before the first."""
+        """Save writes; before the first write to another run's checkpoint, keep that checkpoint's writes."""
         if run_id := _run_of(config):
-            place = (run_id, *_place(config))
-            if place not in self._marked:
-                async with self.transaction() as do:
-                    await self._keep_writes(do, *place)
-                self._remember(place)
+            async with self.transaction() as do:
+                await self._keep_writes(do, run_id, *_place(config))
         await super().aput_writes(config, writes, task_id, task_path)
 
     async def _keep_writes(
@@ -106,17 +91,12 @@ class ServedSaver(BaseCheckpointSaver[str]):
             *place,
         )
 
-    def _remember(self, place: tuple[str, ...]) -> None:
-        self._marked[place] = None
-        if len(self._marked) > _REMEMBERED:
-            del self._marked[next(iter(self._marked))]
-
-    # What the server asks for
+    # Operations that the server calls
 
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
-        """Take runs back: their checkpoints go, and what they wrote to those of others.
+        """Take runs back: delete their checkpoints, and their writes to checkpoints of other runs.
 
-        A checkpoint that a later run was built on stays: that run's messages are rebuilt along its ancestors.
+        A checkpoint stays if a later run is built on it: that run's messages are rebuilt from its ancestors.
         """
         runs = {str(run_id) for run_id in run_ids}
         async with self.transaction() as do:
@@ -127,7 +107,6 @@ class ServedSaver(BaseCheckpointSaver[str]):
             }
             for thread_id in sorted(threads):
                 await self._take_back(do, thread_id, runs)
-        self._marked.clear()
 
     async def _take_back(self, do: Do, thread_id: str, runs: Collection[str]) -> None:
         s = self.spelling
@@ -152,7 +131,7 @@ class ServedSaver(BaseCheckpointSaver[str]):
         for run_id, *at in marks:
             place = (at[0], at[1])
             if run_id not in runs:
-                newer.add(place)  # whose writes would go with those of the run that began there before it
+                newer.add(place)  # restoring this checkpoint would delete the writes of this other run
             elif place in left - built_on - own - newer:
                 await self._put_back(do, run_id, thread_id, *place)
         for run_id in sorted(runs):
@@ -180,7 +159,7 @@ class ServedSaver(BaseCheckpointSaver[str]):
             )
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all checkpoints and writes of a thread to one that does not exist yet."""
+        """Copy all checkpoints and writes of a thread to a new thread."""
         s = self.spelling
         source, target = str(source_thread_id), str(target_thread_id)
         checkpoint = "checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint"
@@ -211,66 +190,39 @@ class ServedSaver(BaseCheckpointSaver[str]):
             await self.copied(source, target)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Prune threads: `delete` (or `delete_all`) them, or `keep_latest` of each of their namespaces.
+        """Delete threads.
 
         Raises:
-            ValueError: there is no such strategy.
-            NotImplementedError: `keep_latest` for a thread whose messages are rebuilt along its checkpoints,
-                as those of the deep agent are: the latest alone would have lost them.
+            NotImplementedError: any strategy but `delete` and `delete_all`: the messages of most agents are
+                rebuilt from all checkpoints, and the latest checkpoint alone would lose them.
         """
-        if strategy in ("delete", "delete_all"):
-            for thread_id in thread_ids:
-                await self.adelete_thread(str(thread_id))
-            return
-        if strategy != "keep_latest":
-            raise ValueError(f"unknown strategy {strategy!r}: keep_latest, delete or delete_all")
-        async with self.transaction() as do:
-            for thread_id in map(str, thread_ids):
-                await self._keep_latest(do, thread_id)
-
-    async def _keep_latest(self, do: Do, thread_id: str) -> None:
-        s = self.spelling
-        if await do(f"SELECT 1 FROM checkpoints WHERE thread_id = ? AND {s.delta} LIMIT 1", thread_id):
-            raise NotImplementedError(f"thread {thread_id} is rebuilt from all of its checkpoints")
-        heads = await do(
-            "SELECT checkpoint_ns, MAX(checkpoint_id) FROM checkpoints "
-            "WHERE thread_id = ? GROUP BY checkpoint_ns",
-            thread_id,
-        )
-        for checkpoint_ns, checkpoint_id in heads:
-            for table in ("checkpoints", s.writes, "writes_before"):
-                await do(
-                    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id <> ?",
-                    thread_id,
-                    checkpoint_ns,
-                    checkpoint_id,
-                )
-        await do("UPDATE checkpoints SET parent_checkpoint_id = NULL WHERE thread_id = ?", thread_id)
-        await self._sweep_blobs(do, thread_id)
+        if strategy not in ("delete", "delete_all"):
+            raise NotImplementedError(f"threads are not pruned with {strategy!r}: use delete")
+        for thread_id in thread_ids:
+            await self.adelete_thread(str(thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a thread, and what was kept of its runs."""
+        """Delete a thread and the marks of its runs."""
         await super().adelete_thread(str(thread_id))
         async with self.transaction() as do:
             for table in ("run_marks", "writes_before"):
                 await do(f"DELETE FROM {table} WHERE thread_id = ?", str(thread_id))
-        self._marked.clear()
         if self.forget:
             await self.forget(str(thread_id))
 
-    # What a start needs to know
+    # Queries
 
     async def thread_ids(self) -> list[str]:
-        """Every thread that has a checkpoint."""
+        """Return every thread that has a checkpoint."""
         async with self.transaction() as do:
             rows = await do("SELECT DISTINCT thread_id FROM checkpoints WHERE checkpoint_ns = ''")
         return [str(thread_id) for (thread_id,) in rows]
 
     async def newest(self, count: int) -> list[str]:
-        """The threads that were at work last, the latest first."""
+        """Return the threads that were at work last, latest first."""
         async with self.transaction() as do:
             rows = await do(
-                # Ids begin with the time.
+                # Checkpoint ids begin with their time.
                 "SELECT thread_id, MAX(checkpoint_id) AS latest FROM checkpoints WHERE checkpoint_ns = '' "
                 "GROUP BY thread_id ORDER BY latest DESC LIMIT ?",
                 count,
@@ -278,35 +230,39 @@ class ServedSaver(BaseCheckpointSaver[str]):
         return [str(thread_id) for thread_id, _ in rows]
 
     async def began(self, run_id: str) -> bool:
-        """Whether a run has written anything."""
+        """Return whether a run has written anything."""
         async with self.transaction() as do:
             return bool(await do("SELECT 1 FROM run_marks WHERE run_id = ? LIMIT 1", str(run_id)))
 
-    # The same for synchronous callers in another thread
+    # What a server knows besides checkpoints, such as its threads and runs: (kind, id) -> text
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        self._wait(self.adelete_for_runs(run_ids))
+    async def load_rows(self) -> dict[Key, str]:
+        """Return all rows."""
+        async with self.transaction() as do:
+            rows = await do("SELECT kind, id, value FROM server_rows")
+        return {(str(kind), str(key)): str(value) for kind, key, value in rows}
 
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        self._wait(self.acopy_thread(source_thread_id, target_thread_id))
-
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        self._wait(self.aprune(thread_ids, strategy=strategy))
-
-    def _wait(self, doing: Awaitable[Result]) -> Result:
-        async def do_it() -> Result:
-            return await doing
-
-        return asyncio.run_coroutine_threadsafe(do_it(), self.loop).result()
+    async def save_rows(self, changed: Mapping[Key, str], gone: Iterable[Key]) -> None:
+        """Write and delete rows in one transaction, which is on the disk when this returns."""
+        async with self.transaction() as do:
+            for (kind, key), value in changed.items():
+                await do(
+                    "INSERT INTO server_rows VALUES (?, ?, ?) "
+                    "ON CONFLICT (kind, id) DO UPDATE SET value = excluded.value",
+                    *(kind, key, value),
+                )
+            for kind, key in gone:
+                await do("DELETE FROM server_rows WHERE kind = ? AND id = ?", kind, key)
 
 
 _AT = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 _MARK = "INSERT INTO run_marks VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _IS_MARKED = f"SELECT 1 FROM run_marks WHERE run_id = ? AND {_AT}"
+_HAS_BEGUN = "SELECT 1 FROM run_marks WHERE run_id = ? AND thread_id = ? LIMIT 1"
 
 
 def _run_of(config: RunnableConfig) -> str | None:
-    """The run that a saver is called for; none where the state is updated from outside."""
+    """Return the run that calls the saver; None for an update of the state from outside."""
     run_id = config.get("metadata", {}).get("run_id") or config.get("configurable", {}).get("run_id")
     return str(run_id) if run_id else None
 
@@ -317,10 +273,10 @@ def _place(config: RunnableConfig) -> tuple[str, str, str]:
 
 
 def _without_descendants(rows: Sequence[Sequence[Any]], runs: Collection[str]) -> set[tuple[str, str]]:
-    """The checkpoints of `runs` that no checkpoint of another run descends from, as namespace and id."""
+    """Return namespace and id of the checkpoints of `runs` that no other run's checkpoint descends from."""
     gone: set[tuple[str, str]] = set()
     needed: set[tuple[str, str]] = set()
-    # A child's id is later than its parent's: ids begin with the time.
+    # Ids begin with the time, so a child's id is greater than its parent's.
     for checkpoint_ns, checkpoint_id, parent, run_id in sorted(
         rows, key=lambda row: str(row[1]), reverse=True
     ):

@@ -1,4 +1,4 @@
-"""What is kept of a thread for its programs: values under keys, and files."""
+"""Stores values and files for the programs of a thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import NoReturn
 
-from libs.persistence.database import Database, Do
+from libs.persistence.thread_database import Database, Do
 
 __all__ = ["ThreadStore", "TooMuch"]
 
@@ -25,13 +25,13 @@ MOST_FILE_BYTES = 64 * 1024 * 1024
 
 
 class TooMuch(ValueError):
-    """It is more than is kept; the message says what is."""
+    """A limit is exceeded; the message names the limit."""
 
 
 class ThreadStore:
-    """Keeps both in a database. Everything asked of one thread concerns no other.
+    """Stores both in a database. Threads cannot see each other's data.
 
-    All methods raise CheckpointerUnavailable where the database cannot be used.
+    All methods raise CheckpointerUnavailable if the database cannot be used.
     """
 
     def __init__(self, database: Database) -> None:
@@ -47,7 +47,7 @@ class ThreadStore:
     # -- values
 
     async def get(self, thread: str, name: str) -> str | None:
-        """The JSON under a key; None where there is none."""
+        """Return the JSON under a key; None if the key is missing."""
 
         def work(do: Do) -> str | None:
             sql = "SELECT value FROM thread_values WHERE thread = ? AND name = ?"
@@ -57,11 +57,11 @@ class ThreadStore:
         return await self._database.awaited(work)
 
     async def put(self, thread: str, name: str, value: str) -> None:
-        """Keep JSON under a key; it is kept when this returns.
+        """Store JSON under a key; the value is committed when this returns.
 
         Raises:
-            TooMuch: the key, the value or their number is over its limit.
-            ValueError: it is no JSON.
+            TooMuch: the key, the value or the number of keys is over its limit.
+            ValueError: the value is no JSON.
         """
         _check_name("key", name, MOST_KEY)
         if len(value.encode()) > MOST_VALUE:
@@ -81,7 +81,7 @@ class ThreadStore:
         await self._database.awaited(work)
 
     async def delete(self, thread: str, name: str) -> bool:
-        """Remove a key; whether it was there."""
+        """Remove a key; return whether the key existed."""
 
         def work(do: Do) -> bool:
             sql = "DELETE FROM thread_values WHERE thread = ? AND name = ? RETURNING name"
@@ -90,7 +90,7 @@ class ThreadStore:
         return await self._database.awaited(work)
 
     async def names(self, thread: str) -> list[str]:
-        """All keys, sorted."""
+        """Return all keys, sorted."""
 
         def work(do: Do) -> list[str]:
             rows = do("SELECT name FROM thread_values WHERE thread = ?", thread)
@@ -101,7 +101,7 @@ class ThreadStore:
     # -- files
 
     async def files(self, thread: str) -> Mapping[str, bytes]:
-        """Those that are kept, by relative path."""
+        """Return relative path -> content."""
 
         def work(do: Do) -> dict[str, bytes]:
             rows = do("SELECT path, content FROM thread_files WHERE thread = ?", thread)
@@ -110,7 +110,7 @@ class ThreadStore:
         return await self._database.awaited(work)
 
     async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
-        """Keep and forget files, all of it or nothing.
+        """Store and remove files, in one transaction.
 
         Raises:
             TooMuch: the thread would have more than MOST_FILES or MOST_FILE_BYTES, or a path is too long.
@@ -143,7 +143,7 @@ class ThreadStore:
     # -- both
 
     async def copy(self, source: str, target: str) -> None:
-        """Give a thread that was copied from another what that one has; what it has itself stays."""
+        """Copy values and files to a copy of the thread; existing ones there stay."""
 
         def work(do: Do) -> None:
             for table, columns in (("thread_values", "name, value"), ("thread_files", "path, content")):
@@ -156,7 +156,7 @@ class ThreadStore:
         await self._database.awaited(work)
 
     async def forget(self, thread: str) -> None:
-        """Remove all that is kept of a thread that is gone for good."""
+        """Remove all values and files of a deleted thread."""
 
         def work(do: Do) -> None:
             do("DELETE FROM thread_values WHERE thread = ?", thread)
@@ -171,7 +171,7 @@ def _check_name(what: str, name: str, most: int) -> None:
 
 
 def _is_name(name: str, most: int) -> bool:
-    """Whether both databases can keep it; half a surrogate pair is no character."""
+    """Return whether both databases can store a name; half of a surrogate pair is no character."""
     halves = any("\ud800" <= char <= "\udfff" for char in name)
     return 1 <= len(name) <= most and "\0" not in name and not halves
 

@@ -1,4 +1,4 @@
-"""Messages found by their words, the best first: by how rare those are in SQLite, by Postgres's search."""
+"""Finds messages by words, best first: by the words' rarity in SQLite, by Postgres's own rank."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from libs.persistence.database import Do
+from libs.persistence.thread_database import Do
 
 __all__ = ["find_words", "searchable"]
 
 _MOST_WORDS = 12
-"""Words of a question that are looked for."""
+"""Words of a question that are searched for."""
 _SHORTEST = 2
 _RARE = 0.1
-"""Part of all messages that is ranked."""
+"""Largest part of all messages that is ranked."""
 _FEW = 50
-"""Messages that are, however few there are."""
+"""Messages that are ranked in any case."""
 _WORD = re.compile(r"[^\W_]+")
 _COMMON = frozenset(
-    # Words that nearly every message has, in some languages: they tell none from another. A list of
-    # them would take a page.
+    # Words that nearly every message has, in some languages. As a list of strings they would take a page.
     "a an and are as at be but by can did do does for from had has have he her his how i if in into is it "  # noqa: SIM905
     "its me my no not of on or our she so that the their them then there they this to was we were what when "
     "where which who why will with would you your please tell der die das und ist ein eine mit von zu den im "
@@ -31,12 +30,12 @@ _COMMON = frozenset(
 
 
 def searchable(kind: str) -> list[str]:
-    """Statements that have the column `body` of the table `thread_messages` searched by words."""
+    """Return the statements that index the column `body` of `thread_messages` for word search."""
     if kind == "postgres":
         return [
             "ALTER TABLE thread_messages ADD COLUMN IF NOT EXISTS "
             "words TSVECTOR GENERATED ALWAYS AS (to_tsvector('english', body)) STORED",
-            # Without a list of what is new: each search would read all of that.
+            # Without fastupdate: each search would read the whole list of pending entries.
             "CREATE INDEX IF NOT EXISTS thread_messages_words ON thread_messages USING gin (words) "
             "WITH (fastupdate = off)",
         ]
@@ -53,13 +52,15 @@ def searchable(kind: str) -> list[str]:
 def find_words(
     do: Do, kind: str, question: str, *, scope: tuple[str, str], count: int, columns: str
 ) -> list[tuple[Any, ...]]:
-    """Rows of messages that have words of a question, the best first.
+    """Return rows of messages that have words of a question, best first.
 
     Args:
+        do: runs a statement.
         kind: of database.
-        scope: a column of the messages, and what it holds in those that are looked through.
+        question: its words are searched for.
+        scope: a column of the messages and its value: only these messages are searched.
         count: how many at most.
-        columns: what is asked of each, the table being `m`.
+        columns: the columns to return, of the table `m`.
     """
     column, whose = scope
     words = _telling(do, kind, _words(question), scope)
@@ -72,8 +73,8 @@ def find_words(
             "ORDER BY ts_rank_cd(m.words, q, 1) DESC, m.number DESC LIMIT ?",
             *(" | ".join(words), whose, count),
         )
-    # SQLite's ranking takes for rare what is rare among all threads: it only decides among messages whose
-    # words are as rare in this scope.
+    # SQLite's own rank counts words of all threads, so it only decides between messages whose words are
+    # equally rare in this scope.
     each = f"SELECT w.rowid AS number, ? AS rare FROM {_in_scope(column)}"  # noqa: S608
     asked = [value for word, rare in words.items() for value in (rare, whose, _quoted(word))]
     return do(
@@ -87,9 +88,9 @@ def find_words(
 
 
 def _in_scope(column: str) -> str:
-    """The messages of a scope that have a word: SQLite's table of words has those of all threads.
+    """Return the SQL for messages of a scope that have a word: SQLite's word table covers all threads.
 
-    A CROSS JOIN goes from the words to the messages; the other way round takes seconds.
+    CROSS JOIN makes SQLite go from the words to the messages; the other order takes seconds.
     """
     return (
         f"thread_words w CROSS JOIN thread_messages m ON m.number = w.rowid AND m.{column} = ? "
@@ -98,24 +99,24 @@ def _in_scope(column: str) -> str:
 
 
 def _words(question: str) -> list[str]:
-    """What may be looked for: the longest words, which tell most, each once, common ones left out."""
+    """Return the longest words, each once, without common words: long words distinguish best."""
     words = (word.lower() for word in _WORD.findall(question))
     found = dict.fromkeys(word for word in words if len(word) >= _SHORTEST and word not in _COMMON)
     return sorted(found, key=len, reverse=True)[:_MOST_WORDS]
 
 
 def _telling(do: Do, kind: str, words: Sequence[str], scope: tuple[str, str]) -> dict[str, float]:
-    """The rarest, as many as a tenth of the messages have one of, and how rare each is in these; none that no
-    message has.
+    """Return the rarest words, found in at most a tenth of the messages together, with their rarity.
 
-    To rank all that have a common word takes long, and Postgres ranks them as if it were rare.
+    Words that no message has are left out. Ranking all messages with a common word takes long, and Postgres
+    would rank a common word as if it were rare.
     """
     if not words:
         return {}
     column, whose = scope
     [(everything,)] = do(f"SELECT count(*) FROM thread_messages WHERE {column} = ?", whose)  # noqa: S608
     few = max(_FEW, int(everything * _RARE))
-    # Up to that number alone: one more tells enough.
+    # Counting stops just above the limit.
     if kind == "postgres":
         which = f"thread_messages WHERE {column} = ? AND words @@ to_tsquery('english', ?)"
         asked = [value for word in words for value in (whose, word, few + 1)]

@@ -1,4 +1,6 @@
-"""The engine: a computer that answers commands. It knows nothing of LangChain."""
+"""Runs commands, code blocks and file operations in a sandbox. Does not depend on LangChain."""
+
+from __future__ import annotations
 
 from libs.sandbox.errors import (
     CommandInterrupted,
@@ -10,25 +12,38 @@ from libs.sandbox.errors import (
     SandboxBusy,
     SandboxDied,
     SandboxError,
+    program,
 )
-from libs.sandbox.limits import SandboxLimits
-from libs.sandbox.protocol import FileFailed, OnOutput, RunResult, Sandbox
-from libs.sandbox.redact import Redact
+from libs.sandbox.image_contents import guest_tree
+from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
+from libs.sandbox.process_owner import owner_gone
+from libs.sandbox.protocol import Execution, FileFailed, OnOutput, RunResult, Sandbox
+from libs.sandbox.skill_mounts import LEARNED_MOUNT, OWN_MOUNT
+from libs.sandbox.workspace import FOLDERS, refuse_as_workspace, thread_folder
 
 __all__ = [
+    "FOLDERS",
+    "LEARNED_MOUNT",
+    "MAX_TIMEOUT",
+    "OWN_MOUNT",
     "CommandInterrupted",
     "CommandUnderWay",
     "DockerUnavailable",
+    "Execution",
     "FileFailed",
     "ImageMissing",
     "KeyReused",
     "OnOutput",
     "RecordUnavailable",
-    "Redact",
     "RunResult",
     "Sandbox",
     "SandboxBusy",
     "SandboxDied",
     "SandboxError",
     "SandboxLimits",
+    "guest_tree",
+    "owner_gone",
+    "program",
+    "refuse_as_workspace",
+    "thread_folder",
 ]

@@ -1,8 +1,7 @@
-"""What can go wrong below `execute`: one class per cause, each with what to do next.
+"""Errors of a sandbox: one class for each cause, each with a hint what to do next.
 
-A sandbox never raises for what a command does: a failing, killed or timed-out command is a
-`RunResult`. It raises one of these when the command could not be run at all, or when nobody can say
-how it ended.
+A sandbox never raises for what a command does: a failing, killed or timed-out command is a `RunResult`. A
+sandbox raises one of these errors if the command could not run, or if its end is unknown.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ __all__ = [
 
 
 def program() -> str:
-    """How this installation's command is called from here, for hints that a person can paste.
+    """Return this installation's command, for hints that a person can paste.
 
-    `code-agent` where that is on PATH; otherwise the one beside this interpreter, relative if it is below
-    the working folder.
+    `code-agent` if that is on PATH. Otherwise the path beside this interpreter, relative if it is below the
+    working folder.
     """
     if shutil.which("code-agent"):
         return "code-agent"
@@ -41,9 +40,9 @@ def program() -> str:
 
 
 class SandboxError(Exception):
-    """The sandbox could not do its part.
+    """The sandbox failed.
 
-    `str(error)` says what happened; `hint` says what mends it, where possible as the exact command.
+    `str(error)` says what happened. `hint` says what to do, if possible as the exact command.
     """
 
     hint: str
@@ -53,7 +52,7 @@ class SandboxError(Exception):
         self.hint = hint
 
     def again(self) -> Self:
-        """The same, to be raised once more: without the traceback, and what that keeps alive."""
+        """Return a copy without traceback, to raise it again. A traceback would keep its frames alive."""
         return type(self)(str(self), hint=self.hint)
 
 
@@ -62,19 +61,19 @@ class DockerUnavailable(SandboxError):
 
 
 class ImageMissing(SandboxError):
-    """The sandbox image is not there, or was built from other sources than these."""
+    """The sandbox image does not exist, or was built from other sources."""
 
 
 class SandboxDied(SandboxError):
-    """The sandbox ended while a command ran: how far that command came is unknown."""
+    """The sandbox ended while a command ran. The effect of the command is unknown."""
 
 
 class SandboxBusy(SandboxError):
-    """The sandbox is alive but can start nothing now: its process limit is used up."""
+    """The sandbox is alive but cannot start the command: its process limit is used up."""
 
 
 class CommandInterrupted(SandboxError):
-    """What has this key had begun before and never ended: its effect is unknown, it was not run again."""
+    """The command with this key began before and has no known end. It was not run again."""
 
     def __init__(
         self,
@@ -87,12 +86,12 @@ class CommandInterrupted(SandboxError):
 
 
 class CommandUnderWay(SandboxError):
-    """What has this key runs at this moment, for another caller."""
+    """The command with this key is running now, for another caller."""
 
 
 class KeyReused(SandboxError):
-    """This key belongs to another command: nothing was run."""
+    """The key belongs to another command. Nothing was run."""
 
 
 class RecordUnavailable(SandboxError):
-    """Nobody could say afterwards whether this command had run, so it was not begun."""
+    """The command log cannot be written, so the command did not begin."""

@@ -1,4 +1,4 @@
-"""What one sandbox may use. Every number has a unit; kernel and supervisor enforce them all."""
+"""Limits of one sandbox. The kernel and the supervisor enforce them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class SandboxLimits:
     tmp: int = 256 * _MIB
     """Size of `/tmp`, in bytes. Counts as memory, so it stays at most half of it."""
     timeout: float = 120.0
-    """Seconds a command may take where the call names no time-out of its own."""
+    """Default time-out of a command, in seconds."""
     output_chars: int = 50_000
-    """Characters of output a result holds; what is over is cut out of the middle."""
+    """Characters of output in a result. Longer output loses its middle."""
     open_files: int = 4096
     """Open files of one process."""
     file_size: int = 4096 * _MIB

@@ -1,4 +1,4 @@
-"""The contract of a sandbox: what every implementation does, and what it raises."""
+"""The contract of a sandbox: the methods of every implementation, and their errors."""
 
 from __future__ import annotations
 
@@ -7,36 +7,51 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-__all__ = ["FileFailed", "OnOutput", "RunResult", "Sandbox"]
+from typing_extensions import TypedDict
+
+__all__ = ["Execution", "FileFailed", "OnOutput", "RunResult", "Sandbox"]
 
 OnOutput = Callable[[bytes], None]
-"""Called with output as it comes, in a thread of the sandbox: it must be quick and may not raise."""
+"""Called with live output, in a thread of the sandbox. It must be quick and must not raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a command ended."""
+    """The result of a command."""
 
     output: str
-    """Standard output, with standard error where the two were merged. What is no UTF-8 is replaced."""
+    """Standard output, and standard error if merged. Bytes that are not UTF-8 are replaced."""
     stderr: str
-    """Standard error, empty where it was merged."""
+    """Standard error. Empty if merged."""
     exit_code: int
     """As the shell gives it: 128 + n for signal n, 124 for a time-out."""
     truncated: bool
-    """Whether the middle of an output is left out; a line in its place says how much."""
+    """Whether the middle of an output was replaced by a line that says how much is left out."""
     timed_out: bool
     spill_path: str | None
-    """File inside the sandbox that holds the whole of a truncated output, up to 64 MB."""
+    """File inside the sandbox that holds the complete output of a truncated result, up to 64 MB."""
     seconds: float
     """Wall time inside the sandbox."""
 
 
+class Execution(TypedDict):
+    """A command, a block or a program with its result, as stored in a thread and listed by a run."""
+
+    language: str
+    """`bash` or `python`."""
+    code: str
+    output: str
+    exit_code: int | None
+    """None if nothing ran or the end is unknown."""
+    seconds: float
+    """`RunResult.seconds`. For a whole program, with the start of its sandbox and its packages."""
+
+
 class FileFailed(OSError):
-    """A file operation could not be done. `code` is one of the words below, `str()` the reason.
+    """A file operation failed. `code` is one of the words below, `str()` the reason.
 
     file_not_found, is_directory, not_a_directory, permission_denied, invalid_path, exists, protected,
-    too_many, too_large, past_end, not_text, not_found, ambiguous, timeout, failed, secret (it is no text and
+    too_many, too_large, past_end, not_text, not_found, ambiguous, timeout, failed, secret (a binary file that
     holds a known secret).
     """
 
@@ -46,18 +61,21 @@ class FileFailed(OSError):
 
 
 class Sandbox(Protocol):
-    """One computer that answers commands. Thread-safe; each method has an async twin with the prefix `a`.
+    """A computer that runs commands, for callers in any thread and any event loop.
 
-    The first call starts it. One that was found dead is replaced for the next call, its workspace kept.
+    Each method has an asynchronous twin with the prefix `a`, which blocks no thread. Cancelling the twin, or
+    Ctrl-C in the synchronous method, ends the work before the caller continues. A synchronous call on the
+    sandboxes' own event loop (see `libs.sandbox.host.loop_thread`) is a RuntimeError.
 
-    Every method raises SandboxError where the sandbox itself fails: DockerUnavailable, ImageMissing,
-    SandboxDied (it ended meanwhile, the effect is unknown), SandboxBusy (its process limit is used up).
+    The first call starts the sandbox. A dead sandbox is replaced at the next call and keeps its workspace.
 
-    What has a key is done once, whatever becomes of this process. Asked for again, a command, a block or a
-    change of a file that had ended is not done again: what it gave comes back. One that was under way and
-    never ended is a CommandInterrupted, and not done either. CommandUnderWay: it runs at this moment.
-    KeyReused: the key is that of another one. RecordUnavailable: it cannot be written down, so it is not
-    begun.
+    Every method raises SandboxError if the sandbox itself fails: DockerUnavailable, ImageMissing,
+    SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up).
+
+    A command, a block or a file change with a key runs once, even if this process is killed. A second call
+    with the key returns the recorded result. CommandInterrupted: the first call has no known end; it is not
+    run again. CommandUnderWay: the first call is still running. KeyReused: the key belongs to another
+    operation. RecordUnavailable: the operation cannot be recorded, so it does not begin.
     """
 
     name: str
@@ -74,18 +92,18 @@ class Sandbox(Protocol):
     ) -> RunResult:
         """Run `bash -c command` in the workspace, standard input at end of file.
 
-        Returns when the shell exits; its background children keep running. A time-out, and cancelling the
-        awaiting task, ends everything it started within half a second.
+        Returns when the shell exits. Its background children keep running. A time-out and a cancellation
+        end everything that the command started within half a second.
 
         Args:
-            timeout: seconds; None is the limit's default.
-            on_output: is given the output as it comes. Of a flood, only samples.
-            env: variables on top of the sandbox's own.
-            key: tells this command from every other one of its thread, also when a run that was killed is
-                executed again: see the class. Without a record of commands it has no effect.
+            timeout: seconds; None is `SandboxLimits.timeout`.
+            on_output: called with live output. Fast output is sampled.
+            env: additional environment variables.
+            key: identifies this command in its thread, also when a killed run is executed again: see the
+                class. Without a command log it has no effect.
 
         Raises:
-            ValueError: the time-out is not over 0 and at most 3,600, or the command holds a NUL.
+            ValueError: the time-out is not over 0 and at most 3,600, or the command contains a NUL.
             SandboxError: see the class. Never for what the command does.
         """
         ...
@@ -99,9 +117,7 @@ class Sandbox(Protocol):
         merge_stderr: bool = True,
         env: Mapping[str, str] = ...,
         key: str | None = None,
-    ) -> RunResult:
-        """`run`, without a thread that waits."""
-        ...
+    ) -> RunResult: ...
 
     def run_python(
         self,
@@ -112,17 +128,18 @@ class Sandbox(Protocol):
         on_output: OnOutput | None = None,
         key: str | None = None,
     ) -> RunResult:
-        """Run a block in the live interpreter of a session: variables stay, imports are paid once.
+        """Run a block in the live interpreter of a session. Variables and imports stay.
 
-        The value of a last expression is printed unless it is None or a semicolon follows; figures left open
-        are saved to `/results` and named. The exit code is 0, 1 after an exception, 130 where it was
-        interrupted. A time-out interrupts the block, then, if it does not heed that, ends the interpreter;
-        the last line says which, and whether variables are lost. At most 8 sessions live at once: a further
-        one ends the one that has rested longest. Blocks of one session run one after the other.
+        The value of a last expression is printed unless it is None or a semicolon follows. Open figures are
+        saved to `/results` and named. The exit code is 0, 1 after an exception, or 130 after an interrupt. A
+        time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
+        output says which, and whether variables are lost. At most 8 sessions live at once: a further session
+        ends the one that was idle longest. Blocks of one session run one after the other.
 
         Args:
-            session: whose variables; at most 65,535 bytes.
-            key: as for `run`. The next block is told where variables of one that was not run again are lost.
+            session: name of the session, at most 65,535 bytes.
+            key: as for `run`. If a block is not run again, the next block gets a note that its variables are
+                lost.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, or the code is too large.
@@ -138,20 +155,16 @@ class Sandbox(Protocol):
         timeout: float | None = None,
         on_output: OnOutput | None = None,
         key: str | None = None,
-    ) -> RunResult:
-        """`run_python`, without a thread that waits."""
-        ...
+    ) -> RunResult: ...
 
     def begun(self, keys: Sequence[str]) -> set[str]:
-        """Which of these keys of the thread were begun before, however that ended."""
+        """Return the keys of the thread whose operations have begun, whatever their end."""
         ...
 
-    async def abegun(self, keys: Sequence[str]) -> set[str]:
-        """`begun`, without blocking the event loop."""
-        ...
+    async def abegun(self, keys: Sequence[str]) -> set[str]: ...
 
     def read_file(self, path: str) -> bytes:
-        """All bytes of a file.
+        """Return the content of a file.
 
         Raises:
             FileNotFoundError, IsADirectoryError, PermissionError: as for a local file.
@@ -159,52 +172,42 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def aread_file(self, path: str) -> bytes:
-        """`read_file`, without a thread that waits."""
-        ...
+    async def aread_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, content: bytes) -> None:
-        """Make or replace a file, whole or not at all; missing folders are made. Raises as `read_file`."""
+        """Create or replace a file atomically, with missing folders. Raises like `read_file`."""
         ...
 
-    async def awrite_file(self, path: str, content: bytes) -> None:
-        """`write_file`, without a thread that waits."""
-        ...
+    async def awrite_file(self, path: str, content: bytes) -> None: ...
 
     def file(
         self, do: str, *, content: bytes | None = None, key: str | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]:
-        """One file operation of the sandbox (libs/sandbox/files.py): its answer, and content it returns.
+        """Run a file operation (see `file_worker.py`). Return its answer and the content it read.
 
         Args:
-            key: as for `run`, of an operation that changes something.
+            key: as for `run`, for an operation that changes something.
 
         Raises:
-            FileFailed: it could not be done.
+            FileFailed: the operation failed.
         """
         ...
 
     async def afile(
         self, do: str, *, content: bytes | None = None, key: str | None = None, **arguments: Any
-    ) -> tuple[dict[str, Any], bytes]:
-        """`file`, without a thread that waits."""
-        ...
+    ) -> tuple[dict[str, Any], bytes]: ...
 
     def reset(self) -> None:
-        """End everything that runs; the next call starts a fresh sandbox on the same workspace."""
+        """Stop the sandbox. The next call starts a fresh sandbox on the same workspace."""
         ...
 
-    async def areset(self) -> None:
-        """`reset`, without blocking the event loop."""
-        ...
+    async def areset(self) -> None: ...
 
     def close(self) -> None:
-        """End the sandbox. A later call starts it anew."""
+        """Stop the sandbox. A later call starts it again."""
         ...
 
-    async def aclose(self) -> None:
-        """`close`, without blocking the event loop."""
-        ...
+    async def aclose(self) -> None: ...
 
     def __enter__(self) -> Self: ...
 

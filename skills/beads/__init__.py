@@ -28,7 +28,7 @@ DATABASE = "/workspace/.beads.db"
 MAX_TITLE_CHARS = 500
 _BUSY_SECONDS = 30
 _VERSION = 1
-# AUTOINCREMENT: the number of an issue is never given to another.
+# AUTOINCREMENT: the number of a deleted issue is never used again.
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS issues (
         id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT NOT NULL, description TEXT NOT NULL,
@@ -112,7 +112,7 @@ def update(
     _check(**changes)
     with _transaction(db) as connection:
         _one(connection, id)
-        for column, value in changes.items():  # columns are the names above, values never part of the SQL
+        for column, value in changes.items():  # column names are fixed; values are parameters
             connection.execute(f"UPDATE issues SET {column} = ? WHERE id = ?", (value, id))
         if status is not None and status != "closed":
             connection.execute("UPDATE issues SET reason = '' WHERE id = ?", (id,))
@@ -190,9 +190,9 @@ def ready(*, db: str = DATABASE) -> builtins.list[Issue]:
 
 @contextmanager
 def _transaction(db: str) -> Iterator[sqlite3.Connection]:
-    """A transaction that writes alone: others wait for it, and none is refused half-way.
+    """Open a write transaction; other writers wait from the start, so none fails in the middle.
 
-    The journal is SQLite's plain one, not WAL: that needs shared memory, which a mounted folder may not give.
+    The journal mode is not WAL, which needs shared memory that a mounted folder may lack.
     """
     with closing(sqlite3.connect(db, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
         connection.execute("PRAGMA foreign_keys = ON")
@@ -218,7 +218,7 @@ def _check(**values: object) -> None:
 def _block(connection: sqlite3.Connection, issue: int, blockers: Iterable[int]) -> None:
     for blocker in dict.fromkeys(blockers):
         _one(connection, blocker)
-        # Everything that has to be closed before the blocker can be: the issue itself must not be in it.
+        # The issue must not be among the direct and indirect blockers of its blocker.
         circle = connection.execute(
             "WITH RECURSIVE before (id) AS"
             " (VALUES (?) UNION SELECT blocker FROM blockers JOIN before ON issue = id)"

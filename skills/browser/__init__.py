@@ -22,9 +22,7 @@ from urllib.parse import unquote
 
 __all__ = ["BrowserError", "Page", "click", "close", "html", "open", "screenshot", "text", "type"]
 
-RESULTS = Path("/results")
 MAX_SECONDS = 600
-_PICTURES = (".png", ".jpg", ".jpeg")
 
 
 class BrowserError(RuntimeError):
@@ -100,11 +98,12 @@ def screenshot(name: str, target: str | None = None, full_page: bool = False, ti
     Raises:
         ValueError: `name` leads out of /results or is no file name.
     """
-    path = _picture(name)
+    from skills.file._results import as_shown, results_file
+
+    path = results_file(name, ".png", (".jpg", ".jpeg"))
     chosen = None if target is None else _target(target)
-    path.parent.mkdir(parents=True, exist_ok=True)
     _ask("screenshot", timeout, path=str(path), target=chosen, full_page=full_page)
-    return str(RESULTS / path.relative_to(RESULTS.resolve()))
+    return as_shown(path)
 
 
 def text(target: str | None = None, timeout: float = 10) -> str:
@@ -135,8 +134,8 @@ def close(tab: bool = False) -> None:
 
 
 def _ask(do: str, seconds: float, **arguments: object) -> Any:
-    # Here: a program that never asks does not pay for sockets.
-    from skills.browser._link import ask
+    # Imported here, so that importing the skill stays cheap.
+    from skills.browser._server_client import ask
 
     if not 0 < seconds <= MAX_SECONDS:
         raise ValueError(f"timeout is {seconds}: it is a number of seconds, at most {MAX_SECONDS}")
@@ -174,15 +173,3 @@ def _address(url: str) -> str:
         )
     host = re.split(r"[/:?#]", url, maxsplit=1)[0]
     return f"{'http' if host in ('localhost', '127.0.0.1') else 'https'}://{url}"
-
-
-def _picture(name: str) -> Path:
-    """The file for `name`, links followed: whatever it is called, it lies in the results."""
-    if not name.isprintable() or name.strip("./ ") == "" or name.endswith("/"):
-        raise ValueError(f"no name for a picture: {name!r}; give one such as page.png")
-    file = (RESULTS / (name if name.lower().endswith(_PICTURES) else f"{name}.png")).resolve()
-    if not file.is_relative_to(RESULTS.resolve()):
-        raise ValueError(f"the name {name!r} leads out of {RESULTS}; give one such as page.png")
-    if file.is_dir():
-        raise ValueError(f"{name!r} is a folder in {RESULTS}")
-    return file

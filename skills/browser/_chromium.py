@@ -1,4 +1,4 @@
-"""Chromium, started for one session, and what is said where it fails."""
+"""Starts Chromium for one session, and explains its errors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 from playwright.async_api import Browser, CDPSession, Error, Playwright, async_playwright
 
 from skills.browser._downloads import PARTIAL
-from skills.browser._link import PROGRAMS
 from skills.browser._memory import heap_megabytes
 from skills.browser._network import proxy_arguments, refusal, trust
 from skills.browser._processes import family
+from skills.browser._server_client import PROGRAMS
 from skills.browser._session import Session
 from skills.browser._targets import Trouble
 
@@ -26,13 +26,13 @@ START_SECONDS = 30
 _RESPONSE_SECONDS = 5
 _MOST_NOTES = 20
 _ARGUMENTS = (
-    # Its own sandbox needs user namespaces or a set-uid helper; a container without capabilities has neither.
-    # So whoever breaks out of a page can do what any command here can, no more: the container is the line.
+    # The sandbox of Chromium needs user namespaces or a set-uid helper, which this container lacks. A page
+    # that breaks out of Chromium can do what any command of the container can do, and no more.
     "--no-sandbox",
     "--disable-dev-shm-usage",  # /dev/shm is small
     "--disable-gpu",
     "--disk-cache-size=33554432",  # /tmp is memory
-    "--renderer-process-limit=4",  # so are processes, of which a sandbox may have 256 with their threads
+    "--renderer-process-limit=4",  # a sandbox may have 256 processes and threads
 )
 _CRASHED = (
     "the browser crashed, perhaps for the memory or the processes it used (SANDBOX_MEMORY, SANDBOX_PIDS): "
@@ -40,17 +40,15 @@ _CRASHED = (
 )
 _ADVICE = {
     "ERR_NAME_NOT_RESOLVED": "there is no such host, and no way out but the proxy (HTTPS_PROXY)",
-    "ERR_INTERNET_DISCONNECTED": "there is no network, and no proxy is set (HTTPS_PROXY)",
     "ERR_ADDRESS_UNREACHABLE": "there is no network, and no proxy is set (HTTPS_PROXY)",
     "ERR_PROXY_CONNECTION_FAILED": "the proxy of the sandbox does not answer: nothing can be reached",
     "ERR_CONNECTION_REFUSED": "nothing listens there",
-    "ERR_UNSAFE_PORT": "it is a port that browsers refuse",
     "ERR_TOO_MANY_REDIRECTS": "it leads in a circle",
 }
 
 
 class Chromium:
-    """One Chromium and its one session."""
+    """One Chromium with one session."""
 
     def __init__(self, work: Path) -> None:
         self._work = work
@@ -60,7 +58,7 @@ class Chromium:
         self._steered: CDPSession | None = None
 
     async def start(self) -> str:
-        """Start it, in `START_SECONDS` at most. Why that failed, "" where it did not."""
+        """Start Chromium within `START_SECONDS`. Return the reason of a failure, or ""."""
         try:
             async with asyncio.timeout(START_SECONDS):
                 self._session = await self._start()
@@ -68,28 +66,28 @@ class Chromium:
             return await self._reason(error, "")
         except TimeoutError:
             return f"Chromium does not start: it was not ready after {START_SECONDS} seconds"
-        except Exception as error:  # noqa: BLE001 - as where the driver cannot be started
+        except Exception as error:  # noqa: BLE001 - the driver may fail to start
             return f"Chromium does not start: {error}"
         return ""
 
     async def lives(self) -> bool:
-        """Whether it can be asked: it answers, and none of its processes was stopped."""
+        """Return whether Chromium answers and none of its processes is stopped."""
         if self._steered is None or self.stopped():
             return False
         try:
             async with asyncio.timeout(_RESPONSE_SECONDS):
                 await self._steered.send("Browser.getVersion")
-        except Exception:  # noqa: BLE001 - or the driver has ended, which raises none of its own
+        except Exception:  # noqa: BLE001 - a dead driver raises any type
             return False
         return True
 
     @staticmethod
     def stopped() -> bool:
-        """Whether any of its processes was stopped: it can only be ended by force."""
+        """Return whether a process is stopped, so that Chromium must be killed."""
         return any(process.state in "Tt" for process in family())
 
     async def do(self, do: str, arguments: dict[str, Any], seconds: float, until: float) -> dict[str, Any]:
-        """What came of a request: `notes`, and `value` or `error`. `until`: a time of the loop."""
+        """Carry out a request; return `notes`, and `value` or `error`. `until` is a time of the loop."""
         assert self._session
         answer: dict[str, Any] = {}
         try:
@@ -98,7 +96,7 @@ class Chromium:
             answer["error"] = str(trouble) if self._connected else _CRASHED
         except Error as error:
             answer["error"] = await self._reason(error, arguments.get("url", ""))
-        except Exception as error:  # noqa: BLE001 - as where the driver ends: nothing can be asked of it any more
+        except Exception as error:  # noqa: BLE001 - a dead driver raises any type
             answer["error"] = f"the browser failed: open the page again ({error})"
         notes = self._session.take_notes()
         answer["notes"] = notes[:_MOST_NOTES]
@@ -107,9 +105,9 @@ class Chromium:
         return answer
 
     async def close(self) -> None:
-        """End it. What was being downloaded is dropped."""
+        """End Chromium and drop unfinished downloads."""
         for part in (self._browser and self._browser.close(), self._playwright and self._playwright.stop()):
-            with contextlib.suppress(Exception):  # it may be gone, and the driver with it
+            with contextlib.suppress(Exception):  # Chromium and the driver may be gone
                 if part:
                     await part
         shutil.rmtree(PARTIAL, ignore_errors=True)
@@ -130,7 +128,7 @@ class Chromium:
             timeout=START_SECONDS * 1000,
         )
         context = await self._browser.new_context(viewport={"width": 1280, "height": 800})
-        # By itself it says "no": the proxy is on loopback, and there is no other network.
+        # Chromium reports "offline", because the proxy on loopback is the only network.
         await context.add_init_script(
             "Object.defineProperty(Navigator.prototype, 'onLine', {get: () => true})"
         )
@@ -140,18 +138,18 @@ class Chromium:
         return session
 
     async def _reason(self, error: Error, url: str) -> str:
-        """What an error of Playwright's means."""
+        """Return the meaning of an error of Playwright."""
         if self._session is None:
             told = [line.strip() for line in error.message.splitlines() if "ERROR" in line or "FATAL" in line]
             return f"Chromium does not start: {(told or error.message.splitlines())[-1]}"
-        if not self._connected or "has been closed" in error.message:  # by itself no tab closes that badly
+        if not self._connected or "has been closed" in error.message:  # no tab closes this way by itself
             return _CRASHED
         if "crashed" in error.message:
             return "the page crashed, perhaps for the memory it used (SANDBOX_MEMORY): open it again"
         if code := re.search(r"net::(ERR_\w+)(?: at (\S+))?", error.message):
             return await self._unreachable(code[1], code[2] or url)
         lines = [line for line in error.message.splitlines() if line.strip()]
-        # The last thing that was in the way stands in the log, the last line of it is "retrying".
+        # The log of the error names the last obstacle; its final line is "retrying".
         cause = [
             line.strip(" -")
             for line in lines[1:]
@@ -179,7 +177,7 @@ def _heap_arguments() -> list[str]:
 
 
 def _prepare(home: Path) -> None:
-    """A fresh home, whatever one of before has left."""
+    """Make a fresh home folder."""
     shutil.rmtree(home.parent, ignore_errors=True)
     home.mkdir(parents=True)
     trust(home)

@@ -1,4 +1,4 @@
-"""Files that pages offer: saved under a name of their own in the results, and named."""
+"""Saves files that pages offer under safe names in the results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playwright.async_api import Download, Error
 __all__ = ["PARTIAL", "Downloads"]
 
 PARTIAL = Path("/workspace/.downloads")
-"""Where files are while they come: on the disk of the results, so that none is copied when it is whole."""
+"""Folder of unfinished files, on the disk of the results, so that a finished file is only renamed."""
 _FOLDER = Path("/workspace/results/downloads")
 _SHOWN = Path("/results/downloads")
 _MOST = 20
@@ -19,11 +19,11 @@ _NAME_BYTES = 200
 
 
 class Downloads:
-    """The downloads of one browser. What becomes of each is said in `notes`."""
+    """The downloads of one browser. Each result becomes a line in `notes`."""
 
     def __init__(self, notes: list[str]) -> None:
         self.count = 0
-        """How many there have been."""
+        """Number of downloads so far."""
         self._seen = 0
         self._notes = notes
         self._under_way: dict[asyncio.Task[None], str] = {}
@@ -31,16 +31,16 @@ class Downloads:
 
     @property
     def under_way(self) -> bool:
-        """Whether any is still coming."""
+        """Whether a download is unfinished."""
         return bool(self._under_way)
 
     def take(self) -> list[str]:
-        """Paths of those that have come since it was last asked for."""
+        """Return the paths of downloads that finished since the last call."""
         done, self._done = self._done, []
         return done
 
     def offered(self, download: Download) -> None:
-        """Save one, while other things go on."""
+        """Save a download in the background."""
         self.count += 1
         name = _file_name(download.suggested_filename)
         task = asyncio.create_task(self._save(download, name, refused=len(self._under_way) >= _MOST))
@@ -48,7 +48,7 @@ class Downloads:
         task.add_done_callback(lambda _: self._under_way.pop(task))
 
     async def finish(self, seconds: float) -> bool:
-        """Wait for those that are under way, so long at most. Whether there were new ones."""
+        """Wait for unfinished downloads, up to `seconds`. Return whether there were new downloads."""
         if self._under_way:
             await asyncio.wait(set(self._under_way), timeout=seconds)
         for name in self._under_way.values():
@@ -76,7 +76,7 @@ class Downloads:
 
 
 def _keep(partial: Path, name: str) -> Path:
-    """Move a file that has come to the others, under a name that none of them has."""
+    """Move a finished file into the results, under a free name."""
     _FOLDER.mkdir(parents=True, exist_ok=True)
     file = _free(_FOLDER / name)
     partial.replace(file)
@@ -84,7 +84,7 @@ def _keep(partial: Path, name: str) -> Path:
 
 
 def _file_name(suggested: str) -> str:
-    """A name that leads nowhere else, can be printed and fits a file system."""
+    """Return a printable file name without folders that fits a file system."""
     name = "".join(letter if letter.isprintable() and letter not in "/\\" else "_" for letter in suggested)
     name = name.strip(". ") or "download"
     suffix = Path(name).suffix[:20]
@@ -95,7 +95,7 @@ def _file_name(suggested: str) -> str:
 
 
 def _free(file: Path) -> Path:
-    """That name, or with a number behind it one that no file has."""
+    """Return the path, with a number added if the file exists."""
     number, free = 1, file
     while free.exists():
         number += 1

@@ -1,8 +1,7 @@
-"""The memory that the sandbox has, and a watch that no page takes all of it.
+"""Kills a page before it uses up the memory of the sandbox.
 
-At its limit a sandbox can stand still for minutes: the kernel drops the code of programs from memory and
-reads it from disk again, and what it ends at last is perhaps not what took the memory. So a page is ended
-before.
+At its memory limit a sandbox can hang for minutes, because the kernel drops the code of programs from memory
+and reads the code from disk again. The process that the kernel kills at last may be the wrong one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from skills.browser._processes import family
 
 __all__ = ["heap_megabytes", "limit", "spare_this", "watch"]
 
-_GROUPS = (  # of version 2, and of version 1: the limit, what is used, and what of that can be taken back
+_GROUPS = (  # cgroup version 2 and 1: file of the limit, file of the usage, and lines to add up
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.stat", ("anon", "shmem")),
     (
         "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -28,14 +27,14 @@ _GROUPS = (  # of version 2, and of version 1: the limit, what is used, and what
 _UNLIMITED = 1 << 50
 _PAUSE = 0.2
 _RESERVE = (0.15, 200 << 20, 0.4)
-"""Left for the code of programs and for files: a part of the limit, bytes at least, and a part at most."""
+"""Memory to keep free: a share of the limit, a minimum in bytes, and a maximum share."""
 _GREEDY = 0.25
-"""Of the limit: a page that has less is not the one at fault."""
+"""Share of the limit; a smaller page is not killed."""
 _SCORE = 250
 
 
 def limit() -> int | None:
-    """How many bytes the sandbox may use; None where that is not known."""
+    """Return the memory limit of the sandbox in bytes, or None if unknown."""
     for file, _, _ in _GROUPS:
         with contextlib.suppress(OSError, ValueError):
             if (number := int(Path(file).read_text())) < _UNLIMITED:
@@ -44,7 +43,7 @@ def limit() -> int | None:
 
 
 def used() -> int:
-    """How many bytes of that cannot be taken back: what programs hold, and files that are in memory alone."""
+    """Return the used bytes that the kernel cannot reclaim: memory of programs, and files in memory."""
     for _, file, names in _GROUPS:
         with contextlib.suppress(OSError, ValueError):
             lines = (line.partition(" ") for line in Path(file).read_text().splitlines())
@@ -53,18 +52,18 @@ def used() -> int:
 
 
 def heap_megabytes() -> int | None:
-    """How much JavaScript may hold in one page: half of the limit. Chromium goes by the machine's."""
+    """Return the limit for JavaScript in one page: half of the limit of the sandbox."""
     return None if (most := limit()) is None else most // 2 >> 20
 
 
 def spare_this() -> None:
-    """Have the kernel end a page (300) before the server, the driver and Chromium itself."""
+    """Make the kernel kill a page (score 300) before the server, the driver and Chromium."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(_SCORE))
 
 
 async def watch() -> None:
-    """End the page that holds the most whenever the sandbox is about to run out."""
+    """Kill the largest page whenever the sandbox is about to run out of memory."""
     most = limit()
     while most is not None and (bound := most - _reserve(most)):
         await asyncio.sleep(_PAUSE)
@@ -82,7 +81,7 @@ def _reserve(most: int) -> float:
 
 
 def _renderer_bytes(pid: int) -> int:
-    """What a process holds that shows pages; 0 for others."""
+    """Return the memory of a process that shows pages; 0 for other processes."""
     with contextlib.suppress(OSError):
         folder = Path("/proc", str(pid))
         if b"--type=renderer" in (folder / "cmdline").read_bytes():

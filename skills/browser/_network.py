@@ -1,4 +1,4 @@
-"""How the browser reaches what there is: the proxy, whom it trusts, and why something was refused."""
+"""Proxy settings, trusted certificates, and the reason of a refused request."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _SECONDS = 5
 
 
 def proxy_of(scheme: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The proxy for http or https as other programs read it from the environment; "" for none."""
+    """Return the proxy of the environment for http or https, or ""."""
     names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY")
     return next((environment[name] for name in names if environment.get(name)), "")
 
 
 def proxy_arguments(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """What tells Chromium of the proxy and of the hosts that are reached without it.
+    """Return the arguments of Chromium for the proxy and for the hosts without proxy.
 
-    By itself it would reach all of 127.0.0.0/8 and 169.254.0.0/16 without: `<-loopback>` takes that back.
+    By default Chromium uses no proxy for 127.0.0.0/8 and 169.254.0.0/16; `<-loopback>` removes this.
     """
     servers = {scheme: proxy_of(scheme, environment) for scheme in ("http", "https")}
     if not any(servers.values()):
@@ -45,9 +45,9 @@ def proxy_arguments(environment: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def trust(home: Path) -> None:
-    """Have Chromium trust what other programs here do: the bundle named by SSL_CERT_FILE, else the system's.
+    """Make Chromium trust the bundle of SSL_CERT_FILE, or of the system, as other programs do.
 
-    It has the public authorities built in, and takes others from a database of NSS in its home.
+    Chromium contains the public authorities, and reads other authorities from an NSS database in its home.
     """
     bundle = Path(os.environ.get("SSL_CERT_FILE") or _BUNDLE)
     public = {body for file in _PUBLIC.glob("*.crt") for body in _bodies(file)}
@@ -65,22 +65,22 @@ def trust(home: Path) -> None:
 
 
 def _certutil(*arguments: str) -> None:
-    # What it cannot read is no authority for other programs either.
+    # A certificate that certutil cannot read is not trusted by other programs either.
     subprocess.run(["certutil", *arguments], check=False, capture_output=True, stdin=subprocess.DEVNULL)
 
 
 def _bodies(bundle: Path) -> list[bytes]:
-    """The certificates of a bundle, as bytes that can be compared."""
+    """Return the certificates of a bundle as DER bytes."""
     found = []
     with contextlib.suppress(OSError):
         for part in bundle.read_text("utf-8", "replace").split(_BEGIN)[1:]:
             with contextlib.suppress(ValueError):
                 found.append(ssl.PEM_cert_to_DER_cert(_BEGIN + part.split(_END)[0] + _END))
-    return [body for body in dict.fromkeys(found) if body]  # what is no base64 at all is read as nothing
+    return [body for body in dict.fromkeys(found) if body]  # invalid base64 is read as b""
 
 
 async def refusal(url: str) -> str:
-    """What the proxy says where it lets no https through to a host: Chromium keeps that to itself."""
+    """Return the reason of the proxy for refusing an https host, which Chromium does not show."""
     proxy, asked = urlsplit(proxy_of("https")), urlsplit(url)
     target = f"{asked.hostname}:{asked.port or 443}"
     try:

@@ -1,7 +1,7 @@
-"""The processes of the browser: found and ended by force, whatever state they are in.
+"""Finds and kills all processes of the browser, in any state.
 
-Chromium leaves the session of the process that has started it, and what a killed process leaves is adopted by
-another. So they are known by their parents, by their sessions, and by the folder they work in.
+Chromium leaves the session of its parent, and another process adopts the children of a killed process. So the
+processes are found by their parents, their sessions, and the folder of their profile.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ __all__ = ["FOLDER", "LOCK", "WORK", "Process", "end_all", "end_rest", "family",
 
 FOLDER = Path.home() / ".cache" / "browser"
 LOCK = FOLDER / "lock"
-"""Locked by the one server there is, for as long as it lives; `record` says in it what belongs to it."""
+"""Locked by the only server while the server lives; contains the sessions that `record` writes."""
 WORK = FOLDER / "work"
-"""Profile and scratch of Chromium, of no use once it has ended."""
+"""Profile and temporary files of Chromium."""
 _PROFILE = b"--user-data-dir=" + os.fsencode(WORK)
 _GONE_SECONDS = 5
 
 
 class Process(NamedTuple):
-    """One process: its id, its state as `ps` shows it ("T": stopped), parent, session, time of its start."""
+    """One process: id, state as in `ps` ("T": stopped), parent, session, and start time."""
 
     pid: int
     state: str
@@ -37,21 +37,21 @@ class Process(NamedTuple):
 
 
 def family() -> list[Process]:
-    """What this process has started, and what that has, and so on; without itself."""
+    """Return all descendants of this process."""
     alive, known = list(_every()), {os.getpid()}
     _add_children(known, alive)
     return [process for process in alive if process.pid in known and process.pid != os.getpid()]
 
 
 def record() -> None:
-    """Write down what belongs to this server, for whoever has to end it."""
+    """Write the sessions of this server into the lock file, for a program that has to kill them."""
     leaders = {os.getpid(), *(process.session for process in family())}
     started = [f"{process.pid}/{process.start}\n" for process in _every() if process.pid in leaders]
     LOCK.write_text("".join(started))
 
 
 def end_all() -> None:
-    """End the browser and all that belongs to it by force, but for this process; wait until they are gone."""
+    """Kill all processes of the browser except this one, and wait for their end."""
     leaders, known = _recorded(), set[int]()
     deadline = time.monotonic() + _GONE_SECONDS
     while left := _ours(leaders, known):
@@ -64,12 +64,12 @@ def end_all() -> None:
 
 
 def end_rest() -> bool:
-    """The same, where there is no server any more: what one has left. False: there is one."""
+    """Kill the processes of a dead server. Return False if a server lives."""
     if not FOLDER.exists():
         return True
     with LOCK.open("a") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # while it is held, none begins
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # no server starts while this lock is held
         except BlockingIOError:
             return False
         end_all()
@@ -77,7 +77,7 @@ def end_rest() -> bool:
 
 
 def _recorded() -> dict[int, int]:
-    """Leaders of the sessions that belong to the browser, each with the time of its start."""
+    """Return the leaders of the recorded sessions with their start times."""
     with contextlib.suppress(OSError, ValueError):
         words = [word.partition("/") for word in LOCK.read_text().split()]
         return {int(pid): int(start) for pid, _, start in words}
@@ -85,7 +85,7 @@ def _recorded() -> dict[int, int]:
 
 
 def _ours(leaders: dict[int, int], known: set[int]) -> list[int]:
-    """Those that have not ended. What is found is added to `known`: next time its parent may be gone."""
+    """Return living processes of the browser, and add them to `known`, because parents may be gone later."""
     alive = [process for process in _every() if process.pid != os.getpid()]
     others = {process.pid for process in alive if leaders.get(process.pid, process.start) != process.start}
     for process in alive:
@@ -101,14 +101,16 @@ def _add_children(known: set[int], alive: list[Process]) -> None:
 
 
 def _every() -> Iterator[Process]:
-    """All that have not ended."""
+    """Yield all living processes."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
-            with contextlib.suppress(OSError):  # it has ended meanwhile
-                # Behind its name, which stands in parentheses and may hold anything.
-                told = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-                if told[0] not in "ZX":
-                    yield Process(int(folder.name), told[0], int(told[1]), int(told[3]), int(told[19]))
+            with contextlib.suppress(OSError):  # the process has ended
+                # The fields follow the name, which is in parentheses and may contain any character.
+                fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+                if fields[0] not in "ZX":
+                    yield Process(
+                        int(folder.name), fields[0], int(fields[1]), int(fields[3]), int(fields[19])
+                    )
 
 
 def _has_profile(pid: int) -> bool:

@@ -1,6 +1,6 @@
-"""The browser's own process: one for all programs of the sandbox, until it is closed or has rested.
+"""The server process of the browser, shared by all programs of the sandbox, until it is closed or idle.
 
-It answers one request a connection, a line of JSON each way, one after the other.
+Each connection carries one request and one answer, each a line of JSON. Requests are served in turn.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import IO, Any
 
 from skills.browser import _memory as memory
 from skills.browser._chromium import START_SECONDS, Chromium
-from skills.browser._link import DEAD, READY, SOCKET
 from skills.browser._processes import FOLDER, LOCK, WORK, end_all, record
+from skills.browser._server_client import DEAD, READY, SOCKET
 
 IDLE_SECONDS = float(os.environ.get("BROWSER_IDLE_SECONDS", "600"))
 _MAX_REQUEST = 1 << 26
 _PATIENCE = 5.0
-"""Seconds that one has in which to end by itself."""
+"""Seconds for a process to end by itself."""
 _GRACE = 11.0
-"""Seconds over the time-out of a call after which the browser is given up; fewer than whoever asks waits."""
+"""Seconds beyond the time-out of a call after which the browser is given up, before the client gives up."""
 
 
 class Server:
-    """Serves requests until the browser is closed, has crashed or has rested for `IDLE_SECONDS`."""
+    """Serves requests until the browser is closed, crashes, or is idle for `IDLE_SECONDS`."""
 
     def __init__(self) -> None:
         self._chromium: Chromium | None = None
@@ -55,7 +55,7 @@ class Server:
         if self._chromium:
             if not self._chromium.stopped():
                 closing = asyncio.create_task(self._chromium.close())
-                await asyncio.wait({closing}, timeout=_PATIENCE)  # and no longer, whatever it is doing
+                await asyncio.wait({closing}, timeout=_PATIENCE)
             await asyncio.to_thread(end_all)
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -69,7 +69,7 @@ class Server:
         try:
             writer.write(READY)
             request = json.loads(await reader.readline() or b"null")
-            if request is None:  # it has only looked whether somebody is here
+            if request is None:  # the client only checked that the server lives
                 return
             answer, last = await self._bounded(request, reader)
             writer.write(json.dumps(answer).encode() + b"\n")
@@ -89,13 +89,13 @@ class Server:
     async def _bounded(
         self, request: dict[str, Any], reader: asyncio.StreamReader
     ) -> tuple[dict[str, Any], bool]:
-        """What came of a request, and whether this was the last: one that hangs is."""
+        """Return the answer to a request, and whether the server ends; a hanging request ends the server."""
         seconds = request["seconds"] + _GRACE + (0 if self._chromium else START_SECONDS)
         work = asyncio.create_task(self._answer(**request))
         gone = asyncio.create_task(reader.read(1))
         await asyncio.wait({work, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         gone.cancel()
-        if not work.done():  # it hangs, or whoever has asked was interrupted
+        if not work.done():  # the request hangs, or the client is gone
             hangs = not gone.done()
             work.cancel()
             await asyncio.wait({work}, timeout=_GRACE)
@@ -135,12 +135,12 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with LOCK.open("a") as lock:
         _take(lock)
-        end_all()  # what one that was killed has left
+        end_all()  # processes of a killed server
         shutil.rmtree(WORK, ignore_errors=True)
         WORK.mkdir()
         record()
         memory.spare_this()
-        # The driver makes the profile of Chromium there, which by that is known for the one of this server.
+        # The driver creates the profile of Chromium here; the path identifies processes of this server.
         os.environ["TMPDIR"] = str(WORK)
         asyncio.run(_until_the_end())
 
@@ -148,11 +148,11 @@ def main() -> None:
 async def _until_the_end() -> None:
     await Server().serve()
     shutil.rmtree(WORK, ignore_errors=True)
-    os._exit(0)  # at once: a task or a thread that hangs would be waited for
+    os._exit(0)  # does not wait for hanging tasks or threads
 
 
 def _take(lock: IO[str]) -> None:
-    """Be the only one: wait for one that ends, and end one that does not."""
+    """Become the only server: wait for an ending server, and kill a hanging one."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         with contextlib.suppress(BlockingIOError):

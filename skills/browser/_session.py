@@ -1,4 +1,4 @@
-"""What is done in the browser: its tabs, and what comes up in them, such as dialogs and new tabs."""
+"""The actions in the browser, with dialogs, new tabs and downloads that they cause."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ __all__ = ["Session"]
 _LOAD_SECONDS = 10
 _SETTLE_SECONDS = 3
 _MARGIN = 3
-"""Seconds over a call's own time-out after which the page is given up."""
+"""Seconds beyond the time-out of a call after which the page is given up."""
 _INTERRUPTED_SECONDS = 0.5
 _FAILURE = "chrome-error://**"
 _FAILURE_SECONDS = 2
 _TALLEST = 16_000
 _SHOWN_CHARS = 300
-# What a page fetches to show something; not what goes on for as long as it is open.
+# Requests that a page needs to show its content; others may last as long as the page is open.
 _AWAITED = ("document", "script", "stylesheet", "xhr", "fetch")
 _TEXT = "() => document.body ? document.body.innerText : document.documentElement.textContent"
 
 
 class Session:
-    """The tabs of one browser and what is done in them. One request at a time."""
+    """The tabs of one browser and the actions in them. One request at a time."""
 
     def __init__(self, context: BrowserContext) -> None:
         self._notes: list[str] = []
         self._pending: dict[Request, Page | None] = {}
-        """What is being fetched -> the page, where it is that itself and not a part of it."""
+        """Open requests, each with its page if the request loads a whole page."""
         self._downloads = Downloads(self._notes)
         self.tabs = Tabs(context, self._downloads, self._notes)
         self._answer: bool | str = False
@@ -57,11 +57,11 @@ class Session:
         context.on("requestfailed", lambda request: self._pending.pop(request, None))
 
     async def do(self, do: str, arguments: dict[str, Any], seconds: float, until: float) -> Any:
-        """Do what is asked, within about so many seconds; `until`, a time of the loop, is when they are over.
+        """Carry out an action within about `seconds`, which end at `until`, a time of the loop.
 
         Raises:
-            Trouble: it cannot be done.
-            Error: of Playwright: likewise, said less well.
+            Trouble: the action failed.
+            Error: the action failed in Playwright.
         """
         actions = {
             **{"open": self._open, "click": self._click, "type": self._type, "text": self._text},
@@ -93,7 +93,7 @@ class Session:
             if before and await was_closed(before.page, error):
                 raise Trouble("the tab was closed meanwhile: go on in the one in use now") from error
             raise
-        except asyncio.CancelledError:  # whoever asked has gone
+        except asyncio.CancelledError:  # the client is gone
             await self._give_up()
             raise
         finally:
@@ -105,12 +105,12 @@ class Session:
         return value
 
     def take_notes(self) -> list[str]:
-        """What came up since it was last asked for."""
+        """Return and clear the notes since the last call."""
         notes = self._notes.copy()
         self._notes.clear()
         return notes
 
-    # -- what is asked for; None: a description of the page
+    # -- actions; a result of None is replaced by a description of the page
 
     async def _open(self, url: str) -> None:
         tab = await self.tabs.sound()
@@ -123,7 +123,7 @@ class Session:
         except Error as error:
             if "ownload" not in error.message and "ERR_ABORTED" not in error.message:
                 raise
-            await asyncio.sleep(0.2)  # the browser says so before it names the file
+            await asyncio.sleep(0.2)  # the error comes before the name of the file
             if self._downloads.count == downloads:
                 raise
         else:
@@ -144,11 +144,11 @@ class Session:
             await page.goto(url, wait_until="commit", timeout=self._left() * 1000)
         except Error as error:
             if "interrupted by another navigation" in error.message:
-                await asyncio.sleep(_INTERRUPTED_SECONDS)  # what the page before had begun comes to its end
+                await asyncio.sleep(_INTERRUPTED_SECONDS)  # the navigation of the page before ends
                 await page.goto(url, wait_until="commit", timeout=self._left() * 1000)
                 return
             if "net::" in error.message and "ERR_ABORTED" not in error.message:
-                # A page of Chromium's own is on its way, which the next call must not meet.
+                # Wait for the error page of Chromium, so that the next call does not interrupt the page.
                 with contextlib.suppress(Error):
                     await page.wait_for_url(_FAILURE, wait_until="commit", timeout=_FAILURE_SECONDS * 1000)
             raise
@@ -191,7 +191,7 @@ class Session:
         page = self.tabs.in_use.page
         texts = [str(await page.evaluate(_TEXT))]
         for frame in page.frames[1:]:
-            with contextlib.suppress(Error):  # it has gone, or shows what has no text
+            with contextlib.suppress(Error):  # the frame is gone or has no text
                 if text := str(await frame.evaluate(_TEXT)).strip():
                     texts.append(f"[frame {frame.url}]\n{text}")
         return "\n\n".join(texts)
@@ -213,7 +213,7 @@ class Session:
             width, height = await page.evaluate(
                 "() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
             )
-            if height > _TALLEST:  # the picture would take more memory than there is
+            if height > _TALLEST:  # a larger picture needs too much memory
                 clip = {"x": 0, "y": 0, "width": min(width, _TALLEST), "height": _TALLEST}
                 self._notes.append(
                     f"the page is {height:,} pixels tall; the picture has the first {_TALLEST:,}"
@@ -233,7 +233,7 @@ class Session:
     async def _described(self) -> dict[str, Any]:
         tab = self.tabs.in_use
         title = await tab.title()
-        if tab is not self.tabs.current:  # meanwhile another has come
+        if tab is not self.tabs.current:  # another tab opened in the meantime
             return await self._described()
         if tab.broken:
             raise Trouble(f"{tab.broken}: open the page again")
@@ -244,10 +244,10 @@ class Session:
             "downloads": self._downloads.take(),
         }
 
-    # -- what is under way
+    # -- waiting
 
     def _left(self) -> float:
-        """Seconds left, a little more than none: Playwright takes 0 for no limit."""
+        """Return the seconds left, never 0, because Playwright reads 0 as no limit."""
         return max(0.01, self._until - asyncio.get_running_loop().time())
 
     def _requested(self, request: Request) -> None:
@@ -259,7 +259,7 @@ class Session:
             self.tabs.answered(page, response.status)
 
     async def _settle(self, page: Page) -> None:
-        """Wait for what was set off: another page for as long as may be, what pages fetch for 3 seconds."""
+        """Wait for a new page until the time-out, and for other requests of pages for 3 seconds."""
         loop = asyncio.get_running_loop()
         patience = loop.time() + _SETTLE_SECONDS
         calm = 0
@@ -279,7 +279,7 @@ class Session:
             await asyncio.sleep(0.05)
 
     async def _finish_downloads(self) -> None:
-        """Wait for files that are coming."""
+        """Wait for downloads."""
         if await self._downloads.finish(self._left()):
             self.tabs.leave_empty()
 
@@ -288,7 +288,7 @@ class Session:
         return self.tabs.current is not None and self.tabs.current.broken == HANGS
 
     async def _give_up(self) -> None:
-        """Leave a page that can be used, and find out whether it can."""
+        """Stop the page, and check whether the page responds."""
         if (tab := self.tabs.current) and not tab.broken:
             await tab.stop()
             await tab.look()
@@ -309,7 +309,7 @@ class Session:
             "" if harmless else (": confirmed" if accepted else ": cancelled; click(…, answer=True) confirms")
         )
         self._notes.append(f"dialog ({dialog.type}) {dialog.message[:_SHOWN_CHARS]!r}{how}")
-        with contextlib.suppress(Error):  # its page has gone
+        with contextlib.suppress(Error):  # the page is gone
             if accepted:
                 await dialog.accept(self._answer if isinstance(self._answer, str) else None)
             else:
@@ -317,7 +317,7 @@ class Session:
 
 
 async def _done(page: Page, action: Coroutine[Any, Any, None]) -> None:
-    """An action, whatever becomes of the page that it leads to, and of the one it is done on."""
+    """Await an action; ignore that the page is closed or that the next page is slow."""
     try:
         await action
     except TookTooLong as error:
@@ -336,10 +336,10 @@ def _existing(folder: str, name: str) -> Path:
 
 
 def _page_of(request: Request) -> Page | None:
-    """The page that is asked for, where it is one of its own and not for a frame of another."""
+    """Return the page that a request loads, or None for a frame or a part of a page."""
     if not request.is_navigation_request():
         return None
     try:
         return None if request.frame.parent_frame else request.frame.page
-    except Error:  # there is no frame for it yet
+    except Error:  # the frame does not exist yet
         return None

@@ -1,4 +1,4 @@
-"""The tabs of one browser: the one that came last is in use."""
+"""The tabs of one browser; the newest tab is in use."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Tab:
     page: Page
     status: int = 0
     broken: str = ""
-    """Why nothing can be done in it any more."""
+    """Why the tab is unusable, or ""."""
 
     async def title(self) -> str:
-        """Its title; "" where it is busy, or on its way to another page."""
+        """Return the title; "" while the page is busy or changes."""
         with contextlib.suppress(TimeoutError, Error):
             async with asyncio.timeout(_RESPONSE_SECONDS):
                 return await self.page.title()
         return ""
 
     async def stop(self) -> None:
-        """Stop what it loads: while another page is on its way, nothing can be read of this one."""
+        """Stop loading; a page that changes cannot be read."""
         with contextlib.suppress(TimeoutError, Error):
             async with asyncio.timeout(_STOP_SECONDS):
                 session = await self.page.context.new_cdp_session(self.page)
@@ -49,7 +49,7 @@ class Tab:
                 await session.detach()
 
     async def look(self) -> None:
-        """Find out whether it still responds."""
+        """Check whether the page responds."""
         with contextlib.suppress(Error):
             try:
                 async with asyncio.timeout(_RESPONSE_SECONDS):
@@ -59,7 +59,7 @@ class Tab:
 
 
 class Tabs:
-    """Those that can be used, in the order in which they came. What becomes of others is said in `notes`."""
+    """The usable tabs in the order of their opening. Closed tabs are reported in `notes`."""
 
     def __init__(self, context: BrowserContext, downloads: Downloads, notes: list[str]) -> None:
         self._context = context
@@ -67,36 +67,36 @@ class Tabs:
         self._notes = notes
         self._all: list[Tab] = []
         self._closing: set[asyncio.Task[None]] = set()
-        # Since `begin`: those that the browser has opened, and those that have got so far as to be used.
+        # Since `begin`: tabs that the browser opened, and tabs that became usable.
         self._opened: set[str] = set()
         self._arrived: set[Page] = set()
         self._statuses: WeakKeyDictionary[Page, int] = WeakKeyDictionary()
         context.on("page", self._arrive)
 
     async def watch(self, browser: CDPSession) -> None:
-        """Be told of a tab when it is opened, not only once it can be used."""
+        """Get events for opened tabs before they are usable."""
         browser.on("Target.targetCreated", lambda told: self._count(told["targetInfo"]))
         browser.on("Target.targetDestroyed", lambda told: self._opened.discard(told["targetId"]))
         await browser.send("Target.setDiscoverTargets", {"discover": True})
 
     def begin(self) -> None:
-        """Something is about to be done: from now on `opening` counts."""
+        """Reset `opening` before an action."""
         self._opened.clear()
         self._arrived.clear()
 
     @property
     def opening(self) -> bool:
-        """Whether one was opened that cannot be used yet."""
+        """Whether an opened tab is not usable yet."""
         return len(self._opened) > len(self._arrived)
 
     @property
     def current(self) -> Tab | None:
-        """The one in use."""
+        """The tab in use, or None."""
         return self._all[-1] if self._all else None
 
     @property
     def in_use(self) -> Tab:
-        """The one in use, where there has to be one."""
+        """The tab in use; raises Trouble if there is no tab."""
         if self.current is None:
             raise Trouble("the page closed its tab: open it again")
         return self.current
@@ -105,21 +105,21 @@ class Tabs:
         return tab in self._all
 
     def answered(self, page: Page, status: int) -> None:
-        """What the server has said with a page, which may not be among the tabs yet."""
+        """Store the status of a page, whose tab may not exist yet."""
         self._statuses[page] = status
         for tab in self._all:
             if tab.page == page:
                 tab.status = status
 
     def leave_empty(self) -> None:
-        """Let go of tabs that were opened for a file alone."""
+        """Close tabs that were opened only for a download."""
         while len(self._all) > 1 and self._all[-1].page.url in _EMPTY:
             tab = self._all.pop()
-            if not self._downloads.under_way:  # the file might go with it
+            if not self._downloads.under_way:  # closing the tab could end the download
                 self._drop(tab.page)
 
     async def sound(self) -> Tab:
-        """The one in use, or in place of one that is broken, or of none, a new one."""
+        """Return the tab in use, or a new tab if the tab is broken or missing."""
         tab = self.current
         if tab and not tab.broken:
             return tab
@@ -130,7 +130,7 @@ class Tabs:
         return self.in_use
 
     async def close(self) -> None:
-        """Close the one in use."""
+        """Close the tab in use."""
         tab = self.in_use
         self._all.remove(tab)
         if tab.broken:
@@ -159,23 +159,23 @@ class Tabs:
         self._all = [tab for tab in self._all if tab.page != page]
 
     def _drop(self, page: Page) -> None:
-        """Close a tab without waiting for it: it may not respond."""
+        """Close a tab in the background, because the tab may not respond."""
         closing = asyncio.create_task(_close_quietly(page))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
 
 async def was_closed(page: Page, error: Error) -> bool:
-    """Whether an error says no more than that this page has closed, the browser being there."""
+    """Return whether an error means that only this page was closed, not the browser."""
     if "has been closed" not in error.message:
         return False
-    await asyncio.sleep(_TOLD_SECONDS)  # of the end of the browser, its pages are told first
+    await asyncio.sleep(_TOLD_SECONDS)  # pages get the event of the end before the browser
     browser = page.context.browser
     return page.is_closed() and browser is not None and browser.is_connected()
 
 
 async def is_closing(page: Page) -> bool:
-    """Whether it has closed itself, but is still among the tabs: that takes a moment."""
+    """Return whether the page has closed itself and its tab is about to go."""
     if page.is_closed():
         return False
     with contextlib.suppress(TimeoutError, Error):

@@ -1,4 +1,4 @@
-"""What a target names: the one thing on the page that can be seen and goes by that name."""
+"""Finds the element that a target names: the only visible element with this name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAUSE = 0.1
 _MOST = 5
 _NAMED = 20
 
-# For each of several: an id or else the way down the tree, what stands around it, and where it leads.
+# Describes an element: a CSS path, the text around the element, and the address of a link.
 _DESCRIBE = """e => {
   const parts = [];
   for (let n = e; n && n.nodeType === 1 && n !== document.documentElement; n = n.parentElement) {
@@ -60,18 +60,18 @@ _HEADINGS = "h1,h2,h3,main,table,article,form"
 
 
 class Trouble(Exception):
-    """What could not be done, as it is told to whoever asked."""
+    """An action failed; the message is for the caller."""
 
 
 async def find(page: Page, target: str, purpose: Purpose, until: float) -> Locator:
-    """What `target` names, in the page or one of its frames; waits for it until then, a time of the loop.
+    """Return the element of `target` in the page or its frames; wait until `until`, a time of the loop.
 
-    The first of these that is there: what a CSS selector that looks like one selects; for typing and clicking
-    what has the role for it and exactly that name; a label; the text; the same as a part; a tag. For reading
-    it may be several.
+    The first match counts: a CSS selector; for typing and clicking, a role with exactly this name; a label;
+    the text; the same as a part; a tag. For reading, several elements may match.
 
     Raises:
-        Trouble: there is none, with what there is, or several, with a way to each.
+        Trouble: no element matches (the message lists the elements), or several (the message has a selector
+            for each).
     """
     loop = asyncio.get_running_loop()
     hidden = False
@@ -84,7 +84,7 @@ async def find(page: Page, target: str, purpose: Purpose, until: float) -> Locat
                 except Error as error:
                     if "crashed" in error.message or "closed" in error.message:
                         raise
-                    continue  # no selector after all, or a frame that has gone
+                    continue  # an invalid selector, or a frame that is gone
                 if count == 1 or (count and purpose == "read"):
                     return shown
                 if count:
@@ -96,7 +96,7 @@ async def find(page: Page, target: str, purpose: Purpose, until: float) -> Locat
 
 
 def _shown(candidate: Locator, frame: Frame) -> Locator:
-    """Without what cannot be seen, but for fields for files, which pages like to hide behind a button."""
+    """Return visible elements, and fields for files, which pages often hide behind a button."""
     return candidate.filter(visible=True).or_(candidate.and_(frame.locator("input[type=file]")))
 
 
@@ -128,13 +128,13 @@ def _candidates(frame: Frame, target: str, purpose: Purpose) -> Iterator[Locator
 
 
 def _quoted(text: str) -> str:
-    """As a string of CSS."""
+    """Return the text as a CSS string."""
     escaped = re.sub(r'["\\]', r"\\\g<0>", text).replace("\n", r"\a ")
     return f'"{escaped}"'
 
 
 async def _one_of(found: Locator, target: str, count: int) -> Locator:
-    """The first of several that lead to the same place; of others there is none to choose."""
+    """Return the first of several links to the same address; refuse other duplicates."""
     described = [await found.nth(number).evaluate(_DESCRIBE) for number in range(min(count, _MOST))]
     places = {place for _, _, place in described}
     if count <= _MOST and len(places) == 1 and places != {""}:

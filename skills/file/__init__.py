@@ -47,7 +47,7 @@ def read(path: str, offset: int = 0, limit: int | None = None) -> str:
     text = _text(_existing(path)).removeprefix("\ufeff")
     if offset == 0 and limit is None:
         return text
-    # Not splitlines(): a form feed or a Unicode separator inside a line ends no line for other programs.
+    # splitlines() would also split at form feeds and Unicode separators, unlike other programs.
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     return "".join(lines[offset : None if limit is None else offset + limit])
 
@@ -82,7 +82,7 @@ def edit(path: str, old: str, new: str) -> str:
     text = _text(file)
     if "\r\n" in text and "\r" not in old:  # the file's line ends, not those of the caller
         old, new = old.replace("\n", "\r\n"), re.sub("\r?\n", "\r\n", new)
-    # Overlapping places count too: "aa" is twice in "aaa", and which of them is meant cannot be told.
+    # Overlapping places count too: "aa" is twice in "aaa".
     count = len(re.findall(f"(?={re.escape(old)})", text))
     if count != 1:
         hint = (
@@ -130,7 +130,7 @@ def grep(pattern: str, path: str = "/workspace", glob: str = "**/*", limit: int 
         [start] if start.is_file() else (file for file in _matching(glob, _folder(path)) if _is_text(file))
     )
     for file in files:
-        # Lines end where they do for other programs, so that the numbers are theirs too.
+        # Only \n ends a line, so line numbers agree with other programs.
         with file.open(encoding="utf-8", errors="replace", newline="\n") as lines:
             for number, line in enumerate(lines, 1):
                 if len(found) >= limit:
@@ -157,7 +157,7 @@ def _matching(pattern: str, folder: Path) -> Iterator[Path]:
     if not parts or pattern.startswith("/") or ".." in parts:
         raise ValueError(f"the pattern is relative to the folder, without `..`: {pattern!r}")
     hidden = any(part.startswith(".") for part in parts)
-    # Python takes `**` at the end for the folders alone.
+    # A final `**` matches only folders in Python.
     for file in sorted(folder.glob(f"{pattern.rstrip('/')}/*" if parts[-1] == "**" else pattern)):
         inside = file.relative_to(folder).parts
         if file.is_file() and (hidden or not any(part.startswith(".") for part in inside)):
@@ -165,7 +165,7 @@ def _matching(pattern: str, folder: Path) -> Iterator[Path]:
 
 
 def _is_text(file: Path) -> bool:
-    """Whether `grep` searches a file that it finds in a folder."""
+    """Return whether `grep` searches this file of a folder."""
     if file.stat().st_size > MAX_GREP_BYTES:
         return False
     try:
@@ -196,7 +196,7 @@ def _existing(path: str) -> Path:
     file = Path(path).absolute()
     if not file.exists():
         raise FileNotFoundError(f"no such file: {file}{_beside(file)}")
-    if not file.is_file():  # a FIFO would be waited for without end
+    if not file.is_file():  # opening a FIFO could block forever
         raise ValueError(f"not a plain file: {file}")
     return file
 

@@ -35,7 +35,7 @@ def news(topic: str, limit: int = 10) -> list[dict[str, str]]:
         raise ValueError("the topic is empty")
     if limit is True or not isinstance(limit, int) or not 1 <= limit <= MAX_ITEMS:
         raise ValueError(f"limit is a number from 1 to {MAX_ITEMS}, not {limit!r}")
-    # requests takes a tenth of a second to import, feedparser too, and not before they are needed.
+    # requests and feedparser take a tenth of a second each to import.
     from skills.news._sources import from_feeds, from_search
     from skills.web._gateway import ask
 

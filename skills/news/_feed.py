@@ -1,4 +1,4 @@
-"""RSS and Atom as articles in plain text."""
+"""Reads RSS and Atom as articles in plain text."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MAX_SUMMARY_CHARS = 1_000
 
 
 def read_feed(content: bytes, url: str) -> tuple[str, list[Item]]:
-    """The title of a feed and its articles: title, url, source, published_at and summary.
+    """Return the title of a feed and its articles: title, url, source, published_at and summary.
 
     Raises:
-        ValueError: it is no feed.
+        ValueError: the content is no feed.
     """
     import feedparser
 
-    # From a file object: text and bytes would be taken for an address or a path where they look like one.
+    # feedparser would read text or bytes that look like an address or a path as such; a file object is safe.
     found = feedparser.parse(io.BytesIO(content), response_headers={"content-location": url})
     if not found.get("version"):
         raise ValueError(f"{url} is no RSS or Atom feed")
@@ -48,7 +48,7 @@ def _item(entry: Any, feed: str) -> Item:
 
 
 def feed_text(content: bytes, url: str) -> tuple[str, str, str]:
-    """Title, Markdown and plain text of a feed: its articles, one after the other."""
+    """Return title, Markdown and plain text of a feed with all articles."""
     title, items = read_feed(content, url)
     markdown, text = [f"# {title}"], [title]
     for item in items:

@@ -1,4 +1,4 @@
-"""Where news come from: the feeds that are set, or the search engine."""
+"""The sources of news: the configured feeds, or the search engine."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_FROM_SEARCH = 20
 
 
 def from_feeds(feeds: Sequence[str], topic: str, limit: int) -> list[Item]:
-    """The newest articles of all feeds, each URL once.
+    """Return the newest articles of all feeds, each URL once.
 
     Raises:
-        ConnectionError: not one of the feeds could be read.
+        ConnectionError: no feed could be read.
     """
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda feed: _from_feed(feed, topic), feeds))
@@ -57,10 +57,10 @@ def _has(item: Item, words: list[str]) -> bool:
 
 
 def from_search(topic: str, limit: int) -> list[Item]:
-    """What the search engine knows of news.
+    """Return the news of the search engine.
 
     Raises:
-        ConnectionError: no search is set up either, or it does not answer.
+        ConnectionError: no search is set up, or the search does not answer.
     """
     try:
         found = ask("search", q=topic, max_results=min(limit, MAX_FROM_SEARCH), type="news")["results"]

@@ -10,11 +10,7 @@ In a shell: `generate-pdf NAME [TITLE] < report.md`.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 __all__ = ["generate"]
-
-RESULTS = Path("/results")
 
 
 def generate(markdown: str, name: str, title: str | None = None) -> str:
@@ -32,25 +28,13 @@ def generate(markdown: str, name: str, title: str | None = None) -> str:
         ValueError: `name` leads out of /results or is no file name, there is no text, an image is not in
             /workspace or cannot be read, or a table has more than 39 columns.
     """
-    # reportlab takes a quarter of a second to import, and not before it is needed.
+    # reportlab takes a quarter of a second to import.
+    from skills.file._results import as_shown, results_file
     from skills.pdf._document import render
 
-    file = _target(name)
+    file = results_file(name, ".pdf")
     if not markdown.strip():
         raise ValueError("there is no text: the Markdown is empty")
     content = render(markdown, title=title, name=file.stem)
-    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
-    return str(RESULTS / file.relative_to(RESULTS.resolve()))
-
-
-def _target(name: str) -> Path:
-    """The file for `name`, links followed: whatever it is called, it lies in the results."""
-    if not name.isprintable() or name.strip("./ ") == "" or name.endswith("/"):
-        raise ValueError(f"no name for a file: {name!r}; give one such as report")
-    file = (RESULTS / (name if name.lower().endswith(".pdf") else f"{name}.pdf")).resolve()
-    if not file.is_relative_to(RESULTS.resolve()):
-        raise ValueError(f"the name {name!r} leads out of {RESULTS}; give one such as report")
-    if file.is_dir():
-        raise ValueError(f"{name!r} is a folder in {RESULTS}")
-    return file
+    return as_shown(file)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from typing import NoReturn
 
+from skills.file._script import Parser
 from skills.pdf import generate
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(1, f"{self.format_usage()}error: {message}\n")
-
-
 def main() -> None:
-    parser = _Parser(prog="generate-pdf", description="Make /results/NAME.pdf of the Markdown on stdin.")
+    parser = Parser("Make /results/NAME.pdf of the Markdown on stdin.")
+    parser.prog = "generate-pdf"
     parser.add_argument(
         "name", metavar="NAME", help="its name in /results; .pdf is added where it is missing"
     )

@@ -1,4 +1,4 @@
-"""The blocks of a document, from Markdown's tree to what reportlab lays out."""
+"""Turns the blocks of a Markdown tree into elements of reportlab."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from skills.pdf._inline import escape, markup, plain
 from skills.pdf._style import ALIGN, BODY, CELL, CODE_BLOCK, HEADINGS, INDENT, LINE, QUOTE, SHADE, TEXT, WIDTH
 
 _PADDING = 12
-"""Points of a cell's width that are left free, both sides together."""
+"""Horizontal padding of a cell in points, both sides together."""
 
 
 def blocks(
     nodes: Iterable[SyntaxTreeNode], width: float = WIDTH, style: ParagraphStyle = BODY
 ) -> Iterator[Any]:
-    """What reportlab lays out for `nodes`, in a column of `width` points."""
+    """Yield the elements of reportlab for `nodes`, in a column of `width` points."""
     for node in nodes:
         if node.type == "heading":
             yield Paragraph(markup(node.children[0].children), HEADINGS[node.tag])
@@ -51,7 +51,7 @@ def _indented(inside: Iterable[Any]) -> Iterator[Any]:
 def _paragraph(
     node: SyntaxTreeNode, width: float, style: ParagraphStyle, bullet: str | None = None
 ) -> Iterator[Any]:
-    """Text and images in their order: an image ends the line it is in."""
+    """Yield text and images in their order; an image ends its line."""
     for is_image, parts in groupby(node.children[0].children, lambda part: part.type == "image"):
         if is_image:
             for image in parts:
@@ -64,7 +64,7 @@ def _paragraph(
 
 def _list(node: SyntaxTreeNode, width: float, style: ParagraphStyle) -> Iterator[Any]:
     first = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
-    # Wide enough for the last number, so that the texts of a list stand under each other.
+    # Wide enough for the last number, so that all items have the same indent.
     last = f"{first + len(node.children) - 1}. " if first is not None else ""
     indent = max(INDENT, stringWidth(last, TEXT, style.fontSize))
     item_style = ParagraphStyle("item", style, leftIndent=indent, spaceAfter=3)
@@ -121,7 +121,7 @@ def _cell(node: SyntaxTreeNode, *, bold: bool) -> Paragraph:
 
 
 def _column_widths(rows: Sequence[Sequence[str]], width: float) -> list[float]:
-    """As wide as the text needs; where that is too much, wide columns give way to narrow ones."""
+    """Return widths that fit the text; wide columns shrink first if the table is too wide."""
     wanted = [
         max(stringWidth(text, f"{TEXT}-Bold", CELL.fontSize) for text in column) + 14
         for column in zip(*rows, strict=True)

@@ -1,4 +1,4 @@
-"""A document of Markdown as the bytes of a PDF."""
+"""Renders a Markdown document as the bytes of a PDF."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from skills.pdf._style import GREY, MARGIN, PAGE, TEXT, TITLE, register_fonts
 
 
 def render(markdown: str, *, title: str | None, name: str) -> bytes:
-    """The PDF of `markdown`. Its title is `title`, else the first heading, else `name`.
+    """Return the PDF of `markdown`. Its title is `title`, else the first heading, else `name`.
 
     Raises:
         ValueError: an image is not in /workspace or cannot be read, or a table has too many columns.
     """
     register_fonts()
-    # Without HTML: it could name files and addresses for reportlab to open.
+    # HTML is off, because it could make reportlab open files and addresses.
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     tree = SyntaxTreeNode(parser.parse(markdown))
     heading = next((plain(node.children[0]) for node in tree.children if node.type == "heading"), "")
     story: list[Any] = [Paragraph(escape(title), TITLE)] if title else []
     story += blocks(tree.children)
-    if not story:  # link definitions alone, for one
+    if not story:  # for example only link definitions
         raise ValueError("there is no text: the Markdown has nothing to show")
     output = BytesIO()
     document = SimpleDocTemplate(

@@ -1,4 +1,4 @@
-"""Images of the workspace, as large as they are and no larger than the page."""
+"""Reads images of the workspace and scales them to the page."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from skills.pdf._style import HEIGHT
 WORKSPACE = Path("/workspace")
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP")
 _POINTS_PER_PIXEL = 0.48  # 150 dots an inch, what plots are drawn with
-_CAPTION = 40  # points of the page that are left to what stands beside it
+_CAPTION = 40  # points of the page kept for text
 
 
 def picture(source: str, width: float) -> Image:
-    """The image at `source`, at most `width` points wide.
+    """Return the image at `source`, at most `width` points wide.
 
     Raises:
-        ValueError: it is no file in /workspace, or no image.
+        ValueError: the file is not in /workspace, or is no image.
     """
     file = _file(source)
     try:

@@ -1,4 +1,4 @@
-"""The text inside a block: Markdown's emphasis, code and links as the mark-up that reportlab reads."""
+"""Turns the text inside a block, with emphasis, code and links, into the mark-up of reportlab."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _TAGS = {"strong": "b", "em": "i", "s": "strike"}
 
 
 def escape(text: str) -> str:
-    """`text` for reportlab, shown as it is; without characters that no page can show."""
+    """Return the text escaped for reportlab, without characters that no page can show."""
     return escape_html(_CONTROL.sub("", text))
 
 
 def markup(nodes: Iterable[SyntaxTreeNode]) -> str:
-    """What reportlab reads for these parts of a line; an image is its description."""
+    """Return the mark-up of these parts of a line; an image becomes its description."""
     return "".join(_one(node) for node in nodes)
 
 
 def plain(node: SyntaxTreeNode) -> str:
-    """The letters of a node, without any mark-up."""
+    """Return the text of a node without mark-up."""
     if node.children:
         return "".join(plain(child) for child in node.children)
     return " " if node.type in ("softbreak", "hardbreak") else node.content
@@ -43,7 +43,7 @@ def _one(node: SyntaxTreeNode) -> str:
     if node.type == "link":
         target = str(node.attrs.get("href", ""))
         inside = markup(node.children)
-        # Others would be links inside this PDF, or to files of whoever reads it.
+        # Other targets would be links inside this PDF, or to files of its reader.
         if not target.startswith(("http://", "https://", "mailto:")):
             return inside
         return f'<a href="{escape(target)}" color="{LINK}">{inside}</a>'

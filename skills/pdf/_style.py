@@ -1,4 +1,4 @@
-"""How a page looks: fonts, sizes and colours."""
+"""Fonts, sizes and colours of a page."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ HEADINGS = {
 
 
 def register_fonts() -> None:
-    """Make matplotlib's fonts known to reportlab, whose own lack most letters."""
+    """Register the fonts of matplotlib with reportlab, whose own fonts lack most letters."""
     spec = find_spec("matplotlib")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("matplotlib, whose fonts are used, is not installed")

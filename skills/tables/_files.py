@@ -1,38 +1,36 @@
-"""A file as names and columns of what stands in it, whatever it is written in; nothing is converted yet."""
+"""Reads a file of any supported kind as names and columns, without converting values."""
 
 from __future__ import annotations
 
-import codecs
 import difflib
 import glob
 import gzip
 import io
 import json
 import os
+import re
 import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
 
-from skills.tables._cells import counted
-from skills.tables._header import Raw, from_rows
+from tablereader import NotText, Raw, counted, decode, form_of, from_rows, lines_of, rows_of
+
 from skills.tables._lines import from_pdf, from_text
 from skills.tables._records import from_objects
-from skills.tables._separated import rows_of, separator
 
 _READS = "CSV, TSV and other separated text, JSON, JSON lines, logs (each also as .gz), .pdf and .xlsx"
 _SEPARATED = {".csv", ".tsv", ".txt", ".tab", ".psv", ".dat", ""}
 _LINES = {".jsonl", ".ndjson"}
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MAX_BYTES = 50_000_000
-"""What fits into the memory of a sandbox, with room to work on it."""
+"""Limit for a file, which leaves memory of the sandbox to work with the table."""
 
 
 def find(path: str | os.PathLike[str]) -> Path:
-    """The file at `path`; a bare name is looked for in /data, too.
+    """Return the file at `path`, or in /data for a bare name.
 
     Raises:
-        FileNotFoundError: there is none; the message names what the folder has.
+        FileNotFoundError: there is no such file; the message lists the folder.
     """
     file = Path(path).absolute()
     if not file.exists() and (data := Path("/data") / path).exists():
@@ -49,30 +47,31 @@ def find(path: str | os.PathLike[str]) -> Path:
 
 
 def several(path: str | os.PathLike[str]) -> list[Path]:
-    """The files that a pattern such as /data/2024-*.csv names, in order; none where it is no pattern. Where
-    there are none, they are looked for in /data.
+    """Return the files of a pattern such as /data/2024-*.csv, in order, or of the same pattern in /data.
+
+    The list is empty if `path` is no pattern.
 
     Raises:
-        FileNotFoundError: there is none; the message names what the folder has.
+        FileNotFoundError: no file matches; the message lists the folder.
     """
     pattern = os.fspath(path)
-    if not any(mark in pattern for mark in "*?[") or Path(pattern).exists():
+    if not re.search(r"[*?[]", pattern) or Path(pattern).exists():
         return []
     names = sorted(glob.glob(pattern, recursive=True)) or sorted(glob.glob(os.path.join("/data", pattern)))
     found = [Path(name) for name in names if os.path.isfile(name)]
     if not found:
-        folder = Path(pattern.partition("*")[0].partition("?")[0].partition("[")[0] + "x").absolute().parent
+        folder = Path(re.split(r"[*?[]", pattern)[0] + "x").absolute().parent
         has = f"; {folder} has: {_names(folder)}" if folder.is_dir() else ""
         raise FileNotFoundError(f"no file is called like {pattern}{has}")
     return found
 
 
 def read_all(files: list[Path], rows: str | None = None) -> Raw:
-    """What several files hold, one below the other, with the column `file`: its name, and the folder where
-    names alone do not tell them apart.
+    """Return the rows of several files as one table, with the column `file`: the name, or the path if two
+    files have the same name.
 
     Raises:
-        ValueError: as `read`; or together they are too large.
+        ValueError: as `read`, or the files together are too large.
     """
     raws, size = [], 0
     for file in files:
@@ -82,30 +81,30 @@ def read_all(files: list[Path], rows: str | None = None) -> Raw:
             raise ValueError(
                 f"these {len(files)} files have over {MAX_BYTES // 10**6} MB: load them one by one"
             )
-    own_names = len({file.name for file in files}) == len(files)
-    above = "" if own_names else os.path.commonpath([file.parent for file in files])
+    names = [file.name for file in files]
+    if len(set(names)) < len(files):
+        above = os.path.commonpath([file.parent for file in files])
+        names = [os.path.relpath(file, above) for file in files]
     own = list(dict.fromkeys(name for raw in raws for name in raw.names))
     label = next(name for name in ("file", "file_name", "file_") if name not in own)
-    columns: list[list[Any]] = [[] for _ in own]
-    labels: list[Any] = []
+    columns: dict[str, list[Any]] = {name: [] for name in [*own, label]}
     notes = []
-    for file, raw in zip(files, raws, strict=True):
+    for file_name, raw in zip(names, raws, strict=True):
         count = len(raw.columns[0]) if raw.columns else 0
-        there = dict(zip(raw.names, raw.columns, strict=True))
-        for name, column in zip(own, columns, strict=True):
+        there = dict(zip(raw.names, raw.columns, strict=True)) | {label: [file_name] * count}
+        for name, column in columns.items():
             column.extend(there.get(name, [None] * count))
-        labels += [file.name if own_names else os.path.relpath(file, above)] * count
-        notes += [f"{file.name}: {note}" for note in raw.notes]
+        notes += [f"{file_name}: {note}" for note in raw.notes]
         if lacking := [name for name in own if name not in there]:
-            notes.append(f"{file.name}: has no {', '.join(lacking)}")
-    return Raw([*own, label], [*columns, labels], notes)
+            notes.append(f"{file_name}: has no {', '.join(lacking)}")
+    return Raw(list(columns), list(columns.values()), notes)
 
 
 def read(file: Path, rows: str | None = None) -> Raw:
-    """What a file holds; `rows` as `from_objects` takes it.
+    """Read one file; `rows` as in `from_objects`.
 
     Raises:
-        ValueError: it is of a kind that cannot be read, damaged or empty.
+        ValueError: the file is of an unknown kind, damaged or empty.
     """
     size = file.stat().st_size
     content = b"" if size > MAX_BYTES else file.read_bytes()
@@ -127,7 +126,11 @@ def read(file: Path, rows: str | None = None) -> Raw:
         return _sheet(file, content)
     if content[:4] == b"%PDF":
         return from_pdf(content, str(file))
-    text, notes = _decode(file, content)
+    try:
+        text, foreign = decode(content)
+    except NotText:
+        raise ValueError(f"{file} is no table that load can read; it reads {_READS}") from None
+    notes = [f"letters: {counted(foreign, 'byte')} not in UTF-8, read as Latin"] if foreign else []
     if not text.strip():
         raise ValueError(f"{file} is empty")
     raw = _parse(file, text, suffixes, rows)
@@ -139,44 +142,27 @@ def _names(folder: Path) -> str:
     return ", ".join(names[:30]) + (", …" if len(names) > 30 else "") or "nothing"
 
 
-def _decode(file: Path, content: bytes) -> tuple[str, list[str]]:
-    if content.startswith(_UTF_16):
-        return content.decode("utf-16", errors="replace"), []
-    if b"\0" in content:
-        raise ValueError(f"{file} is no table that load can read; it reads {_READS}")
-    foreign = 0
-
-    def as_windows(error: UnicodeError) -> tuple[str, int]:
-        # cp1252 is what spreadsheets write, and has the euro sign; latin-1 reads any byte.
-        nonlocal foreign
-        assert isinstance(error, UnicodeDecodeError)
-        piece = error.object[error.start : error.end]
-        foreign += len(piece)
-        try:
-            return piece.decode("cp1252"), error.end
-        except UnicodeDecodeError:
-            return piece.decode("latin-1"), error.end
-
-    codecs.register_error("skills.tables", as_windows)
-    text = content.decode("utf-8-sig", errors="skills.tables")
-    return text, [f"letters: {counted(foreign, 'byte')} not in UTF-8, read as Latin"] if foreign else []
-
-
 def _parse(file: Path, text: str, suffixes: list[str], rows: str | None) -> Raw:
     start = text.lstrip()[:1]
     suffix = suffixes[-1]
-    if suffix in _LINES or suffix == ".json" or (suffix not in _SEPARATED - {"", ".txt"} and start in "[{"):
+    # A line of a log may begin with a time in brackets.
+    opens_json = start == "{" or (start == "[" and ".log" not in suffixes)
+    if suffix in _LINES or suffix == ".json" or (suffix not in _SEPARATED - {"", ".txt"} and opens_json):
         return _json(file, text, rows, lines=suffix in _LINES)
     if rows is not None:
         raise ValueError(f"rows={rows!r} is for JSON files, and {file} is none")
     if start == "<" and suffix not in _SEPARATED:
         raise ValueError(f"{file} is no table that load can read; it reads {_READS}")
-    mark = separator(text)
-    if ".log" in suffixes or (mark is None and suffix not in _SEPARATED - {"", ".txt"}):
+    form = form_of(text)
+    if ".log" in suffixes or (form.separator is None and suffix not in _SEPARATED - {"", ".txt"}):
         return from_text(text)
-    notes: list[str] = []
-    raw = from_rows(rows_of(text, mark, notes))
-    return raw._replace(notes=notes + raw.notes)
+    unclosed: list[int] = []
+    raw = from_rows(list(rows_of(lines_of(text), form, unclosed)))
+    if not unclosed:
+        return raw
+    shown = ", ".join(map(str, unclosed[:5])) + (", …" if len(unclosed) > 5 else "")
+    note = f"quotation marks: not closed in line {shown}, where they are taken as they stand"
+    return raw._replace(notes=[note, *raw.notes])
 
 
 def _json(file: Path, text: str, rows: str | None, *, lines: bool) -> Raw:
@@ -193,7 +179,7 @@ def _json(file: Path, text: str, rows: str | None, *, lines: bool) -> Raw:
                 records.append(json.loads(line))
             except json.JSONDecodeError:
                 bad.append(f"line {number}: {line.strip()[:60]}")
-    # Half a document is no list of objects: its lines are `"id": 1,` or `]`.
+    # Lines of a document, such as `"id": 1,` or `]`, are no records.
     records = [record for record in records if isinstance(record, dict | list)]
     if len(bad) >= max(len(records), 1):
         raise ValueError(f"{file} is no valid JSON{reason or f'; {bad[0]}'}")
@@ -204,12 +190,8 @@ def _json(file: Path, text: str, rows: str | None, *, lines: bool) -> Raw:
 
 
 def _sheet(file: Path, content: bytes) -> Raw:
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise ValueError(
-            f"{file}: an .xlsx file needs the package openpyxl; save it as CSV instead"
-        ) from error
+    import openpyxl
+
     try:
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
     except (zipfile.BadZipFile, KeyError, ValueError) as error:

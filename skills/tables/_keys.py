@@ -1,4 +1,4 @@
-"""Columns of a table by what they are used for: as the dates, the numbers or the names of groups."""
+"""Columns of a table as dates, as numbers, or as names of groups."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from collections import Counter
 from typing import Any
 
 import pandas as pd
-
-from skills.tables._cells import clean, folded
-from skills.tables._columns import Column, examine
-from skills.tables._convert import TOPICS, convert
+from tablereader import TOPICS, Column, clean, convert, examine, folded
 
 MISSING = "(missing)"
 _READABLE = 0.5
-"""Share of a text column that must be readable: who asks for its sum means those, and is told the rest."""
+"""Share of a text column that must be readable; a printed note lists the other values."""
 _NUMBERED = (
     *((1900, 2100, "%Y"), (190001, 210012, "%Y%m"), (19000101, 21001231, "%Y%m%d")),
     *((10**9, 2.2 * 10**9, "s"), (10**12, 2.2 * 10**12, "ms")),
 )
-"""Numbers that are dates, by size: years, months, days, and times counted since 1970."""
+"""Ranges of numbers that are dates: years, months, days, and times since 1970."""
 
 
 class NoColumn(KeyError):
-    """There is no such column. Its argument is the name, as pandas has it, its text says what there is."""
+    """The column does not exist. The argument is the name, as in pandas; the text lists the columns."""
 
     def __init__(self, wanted: object, message: str) -> None:
         super().__init__(wanted)
@@ -34,11 +31,11 @@ class NoColumn(KeyError):
 
 
 def column_name(table: pd.DataFrame, wanted: object, what: str) -> Any:
-    """The column that is meant; capitals, spaces, `_` and `-` need not be right.
+    """Return the name of the column, found without regard to capitals, spaces, `_` and `-`.
 
     Raises:
         TypeError: `table` is no table.
-        NoColumn: there is none; the message lists those there are.
+        NoColumn: the column does not exist; the message lists the columns.
     """
     if not isinstance(table, pd.DataFrame):
         given = type(table).__name__
@@ -59,28 +56,11 @@ def column_name(table: pd.DataFrame, wanted: object, what: str) -> Any:
     )
 
 
-def date_column(table: pd.DataFrame, wanted: object, what: str) -> Any:
-    """The column of dates that is meant: where there is none of that name, the only one there is, and that is
-    printed. A log has no names but c0, c1, …
-
-    Raises:
-        TypeError, NoColumn: as `column_name`.
-    """
-    try:
-        return column_name(table, wanted, what)
-    except NoColumn:
-        dates = [name for name in table.columns if pd.api.types.is_datetime64_any_dtype(table[name])]
-        if len(dates) != 1:
-            raise
-        print(f"{what}: there is no column {wanted!r}; {dates[0]} is taken, the only one of dates")
-        return dates[0]
-
-
 def dates_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:
-    """The column as times without zone, in UTC where it has one; text is read as `load` reads it.
+    """Return the column as times without a zone (UTC for zoned times); text is read as in `load`.
 
     Raises:
-        ValueError: it has no dates.
+        ValueError: the column has no dates.
     """
     series = table[name]
     if isinstance(series.dtype, pd.DatetimeTZDtype):
@@ -102,10 +82,10 @@ def dates_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:
 
 
 def numbers_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:
-    """The column as numbers; true is 1, and text is read as `load` reads it.
+    """Return the column as numbers; true is 1, and text is read as in `load`.
 
     Raises:
-        ValueError: it has anything else.
+        ValueError: the column has other values.
     """
     series = table[name]
     if pd.api.types.is_bool_dtype(series):
@@ -125,7 +105,7 @@ def numbers_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:
 
 
 def keys_of(series: pd.Series) -> pd.Series:
-    """What the groups are called: spellings that are alike as the commonest of them, dates as text."""
+    """Return the names of groups: similar spellings as the most common spelling, dates as text."""
     if pd.api.types.is_datetime64_any_dtype(series):
         known = series.dropna()
         whole = bool((known == known.dt.normalize()).all())
@@ -147,7 +127,7 @@ def keys_of(series: pd.Series) -> pd.Series:
     if merged:
         print(f"{series.name}: counted as one: {'; '.join(merged[:3])}{'; …' if len(merged) > 3 else ''}")
     names = [forms[key].most_common(1)[0][0] for key in keys]
-    if -1 in counts or len({type(name) for name in names}) > 1:  # names of one kind can be put in order
+    if -1 in counts or len({type(name) for name in names}) > 1:  # only names of one type can be sorted
         names = [str(name) for name in names]
     return pd.Series([*names, MISSING], dtype=object).take(codes).set_axis(series.index).rename(series.name)
 

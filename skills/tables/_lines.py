@@ -1,4 +1,4 @@
-"""Text without columns of its own, as in logs and PDF files: a row for each line, a column for each word."""
+"""Text without columns, as in logs and PDF files: a row for each line, a column for each word."""
 
 from __future__ import annotations
 
@@ -7,28 +7,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from skills.tables._header import Raw
+from tablereader import Raw
 
 MAX_WORDS = 30
 _PAIR = re.compile(r"""(?<![^\s,;\[({])([A-Za-z_][\w.-]*)=(?!=)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;"']*)""")
-"""key=value, as logfmt has it; a value with spaces is quoted."""
+"""key=value as in logfmt; a value with spaces is quoted."""
 _USUAL = 0.1
-"""The share of the lines that must have a key for it to be a column."""
+"""Share of the lines that must have a key before the key becomes a column."""
 
 
 def from_lines(lines: Iterable[str], beside: dict[str, list[object]] | None = None) -> Raw:
-    """Columns c0, c1, … with the words of each line, without the marks around them, and `line`, the whole.
+    """Return columns c0, c1, … with the words of each line without punctuation, and `line` with the text.
 
-    Pairs such as user=ann that a tenth of the lines have are columns of their own, `user`, and no words.
-    `beside` are columns to put before all, a value for each line.
+    A key of pairs such as user=ann becomes a column if a tenth of the lines have the key. `beside` are
+    columns to put in front, with a value for each line.
     """
     lines = list(lines)
     pairs = _pairs(lines)
-    rest = (
-        [_PAIR.sub(lambda found: "" if found[1] in pairs else found[0], line) for line in lines]
-        if pairs
-        else lines
-    )
+    rest = [_PAIR.sub(lambda found: "" if found[1] in pairs else found[0], line) for line in lines]
     rows = [[bare(word) for word in line.split(None, MAX_WORDS)[:MAX_WORDS]] for line in rest]
     width = max(map(len, rows), default=0)
     columns: list[list[object]] = [
@@ -40,7 +36,7 @@ def from_lines(lines: Iterable[str], beside: dict[str, list[object]] | None = No
 
 
 def _pairs(lines: list[str]) -> dict[str, list[object]]:
-    """The values of each key that is usual in the lines: one for each line, "" where it has none."""
+    """Return the values of each usual key, one for each line, "" for a line without the key."""
     found = [dict(_PAIR.findall(line)) for line in lines]
     counts = Counter(key for pairs in found for key in pairs)
     return {
@@ -51,21 +47,21 @@ def _pairs(lines: list[str]) -> dict[str, list[object]]:
 
 
 def from_text(text: str) -> Raw:
-    """As `from_lines`, of the lines that are not empty."""
+    """Return the lines that are not empty, as `from_lines`."""
     return from_lines(line for line in text.splitlines() if line.strip())
 
 
 def from_pdf(content: bytes, where: str) -> Raw:
-    """As `from_lines`, of the text of a PDF file; the column `page` counts from 1.
+    """Return the lines of a PDF file, as `from_lines`, with the column `page` from 1.
 
     Raises:
-        ValueError: it is damaged, encrypted or has no text.
+        ValueError: the file is damaged, encrypted or without text.
     """
     import pypdf
 
     try:
         pages = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(content)).pages]
-    except Exception as error:  # whatever pypdf makes of a broken file
+    except Exception as error:  # pypdf raises many types for broken files
         raise ValueError(f"{where} cannot be read as a PDF file: {error}") from error
     found = [(page, line) for page, text in enumerate(pages, 1) for line in text.splitlines() if line.strip()]
     if not found:
@@ -74,7 +70,7 @@ def from_pdf(content: bytes, where: str) -> Raw:
 
 
 def bare(word: str) -> str:
-    """A word without quotation marks, commas, a colon at its end, and brackets that another word closes."""
+    """Return a word without quotation marks, commas, a final colon, and unpaired brackets."""
     word = word.strip("\"',;").rstrip(":")
     for opening, closing in ("[]", "()"):
         if word.startswith(opening) and closing not in word:

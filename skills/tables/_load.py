@@ -1,4 +1,4 @@
-"""A file or a list of objects as a clean pandas table, and what a person should know about it in print."""
+"""Makes a pandas table of a file or a list of objects, and prints notes about the table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from tablereader import Column, Raw, convert, counted, examine
 
-from skills.tables._cells import counted
-from skills.tables._columns import Column, examine
-from skills.tables._convert import convert
 from skills.tables._files import find, read, read_all, several
-from skills.tables._header import Raw
 from skills.tables._records import from_objects
 from skills.tables._summary import summary
 
@@ -32,7 +29,7 @@ def load_records(records: list[dict[str, Any]], rows: str | None) -> pd.DataFram
 
 def _table(raw: Raw, where: str) -> pd.DataFrame:
     raw.columns.reverse()
-    columns = [examine(name, raw.columns.pop()) for name in raw.names]  # what was looked at is let go
+    columns = [examine(name, raw.columns.pop()) for name in raw.names]  # frees the cells of each column
     convert(columns)
     table = pd.DataFrame({column.name: _series(column) for column in columns})
     print(f"{where}: {counted(len(table), 'row')}, {counted(len(columns), 'column')}")

@@ -1,4 +1,4 @@
-"""A period as people write it, 2024-Q2 or 2024-01-10 to 2024-02-20, as its start and end."""
+"""Reads a period as people write it, such as 2024-Q2, as its start and end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 
-from skills.tables._dates import month, stamp
+from tablereader import month, stamp
 
 _FORMS = "write 2024, 2024-03, 2024-Q2, 2024-W05, 2024-03-05 or 2024-01-10 to 2024-02-20"
 _SHAPES = re.compile(
@@ -15,15 +15,16 @@ _SHAPES = re.compile(
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"\s+(?:to|until|till|and|-|–)\s+|\s*(?:\.\.+|…|→)\s*|(?<=\d)/(?=\d{4}-)")
+_DAY, _MOMENT = timedelta(days=1), timedelta(microseconds=1)
 
 Period = str | int | date | Sequence[str | int | date]
 
 
 def bounds(period: Period) -> tuple[datetime, datetime]:
-    """The first moment of a period, and the first moment after it.
+    """Return the first moment of a period, and the first moment after the period.
 
     Raises:
-        ValueError: it cannot be read, or ends before it begins.
+        ValueError: the period is unreadable, or ends before its begin.
     """
     if isinstance(period, str):
         parts: Sequence[str | int | date] = _BETWEEN.split(
@@ -44,14 +45,10 @@ def bounds(period: Period) -> tuple[datetime, datetime]:
 def _one(part: str | int | date) -> tuple[datetime, datetime]:
     if isinstance(part, datetime):
         day = part.replace(tzinfo=None)
-        return (
-            (day, _next_day(day))
-            if day.time() == datetime.min.time()
-            else (day, day + timedelta(microseconds=1))
-        )
+        return day, day + (_MOMENT if day.time() != datetime.min.time() else _DAY)
     if isinstance(part, date):
         day = datetime(part.year, part.month, part.day)
-        return day, _next_day(day)
+        return day, day + _DAY
     text = str(part).strip()
     match = _SHAPES.fullmatch(text)
     try:
@@ -67,7 +64,7 @@ def _one(part: str | int | date) -> tuple[datetime, datetime]:
     if found.open:
         raise ValueError(f"the period {text!r} does not tell day from month; {_FORMS}")
     day = found.when("")
-    return day, day + timedelta(microseconds=1) if found.timed else _next_day(day)
+    return day, day + (_MOMENT if found.timed else _DAY)
 
 
 def _shape(match: re.Match[str]) -> tuple[datetime, datetime]:
@@ -85,7 +82,3 @@ def _shape(match: re.Match[str]) -> tuple[datetime, datetime]:
 
 def _months_on(year: int, month: int) -> datetime:
     return datetime(year + (month - 1) // 12, (month - 1) % 12 + 1, 1)
-
-
-def _next_day(day: datetime) -> datetime:
-    return day + timedelta(days=1)

@@ -1,21 +1,21 @@
-"""What a JSON file holds as named columns: nested objects become `customer.country`, lists stay lists."""
+"""Reads JSON as named columns: nested objects become `customer.country`, lists stay lists."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from skills.tables._cells import clean
-from skills.tables._header import Raw, from_rows
+from tablereader import Raw, clean, from_rows
 
 
 def from_objects(content: object, where: str, rows: str | None = None) -> Raw:
-    """Columns of a list of objects, or of an object that holds exactly one such list.
+    """Return columns of a list of objects, or of an object with exactly one such list.
 
-    `rows` names a list that each of them has: each object of that is a row then, beside what it belongs to.
+    `rows` names a list inside each object; each item of that list becomes a row, beside the other values of
+    its object.
 
     Raises:
-        ValueError: there is no list of objects, or more than one, or no list `rows` in them.
+        ValueError: there is no list of objects, or more than one, or no list `rows`.
     """
     notes: list[str] = []
     if isinstance(content, dict):
@@ -56,7 +56,9 @@ def _inside(content: dict[str, Any], where: str, notes: list[str]) -> object:
     if isinstance(content.get("columns"), list) and isinstance(content.get("data"), list):  # pandas' "split"
         return [content["columns"], *content["data"]]
     if all(isinstance(value, dict) and list(value) == list(map(str, range(len(value)))) for value in values):
-        values = [list(value.values()) for value in values]  # pandas' own, columns of numbered rows
+        values = [
+            list(value.values()) for value in values
+        ]  # the default form of pandas: columns of numbered rows
     if values and all(isinstance(value, list) for value in values) and len({len(v) for v in values}) == 1:
         return [dict(zip(content, row, strict=True)) for row in zip(*values, strict=True)]
     if values and all(isinstance(value, dict) for value in values):
@@ -65,7 +67,7 @@ def _inside(content: dict[str, Any], where: str, notes: list[str]) -> object:
 
 
 def _alike(content: dict[str, Any]) -> bool:
-    """Whether the values are objects of the same kind: the keys are names of rows."""
+    """Return whether all values are objects with the same keys, so that the outer keys name rows."""
     values = list(content.values())
     return (
         len(values) > 1
@@ -75,7 +77,7 @@ def _alike(content: dict[str, Any]) -> bool:
 
 
 def _rows_of(records: list[dict[str, Any]], rows: str, where: str) -> Iterator[dict[str, Any]]:
-    """Each object of the list `rows` of each record, beside the rest of that record."""
+    """Yield each item of the list `rows` of each record, with the other values of that record."""
     lists = list(
         dict.fromkeys(key for record in records for key, value in record.items() if isinstance(value, list))
     )
@@ -89,7 +91,7 @@ def _rows_of(records: list[dict[str, Any]], rows: str, where: str) -> Iterator[d
 
 
 def _lists(content: dict[str, Any], before: str = "") -> Iterator[tuple[str, list[Any]]]:
-    """The lists of objects in an object, with the keys that lead there."""
+    """Yield the lists of objects in an object, with the path of keys."""
     for key, value in content.items():
         if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
             yield before + key, value

@@ -1,4 +1,4 @@
-"""What a person should know about a table that was read, in about a dozen lines."""
+"""Describes a table in about a dozen lines: columns, missing, unreadable and odd values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from skills.tables._cells import counted, folded
-from skills.tables._columns import Column
-from skills.tables._convert import TOPICS
+from tablereader import TOPICS, Column, counted, folded
 
 _WIDTH = 300
 _FEW = 4
@@ -18,27 +16,18 @@ _SIGN_SHARE = 0.1
 _FAR = 10
 _RARE = 10
 _OWN = 0.9
-"""The share of a table's rows that have a value of their own in a column that numbers them."""
+"""Share of rows with a unique value in a column that numbers the rows."""
 _MANY = 300
 _TOTALS = {
-    "total",
-    "totals",
-    "sum",
-    "subtotal",
-    "grandtotal",
-    "overall",
-    "gesamt",
-    "summe",
-    "gesamtsumme",
-    "всего",
+    *("total", "totals", "sum", "subtotal", "grandtotal", "overall", "gesamt", "summe", "gesamtsumme"),
+    *("totale", "totaal", "somme", "suma", "всего", "итого"),
 }
-_TOTALS |= {"totale", "totaal", "somme", "suma", "итого"}
 _CLOCK = re.compile(r"(?i)date|time|stamp|epoch|_at$|^ts$|_ts$")
 _SECONDS = (10**9, 2.2 * 10**9)
 
 
 def summary(columns: list[Column], rows: int, repeats: int) -> list[str]:
-    """Lines: the columns by kind, then what is missing, was not readable, is unclear or odd."""
+    """Return lines on the columns by kind, then on missing, unreadable, unclear and odd values."""
     lines = []
     for kind in ("date", "number", "true/false", "text", "empty", "lists"):
         found = [_described(column) for column in columns if column.kind == kind]
@@ -46,10 +35,9 @@ def summary(columns: list[Column], rows: int, repeats: int) -> list[str]:
     for topic, told in TOPICS.items():
         lines += _line(told, [column.notes[topic] for column in columns if topic in column.notes])
     if repeats:
-        # Without anything that numbers the rows, two may well be the same by chance.
-        how = (
-            "; table = table.drop_duplicates() removes them" if _are_numbered(columns, rows, repeats) else ""
-        )
+        # Without a column that numbers the rows, equal rows may be right.
+        numbered = _are_numbered(columns, rows, repeats)
+        how = "; table = table.drop_duplicates() removes them" if numbered else ""
         share = f"{repeats:,} of {counted(rows, 'row')}"
         lines.append(f"repeats: {share} are exact copies of earlier ones and are kept{how}")
     texts = [column for column in columns if column.kind == "text"]
@@ -61,8 +49,7 @@ def summary(columns: list[Column], rows: int, repeats: int) -> list[str]:
 
 
 def _are_numbered(columns: list[Column], rows: int, repeats: int) -> bool:
-    """Whether nearly each of the rows has a value of its own in some column, as an order has its number, and
-    few are there again: of three products in ninety rows each is in many on purpose."""
+    """Return whether a column has a unique value in nearly every row, as order numbers do."""
     if repeats > rows / 2:
         return False
     for column in columns:
@@ -93,16 +80,7 @@ def _described(column: Column) -> str:
         if len(values) <= _FEW and sum(map(len, values)) <= _FEW_CHARACTERS:
             return f"{column.name} ({', '.join(values)})"
         return f"{column.name} ({len(values):,} different)"
-    if column.kind == "lists" and (within := _within(values)):
-        return f"{column.name}, such as where(table, {column.name!r}, {within!r})"
     return column.name
-
-
-def _within(values: list[Any]) -> str:
-    """A text that is in one of the lists."""
-    return next(
-        (each for value in values if isinstance(value, list) for each in value if isinstance(each, str)), ""
-    )
 
 
 def _shown(value: Any) -> str:
@@ -126,7 +104,7 @@ def _forms(column: Column) -> dict[str, Counter[str]]:
 
 
 def _misspelled(column: Column) -> str:
-    """Names that are one slip away from one that is far more common."""
+    """Return rare names that differ by one typing error from a far more common name."""
     forms = _forms(column)
     if len(forms) > _MANY:
         return ""
@@ -140,7 +118,7 @@ def _misspelled(column: Column) -> str:
 
 
 def _slip(one: str, other: str) -> bool:
-    """Whether a letter is wrong, missing, too many, or two are swapped, in words of four letters or more."""
+    """Return whether two words of four letters or more differ by one typing error."""
     if min(len(one), len(other)) < 4 or not (one + other).isalpha() or abs(len(one) - len(other)) > 1:
         return False
     start = next(
@@ -176,7 +154,7 @@ def _odd(column: Column) -> list[str]:
 
 
 def _total_rows(columns: list[Column]) -> list[str]:
-    """Rows that seem to hold the sum of others, and would be counted twice."""
+    """Name rows that seem to be sums of other rows, and would be counted twice."""
     found: dict[int, str] = {}
     for column in columns:
         texts = dict(enumerate(column.values)) if column.kind == "text" else column.unread

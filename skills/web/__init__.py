@@ -41,7 +41,7 @@ def search(query: str, max_results: int = 10, type: Type = "web") -> list[dict[s
         raise ValueError(f"max_results is a number from 1 to {MAX_RESULTS}, not {max_results!r}")
     if not isinstance(query, str) or not query.strip():
         raise ValueError("the query is empty")
-    # requests takes a tenth of a second to import, and not before it is needed.
+    # requests takes a tenth of a second to import.
     from skills.web._gateway import ask
 
     found = ask("search", q=query, max_results=max_results, type=type)["results"]

@@ -1,4 +1,4 @@
-"""Bytes of a page as text: by its byte order mark, what the server or the page says, or by a guess."""
+"""Decodes a page by its byte order mark, the stated encoding, or a guess."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 __all__ = ["decode"]
 
-# What browsers take these names for: https://encoding.spec.whatwg.org/#names-and-labels.
+# The encodings that browsers use for these names: https://encoding.spec.whatwg.org/#names-and-labels.
 _MEANT = {
     **dict.fromkeys(("iso8859-1", "ascii", "latin-1"), "cp1252"),
     **{"iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"},
@@ -16,7 +16,7 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codec
 
 
 def decode(content: bytes, charset: str | None, *, markup: bool) -> str:
-    """The text; what cannot be read becomes U+FFFD. `markup`: HTML or XML, which may say what it is."""
+    """Return the text; invalid bytes become U+FFFD. `markup`: HTML or XML, which may state its encoding."""
     for mark, codec in _MARKS:
         if content.startswith(mark):
             return content[len(mark) :].decode(codec, "replace")
@@ -30,7 +30,7 @@ def decode(content: bytes, charset: str | None, *, markup: bool) -> str:
 
 
 def _declared(content: bytes) -> str | None:
-    """What a page says of itself within its first 4 KB, in a meta element or an XML declaration."""
+    """Return the encoding of a meta element or an XML declaration in the first 4 KB."""
     found = re.search(
         rb"<meta[^>]{1,300}charset\s*=\s*[\"']?\s*([\w.:-]+)|<\?xml[^>]{1,100}encoding\s*=\s*[\"']([\w.:-]+)",
         content[:4096],
@@ -44,10 +44,10 @@ def _codec(name: str | None) -> str | None:
         return None
     try:
         known = codecs.lookup(name)
-        "".encode(known.name)  # one for text: not every codec is
+        "".encode(known.name)  # raises for a codec that is not for text
     except (LookupError, ValueError):
         return None
-    # A page that could be read as far as its declaration is not UTF-16, whatever that says.
+    # A page whose declaration was readable as ASCII is not UTF-16.
     return "utf-8" if known.name.startswith("utf-16") else _MEANT.get(known.name, known.name)
 
 

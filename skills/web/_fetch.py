@@ -1,4 +1,4 @@
-"""One address, asked for through the gateway; and why there is nothing, in words that help."""
+"""Fetches one address through the gateway, and explains failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Page:
-    """What an address gave: `url` after redirects, `kind` without parameters in lower case, the bytes."""
+    """An answer: `url` after redirects, `kind` without parameters in lower case, and the bytes."""
 
     url: str
     kind: str
@@ -39,8 +39,8 @@ def fetch(url: str) -> Page:
 
     Raises:
         ValueError: no http or https URL, or over 10 MB.
-        ConnectionError: it cannot be reached, is refused, or is an error.
-        TimeoutError: it took too long.
+        ConnectionError: the address is unreachable or refused, or answers with an error.
+        TimeoutError: the answer took too long.
     """
     _check(url)
     deadline = time.monotonic() + MAX_SECONDS
@@ -79,9 +79,7 @@ def _session() -> requests.Session:
 
 def _content(response: requests.Response, url: str, deadline: float) -> bytes:
     content = bytearray()
-    while part := response.raw.read1(
-        64 * 1024, decode_content=True
-    ):  # what is there, without waiting for more
+    while part := response.raw.read1(64 * 1024, decode_content=True):  # returns the bytes that are there
         content += part
         if len(content) > MAX_BYTES:
             raise ValueError(
@@ -93,7 +91,7 @@ def _content(response: requests.Response, url: str, deadline: float) -> bytes:
 
 
 def _status(response: requests.Response) -> str:
-    """The status of an answer; where the gateway refuses, its reason is the message."""
+    """Return the status of an answer, with the reason of the gateway."""
     said = f"{response.status_code} {response.reason or ''}".strip()
     if response.headers.get("Content-Type", "").startswith("text/plain"):
         line = (
@@ -104,7 +102,7 @@ def _status(response: requests.Response) -> str:
 
 
 def why(error: Exception) -> str:
-    """What went wrong, without the layers that report it."""
+    """Return the cause of an error, without the layers of libraries."""
     if isinstance(error, requests.TooManyRedirects):
         return f"over {MAX_REDIRECTS} redirects"
     text = _innermost(error)
@@ -126,7 +124,7 @@ def _proxy() -> str:
 
 
 def _innermost(error: BaseException) -> str:
-    """The message of the error that began it: requests wraps urllib3's, which wraps that of the system."""
+    """Return the message of the innermost error: requests wraps urllib3, which wraps the system."""
     while True:
         first = error.args[0] if error.args else None
         inner = [getattr(error, name, None) for name in ("reason", "original_error")]

@@ -1,4 +1,4 @@
-"""What the gateway itself answers: the virtual host search.gateway, which only its proxy knows."""
+"""Requests to the gateway itself: the virtual host search.gateway, which only its proxy knows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _WAIT = (10, 40)  # the provider has 15 seconds, and is asked twice at most
 
 
 def ask(path: str, **parameters: str | int) -> dict[str, Any]:
-    """The JSON object that http://search.gateway/<path> answers with.
+    """Return the JSON object of http://search.gateway/<path>.
 
     Raises:
-        ValueError: what was asked for is not allowed.
-        ConnectionError: there is no answer, or it is an error.
+        ValueError: the request is not allowed.
+        ConnectionError: there is no answer, or the answer is an error.
     """
     try:
         response = requests.get(f"{URL}/{path}", params=parameters, timeout=_WAIT)

@@ -1,4 +1,4 @@
-"""The article in a page of HTML."""
+"""Extracts the article of an HTML page."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import re
 __all__ = ["html_text"]
 
 MAX_TAGS = 60_000
-"""Of a page with more, all words are taken: to look for the article in it would take over ten seconds."""
+"""Limit for the search of an article, which would take over ten seconds; a larger page is taken whole."""
 
 
 def html_text(html: str, url: str) -> tuple[str, str, str]:
-    """Title, Markdown and plain text; empty where the page has none."""
-    # trafilatura takes half a second to import, and not before it is needed.
+    """Return title, Markdown and plain text; empty strings for a page without text."""
+    # trafilatura takes half a second to import.
     import trafilatura
 
-    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # what it could not find, it says by None
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # its results say enough
     if html.count("<") > MAX_TAGS:
         text = trafilatura.html2txt(html)
         return "", text, text
@@ -26,11 +26,11 @@ def html_text(html: str, url: str) -> tuple[str, str, str]:
         html, url=url, output_format="markdown", include_links=True, include_comments=False
     )
     text = trafilatura.extract(html, url=url, include_comments=False) or ""
-    if not text.strip():  # no article, but perhaps words: a list of links, a form, a table alone
+    if not text.strip():  # no article, but perhaps links, a form or a table
         text = markdown = trafilatura.html2txt(html)
     return title, _rows(markdown or text), _rows(text)
 
 
 def _rows(text: str) -> str:
-    """Rows of tables without the space that trafilatura puts behind them."""
+    """Remove the space that trafilatura adds behind rows of tables."""
     return re.sub(r"\| $", "|", text, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The text of what was fetched, by its kind."""
+"""Extracts the text of a fetched page by its kind."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _UNKNOWN = {"", "application/octet-stream", "binary/octet-stream"}
 
 
 def read(page: Page) -> dict[str, str]:
-    """A page as url, title, markdown and text.
+    """Return a page as url, title, markdown and text.
 
     Raises:
-        ValueError: it is of a kind that has no text, or has none in it.
+        ValueError: the page has no text, or a kind without text.
     """
     title, markdown, text = _parts(page)
     if not text.strip():
@@ -83,7 +83,7 @@ def _name(url: str) -> str:
 
 
 def _fenced(kind: str, text: str) -> str:
-    """Plain text and Markdown are Markdown as they are; what a machine reads is code in it."""
+    """Return plain text and Markdown unchanged, and other kinds as a code block."""
     if kind in {"", "text/plain", "text/markdown", "application/octet-stream", "binary/octet-stream"}:
         return text
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))

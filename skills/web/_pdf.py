@@ -1,4 +1,4 @@
-"""The text of a PDF file that was fetched."""
+"""Extracts the text of a fetched PDF file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["pdf_text"]
 
 
 def pdf_text(page: Page) -> tuple[str, str, str]:
-    """Title, Markdown with a heading for each page, and plain text.
+    """Return title, Markdown with a heading for each page, and plain text.
 
     Raises:
-        ValueError: it is damaged, or needs a password.
+        ValueError: the file is damaged, has no text, or needs a password.
     """
     import pypdf
 

@@ -1,7 +1,6 @@
-"""Take every figure in one run: `make bench`, or `python -m tests.bench PART …` for parts of it.
+"""Measure all figures in one run: `make bench`, or some parts: `python -m tests.bench PART …`.
 
-The parts: commands, blocks, files, life, crowd, programs, redaction, gateway, imports, request, tokens,
-server.
+The parts: commands, blocks, files, life, crowd, programs, tokens.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,63 +19,45 @@ from rich.table import Table
 
 from libs.backends.docker import DockerExecutionBackend
 from tests.bench import (
-    blocks,
-    commands,
-    crowd,
-    files,
-    gateway,
-    imports,
-    life,
-    programs,
-    redaction,
-    request,
-    server,
-    tokens,
+    bench_blocks,
+    bench_commands,
+    bench_crowd,
+    bench_files,
+    bench_life,
+    bench_programs,
+    bench_tokens,
 )
+from tests.bench.bench_sandboxes import image
 from tests.bench.measure import REPORT, Figure
 from tests.bench.peers import Peers
-from tests.bench.sandboxes import image
 
-PARTS = (
-    *("commands", "blocks", "files", "life", "crowd", "programs"),
-    *("redaction", "gateway", "imports", "request", "tokens", "server"),
-)
+Part = Callable[[Path, Peers], Iterator[Figure]]
+
+
+def _in_one_sandbox(figures: Callable[[DockerExecutionBackend, Peers], Iterator[Figure]]) -> Part:
+    def part(root: Path, peers: Peers) -> Iterator[Figure]:
+        peers.open()
+        with DockerExecutionBackend(root, name="bench", image=image()) as backend:
+            yield from figures(backend, peers)
+
+    return part
+
+
+PARTS: dict[str, Part] = {
+    "commands": _in_one_sandbox(bench_commands.figures),
+    "blocks": _in_one_sandbox(bench_blocks.figures),
+    "files": _in_one_sandbox(bench_files.figures),
+    "life": bench_life.figures,
+    "crowd": lambda root, _: bench_crowd.figures(root),
+    "programs": lambda root, _: bench_programs.figures(root),
+    "tokens": lambda _root, _peers: bench_tokens.figures(),
+}
 WITH_PEERS = {"commands", "blocks", "files", "life"}
 
 
-def _figures(part: str, root: Path, peers: Peers) -> Iterator[Figure]:
-    if part in {"commands", "blocks", "files"}:
-        peers.open()
-        with DockerExecutionBackend(root / part, name="bench", image=image()) as backend:
-            if part == "commands":
-                yield from commands.figures(backend, peers)
-            elif part == "blocks":
-                yield from blocks.figures(backend, peers)
-            else:
-                yield from files.figures(root, backend, peers)
-    elif part == "life":
-        yield from life.figures(root, peers)
-    elif part == "crowd":
-        yield from crowd.figures(root / "crowd")
-    elif part == "programs":
-        yield from programs.figures(root / "programs")
-    elif part == "redaction":
-        yield from redaction.figures(root / "redaction")
-    elif part == "gateway":
-        yield from gateway.figures(root / "gateway")
-    elif part == "imports":
-        yield from imports.figures()
-    elif part == "request":
-        yield from request.figures(root)
-    elif part == "tokens":
-        yield from tokens.figures()
-    elif part == "server":
-        yield from server.figures(root / "server")
-
-
 def main() -> None:
-    parts = set(sys.argv[1:]) or set(PARTS)
-    if unknown := parts - set(PARTS):
+    parts = sys.argv[1:] or list(PARTS)
+    if unknown := set(parts) - PARTS.keys():
         sys.exit(f"no such part: {', '.join(sorted(unknown))}. There are {', '.join(PARTS)}.")
     console = Console(width=150 if not sys.stdout.isatty() else None)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
@@ -88,16 +69,16 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         console.status("installing the peers") as status,
-        Peers(image(), None if parts & WITH_PEERS else []) as peers,
+        Peers(image(), None if WITH_PEERS.intersection(parts) else []) as peers,
     ):
-        for part in [part for part in PARTS if part in parts]:
+        for part in parts:
             try:
-                for figure in _figures(part, Path(folder), peers):
+                for figure in PARTS[part](Path(folder, part), peers):
                     taken.append(figure)
                     status.update(figure.name)
                     what = figure.name + (f": {figure.note}" if figure.note else "")
                     table.add_row(what, _measured(figure), figure.limit, "yes" if figure.holds else "NO")
-            except Exception:  # noqa: BLE001 - the figures of the other parts are not lost with it
+            except Exception:  # noqa: BLE001 - the other parts are still measured
                 failed.append(part)
                 console.print_exception()
     console.print(table)
@@ -111,9 +92,7 @@ def main() -> None:
         "left_out": peers.left_out,
     }
     REPORT.write_text(json.dumps(report, indent=1))
-    console.print(
-        f"As JSON: {REPORT.relative_to(Path.cwd()) if REPORT.is_relative_to(Path.cwd()) else REPORT}"
-    )
+    console.print(f"As JSON: {REPORT}")
     if failed:
         sys.exit(f"Not measured, for the errors above: {', '.join(failed)}.")
 

@@ -1,4 +1,4 @@
-"""How figures are taken: interleaved, after a warm-up, as medians with their spread."""
+"""Measure figures: interleaved, after a warm-up, as medians with their spread."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Any
 __all__ = ["REPORT", "Figure", "Times", "interleaved", "memory_grown", "timed"]
 
 REPORT = Path(__file__).parents[1] / "artifacts" / "bench.json"
-"""The last run's figures."""
+"""The figures of the last run."""
 
 
 @dataclass
 class Figure:
-    """One line of the table: what was measured beside what, and the limit it is held against."""
+    """One line of the table: a measured value, the values to compare with, and the limit."""
 
     name: str
-    """The same in every run."""
+    """Stable name of the figure."""
     unit: str
     values: dict[str, float]
     """Median by contestant; `sandbox` is ours."""
@@ -32,7 +32,7 @@ class Figure:
     spread: dict[str, tuple[float, float]] = field(default_factory=dict)
     """5th and 95th percentile by contestant."""
     note: str = ""
-    """What follows from the values."""
+    """Conclusion from the values."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -40,7 +40,7 @@ class Figure:
 
 @dataclass
 class Times:
-    """Seconds each contestant took, in the order of the rounds."""
+    """Seconds of each contestant, in the order of the rounds."""
 
     samples: dict[str, list[float]]
 
@@ -69,11 +69,11 @@ class Times:
 
 REST = 0.02
 MOST_ROUNDS = int(os.environ.get("BENCH_ROUNDS", "0"))
-"""For a look at whether everything works; such figures are never quoted. 0: as many as each figure needs."""
+"""Fewer rounds, for a quick check; such figures are never quoted. 0: as many as each figure needs."""
 
 
 def timed(contestant: Callable[[], object]) -> float:
-    """Seconds that one call takes."""
+    """Return the seconds of one call."""
     begun = time.perf_counter()
     contestant()
     return time.perf_counter() - begun
@@ -86,16 +86,15 @@ def interleaved(
     rounds: int = 100,
     warm_up: int = 10,
 ) -> Times:
-    """Time each contestant once a round, so that what slows the machine slows them alike.
+    """Time each contestant once a round, so that a busy machine slows all of them equally.
 
-    Within a round the order is another each time: none always comes after the same other. Where peers take
-    part, each begins REST seconds after the one before has ended: what an Engine still has to clear away
-    after one peer's command is not counted against whoever comes next.
+    The order within a round is random. With peers, each call begins REST seconds after the previous one and
+    follows an untimed call, so that the Engine's clean-up after one peer does not count for the next.
 
     Args:
-        contestants: what is timed here.
-        reporting: what runs in a process of its own, and returns the seconds that it took there.
-        rounds: that are counted; BENCH_ROUNDS makes it fewer, for a look at whether everything works.
+        contestants: Functions that are timed here.
+        reporting: Functions that run in another process and return their seconds.
+        rounds: Number of counted rounds. BENCH_ROUNDS reduces it.
     """
     if MOST_ROUNDS:
         rounds, warm_up = min(rounds, MOST_ROUNDS), min(warm_up, 1)
@@ -115,7 +114,7 @@ def interleaved(
 
 
 def memory_grown(does: Callable[[], object]) -> float:
-    """Peak resident memory of this process while it does that, over what it was just before, in MB."""
+    """Return the growth of this process's peak resident memory during a call, in MB."""
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak, proc(5)
     before = _status("VmRSS")
     does()

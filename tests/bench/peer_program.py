@@ -1,9 +1,8 @@
-"""A peer in a process of its own: answers one-line requests with the seconds that each took.
+"""Run a peer in its own process, and answer each request with the seconds that it took.
 
-Run as `python peer_program.py NAME IMAGE` by an interpreter that has the peer installed; it imports nothing
-of this project. A request is a line of JSON, `{"do": METHOD, "arguments": […]}`; the answer is
-`{"seconds": …}`, null where the peer has no such method, or `{"error": "…"}`. At the end of its input it
-ends its container.
+An interpreter that has the peer runs `python peer_program.py NAME IMAGE`, so the program imports nothing of
+this project. A request is a line of JSON, `{"do": METHOD, "arguments": […]}`. The answer is `{"seconds": …}`
+(null if the peer has no such method) or `{"error": "…"}`. At the end of input the program ends its container.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from typing import Any
 
 
 class Peer:
-    """What is asked of each. `open` and `close` may be called again and again."""
+    """The methods of a peer. `open` and `close` may be called repeatedly."""
 
     def __init__(self, image: str) -> None:
         self.image = image
@@ -57,7 +56,7 @@ class Peer:
         self.run("echo hi")
 
     def crowd(self, callers: int, each: int, command: str) -> None:
-        """`callers` threads, each with `each` commands one after the other."""
+        """Run `each` commands in each of `callers` threads."""
 
         def caller() -> None:
             for _ in range(each):
@@ -221,7 +220,7 @@ class LlmSandbox(Peer):
         self.session.open()
 
     def _close(self) -> None:
-        self.session.container.kill()  # it would wait ten seconds for a process that heeds no SIGTERM
+        self.session.container.kill()  # close() would wait ten seconds for a process that ignores SIGTERM
         self.session.close()
 
     def run(self, command: str) -> None:
@@ -254,7 +253,7 @@ def _check(exit_code: int | None) -> None:
 
 def _serve(peer: Peer) -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a peer prints is no answer
+    os.dup2(2, 1)  # output of the peer must not mix with answers
     for line in sys.stdin:
         request = json.loads(line)
         arguments = request.get("arguments", [])
@@ -267,7 +266,7 @@ def _serve(peer: Peer) -> None:
             if method:
                 method(*arguments)
             answer = {"seconds": time.perf_counter() - begun if method else None}
-        except Exception as error:  # noqa: BLE001 - whatever a peer raises is its answer
+        except Exception as error:  # noqa: BLE001 - any error of a peer is its answer
             answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

@@ -1,4 +1,4 @@
-"""The peers: each in a virtual environment of its own, driven as a child process."""
+"""Other sandboxes to compare with. Each runs in its own virtual environment as a child process."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from agent.config import load_settings
@@ -16,25 +16,24 @@ from agent.config import load_settings
 __all__ = ["Peers"]
 
 REQUIREMENTS: dict[str, list[str]] = {
-    "exec_run": [],  # docker-py, which this project has anyway
+    "exec_run": [],  # needs only docker-py, a dependency of this project
     "deepagents-docker-sandbox": ["deepagents-docker-sandbox==0.0.1"],
-    "swe-rex": ["swe-rex==1.4.0", "aiohttp>=3,<4"],  # which it imports and does not ask for
+    "swe-rex": ["swe-rex==1.4.0", "aiohttp>=3,<4"],  # swe-rex imports aiohttp without requiring it
     "llm-sandbox": ["llm-sandbox[docker]==0.3.46"],
 }
-FOLDER = "bench-peers"
 _PROGRAM = Path(__file__).with_name("peer_program.py")
 _SECONDS = 120.0
-"""Longest that one answer may take."""
+"""Most seconds for one answer."""
 
 
 class PeerFailed(Exception):
-    """It could not be had, or could not do what it was asked."""
+    """A peer could not be installed, or a call failed."""
 
 
 class _Peer:
-    def __init__(self, python: str, name: str, image: str) -> None:
+    def __init__(self, name: str, image: str) -> None:
         self._process = subprocess.Popen(
-            [python, str(_PROGRAM), name, image],
+            [_interpreter(name), str(_PROGRAM), name, image],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -42,7 +41,7 @@ class _Peer:
         )
 
     def ask(self, do: str, *arguments: object) -> float | None:
-        """Seconds that it took there; None where this peer has no such call. Raises PeerFailed."""
+        """Return the seconds of a call in the peer, or None if it has no such call. Raises PeerFailed."""
         assert self._process.stdin and self._process.stdout
         try:
             self._process.stdin.write(json.dumps({"do": do, "arguments": arguments}) + "\n")
@@ -61,8 +60,14 @@ class _Peer:
         seconds: float | None = answer["seconds"]
         return seconds
 
+    def seconds(self, do: str, *arguments: object) -> float:
+        """As `ask`, for a call that the peer has."""
+        taken = self.ask(do, *arguments)
+        assert taken is not None
+        return taken
+
     def close(self) -> None:
-        """Let it end its container, and wait for that."""
+        """Wait until the peer has ended its container."""
         assert self._process.stdin and self._process.stdout
         self._process.stdin.close()
         try:
@@ -74,79 +79,68 @@ class _Peer:
 
 
 class Peers:
-    """All that can be had. Usable as a context manager, which ends their containers.
+    """All peers that can be installed. A context manager that ends their containers.
 
     Args:
-        image: what their containers are started from: ours, as no other can be had everywhere.
-        names: which to take; without it, all.
+        image: Image of their containers. Our own image is used because it is always available.
+        names: Names of the peers; by default all.
     """
 
     def __init__(self, image: str, names: list[str] | None = None) -> None:
         self.left_out: dict[str, str] = {}
-        """Peer, or peer and call -> why it has no figure."""
+        """Reason for each peer, or peer and call, without a figure."""
         self._there: dict[str, _Peer] = {}
         for name in REQUIREMENTS if names is None else names:
             try:
-                self._there[name] = _Peer(_interpreter(name), name, image)
+                self._there[name] = _Peer(name, image)
             except PeerFailed as error:
                 self.left_out[name] = str(error)
 
     def open(self) -> None:
-        """Have each one's container running; those that cannot are left out."""
-        for name in list(self._there):
-            self._try(name, "open")
+        """Start the container of each peer. Peers that fail are left out."""
+        self._ask_all("open")
 
     def shut(self) -> None:
-        """Have none running."""
-        for name in list(self._there):
-            self._try(name, "close")
+        """Stop all containers of peers."""
+        self._ask_all("close")
+
+    def _ask_all(self, do: str) -> None:
+        for name, peer in list(self._there.items()):
+            try:
+                peer.ask(do)
+            except PeerFailed as error:
+                self.left_out[name] = str(error)
+                self._there.pop(name).close()
 
     def reporting(self, do: str, *arguments: object) -> dict[str, Callable[[], float]]:
-        """By peer, how to have it done once more: those that have such a call, and can do it."""
-        found = {}
-        for name in list(self._there):
-            if self._try(name, do, *arguments, what=f"{name}, {do}") is not None:
-                found[name] = _asking(self._there[name], do, arguments)
+        """Return for each peer with this call a function that repeats the call and returns its seconds."""
+        found: dict[str, Callable[[], float]] = {}
+        for name, peer in self._there.items():
+            try:
+                if peer.ask(do, *arguments) is not None:
+                    found[name] = partial(peer.seconds, do, *arguments)
+            except PeerFailed as error:
+                self.left_out[f"{name}, {do}"] = str(error)
         return found
-
-    def _try(self, name: str, do: str, *arguments: object, what: str = "") -> float | None:
-        try:
-            return self._there[name].ask(do, *arguments)
-        except PeerFailed as error:
-            self.left_out[what or name] = str(error)
-            if not what:
-                self._there.pop(name).close()
-            return None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for peer in self._there.values():
             peer.close()
 
 
-def _asking(peer: _Peer, do: str, arguments: tuple[object, ...]) -> Callable[[], float]:
-    def ask() -> float:
-        seconds = peer.ask(do, *arguments)
-        assert seconds is not None
-        return seconds
-
-    return ask
-
-
 def _interpreter(name: str) -> str:
-    """The Python that has a peer installed, made at its first use beside the fetched models.
+    """Return the Python of a peer's virtual environment, made at first use beside the fetched models.
 
     Raises:
-        PeerFailed: it cannot be installed here.
+        PeerFailed: The peer cannot be installed.
     """
     requirements = REQUIREMENTS[name]
     if not requirements:
         return sys.executable
-    folder = load_settings(None).models_dir.parent / FOLDER / name
+    folder = load_settings(None).models_dir.parent / "bench-peers" / name
     python, stamp = folder / "bin" / "python", folder / ".ready"
     if not stamp.is_file() or stamp.read_text() != "\n".join(requirements):
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]

@@ -1,4 +1,4 @@
-"""The comparison as a picture, from the last run of `make bench`: `python -m tests.bench.picture`.
+"""Draw the comparison of the last `make bench`: `python -m tests.bench.picture`.
 
 Reads tests/artifacts/bench.json and writes docs/bench.svg.
 """
@@ -22,7 +22,7 @@ PANELS = (
     ("16 callers of `echo hi` at once", "Sixteen callers at once: more is better"),
     ("read of a small file", "Reading a small file"),
 )
-"""Figures that are drawn, each with its heading."""
+"""Names of the drawn figures, each with its heading."""
 OURS = "sandbox"
 LABEL = "this project"
 _LEFT_OUT = {"sandbox async"}
@@ -45,10 +45,10 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 
 
 def draw(report: dict[str, Any]) -> str:
-    """The picture of a report, as SVG.
+    """Return the picture of a report as SVG.
 
     Raises:
-        KeyError: the report lacks a figure that is drawn: the run was of some parts only.
+        KeyError: The report lacks a figure, because only some parts were measured.
     """
     figures = {figure["name"]: figure for figure in report["figures"]}
     missing = [name for name, _ in PANELS if name not in figures]
@@ -68,7 +68,7 @@ def draw(report: dict[str, Any]) -> str:
 
 
 def _panel(figure: dict[str, Any], heading: str, y: int) -> Iterator[str]:
-    """The elements of one panel, then where the next begins."""
+    """Yield the elements of one panel, then the position of the next panel."""
     values = {name: value for name, value in figure["values"].items() if name not in _LEFT_OUT}
     yield _text(8, y, f"{heading}, {figure['unit']}", "head")
     y += 12

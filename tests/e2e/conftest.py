@@ -1,11 +1,12 @@
-"""The program of each test, in a folder of its own."""
+"""The command-line program, in a new folder for each test."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from cli_program import Program
+
+from tests.clients.cli_program import Program
 
 
 @pytest.fixture

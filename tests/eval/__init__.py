@@ -1,35 +1,22 @@
-"""Forty tasks that measure the code-block agent with the configured model, else the local one: `make eval`.
+"""Measure the code-block agent on tasks with the configured model, else the local one: `make eval`.
 
-    python -m tests.eval [all|dev|practice|held-out|KIND|TASK]
-        [--jobs 1] [--seconds 300] [--model provider:model]
+    python -m tests.eval [dev|practice|held-out|TASK] [--seconds 300] [--model provider:model]
 
-`dev` is ten of them, one of each kind, for work on prompt and loop; `all` is what is quoted. Beside the forty
-there are 20 of `practice` and 20 of `held-out`, as hard as the forty: two of each kind in both. No prompt or
-example was tried on those of `held-out`. `practice` are 20 that were held out once and have been looked at
-since; prompts and skills may be tried on them as on `dev`.
-A task is solved when the run ends by itself with an answer, and its check accepts that answer or the files
-that were made.
+- `dev`: ten tasks, one of each kind, for work on prompt and loop. Never quoted.
+- `practice`: 20 tasks that were held out once. Prompts and skills may be tried on them. Quoted only by name.
+- `held-out`: 20 tasks that no prompt or example was tried on. Never run to choose between two prompts.
 
-How figures are reported:
+A task is solved if the run ends by itself with an answer, and the task's check accepts the answer or the
+files.
 
-- always whole: solved of total, the model, the date and the revision, steps, tokens and wall time, and the
-  machine where time is named. The JSON report in tests/artifacts/eval/, beside the transcripts, has it all;
-- of one run that was not picked from several. Of several runs all are named: a model that draws its words at
-  random may differ by a few tasks from run to run;
-- the ten of `dev` are never quoted as a result: prompts are tuned on them;
-- the figure of `practice` is quoted under its own name or not at all;
-- `held-out` is quoted beside `all`, never added to it, and never run to choose between two prompts;
-- failed tasks are named. A task is changed only where its text or its check was wrong, and then everything
-  that is still quoted is measured again.
+A quoted result names solved of total, model, date, revision, steps, tokens and wall time. The report in
+tests/artifacts/eval/, beside the transcripts, has them all. The result is from one run that was not chosen
+among several. A task changes only if its text or check was wrong; then all quoted results are measured again.
 
-A held-out set is spent once the prompts, the loop or the skills are changed by somebody who knows what a
-model made of it. It is `practice` then, and 20 others take its place, written by somebody who has not read
-what the agent is told, and as hard as the forty: as many steps, techniques and words, but other ones.
+A held-out set is used up when somebody who knows a model's results on it changes prompts, loop or skills. The
+set then becomes `practice`, and somebody who has not read the agent's prompts writes 20 new tasks. Prompts
+and skills may be improved for a kind of task, never for a single task, and contain no task text and no
+answer.
 
-Prompt, loop and skills may be improved for a kind of task, never for one of these: other tasks of the same
-kinds must gain as well. No text of a task and no answer may appear in what the agent is told, those of
-`practice` and `held-out` included.
-
-Nothing here decides whether the tests pass. What does: tests/unit/test_eval_tasks.py holds each check against
-its reference solution and wrong ones; tests/integration/test_eval.py plays a few with a scripted model.
+No result decides whether the tests pass. `test_eval_tasks.py` checks the checks and the data of the tasks.
 """

@@ -1,33 +1,19 @@
-"""Checks of an answer or a file: tolerant of wording and of how numbers are written, strict on values."""
+"""Checks of answers and files: any wording and number format is accepted, values must be right."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-import math
 import re
 from collections.abc import Sequence
 from datetime import date
-from typing import Any
 
 from tests.eval.task import Check, Outcome, Unsolved
 
-__all__ = [
-    "all_of",
-    "csv_file",
-    "figure",
-    "first_named",
-    "json_file",
-    "month",
-    "named",
-    "numbers_in",
-    "on_day",
-    "prints",
-]
+__all__ = ["all_of", "csv_file", "figure", "first_named", "month", "numbers_in", "on_day", "prints"]
 
 MOST_NUMBERS = 25
-"""An answer with more numbers is a listing: one of them is right by chance."""
+"""More numbers in an answer are a listing, where one may be right by chance."""
 
 _NUMBER = re.compile(
     r"(?<![\w.,])[-−+]?(?:\d{1,3}(?:(?P<mark>[,.'’_ \u00a0\u202f])\d{3})(?:(?P=mark)\d{3})*(?!\d)(?:[.,]\d+)?"
@@ -38,7 +24,7 @@ _NO_AMOUNT = re.compile(
 )
 _SENTENCE = re.compile(r"\n|(?<=[.!?])\s+")
 _OPPOSITE = re.compile(r"\b(?:least|lowest|fewest|smallest|lower|worst|second|only|not)\b", re.IGNORECASE)
-"""A last sentence with one of these may be about another than the answer."""
+"""A last sentence with one of these words may not be about the answer."""
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -46,7 +32,7 @@ _MONTHS = (
 
 
 def all_of(*checks: Check) -> Check:
-    """Each of the checks."""
+    """Apply all checks."""
 
     def check(outcome: Outcome) -> None:
         for each in checks:
@@ -56,7 +42,7 @@ def all_of(*checks: Check) -> Check:
 
 
 def numbers_in(text: str) -> list[float]:
-    """The numbers of a text, as 1234.5, 1,234.5, 1.234,5, 1 234.5 or 1e3. Dates, times and paths are none."""
+    """Return the numbers in a text (1234.5, 1,234.5, 1.234,5, 1 234.5, 1e3) except dates, times, paths."""
     text = _NO_AMOUNT.sub(" ", text.replace("{,}", ","))
     return [reading for found in _NUMBER.finditer(text) for reading in _readings(found[0], found["mark"])]
 
@@ -66,14 +52,14 @@ def _readings(written: str, mark: str | None) -> list[float]:
     if mark in ("'", "’", "_", ",") or (mark == "." and (plain.count(".") > 1 or "," in plain)):
         plain = plain.replace(mark, "")
     elif mark in (" ", "\u00a0", "\u202f"):
-        # "12 345" may be two numbers as well.
+        # "12 345" may also be two numbers.
         whole = float(plain.replace(mark, "").replace(",", "."))
         return [whole, *(number for part in plain.split(mark) for number in numbers_in(part))]
     return [float(plain.replace(",", "."))]
 
 
 def figure(value: float, *, within: float | None = None) -> Check:
-    """The answer names this number: a whole one exactly, another as its second decimal allows."""
+    """The answer has this number: exactly if it is whole, otherwise to the second decimal."""
     allowed = within if within is not None else (0 if value == int(value) else 0.0051)
 
     def check(outcome: Outcome) -> None:
@@ -87,9 +73,9 @@ def figure(value: float, *, within: float | None = None) -> Check:
 
 
 def first_named(right: str, *rivals: str) -> Check:
-    """The answer decides for `right`: it names it before any rival, or alone in the last sentence with any.
+    """The answer names `right` before any rival, or names only `right` in the last sentence that names any.
 
-    All are regular expressions for whole words, in any case.
+    The names are regular expressions for whole words in any case.
     """
     one_of = {name: re.compile(rf"(?<![\w-])(?:{name})(?![\w])", re.IGNORECASE) for name in (right, *rivals)}
 
@@ -108,26 +94,15 @@ def first_named(right: str, *rivals: str) -> Check:
     return check
 
 
-def named(*words: str) -> Check:
-    """The answer holds all these words."""
-
-    def check(outcome: Outcome) -> None:
-        missing = [word for word in words if not re.search(rf"\b{word}\b", outcome.answer, re.IGNORECASE)]
-        if missing:
-            raise Unsolved(f"the answer does not name {', '.join(missing)}")
-
-    return check
-
-
 def month(year: int, number: int) -> str:
     """A pattern for a month: 2024-03, 03/2024, March 2024, March, Mar 2024."""
     name = _MONTHS[number - 1]
-    # As they are written: "may" is a word as well.
+    # Case matters, because "may" is also a word.
     return rf"{year}-{number:02}|0?{number}/{year}|(?-i:{name})(?: {year})?|{name[:3]}\.? {year}"
 
 
 def on_day(day: str) -> Check:
-    """The answer names this day, and no other before it."""
+    """The first day that the answer names is this one."""
     wanted = date.fromisoformat(day)
     names = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
     forms = re.compile(
@@ -153,14 +128,14 @@ def on_day(day: str) -> Check:
     return check
 
 
-def csv_file(name: str, expected: str, *, ordered: bool = False) -> Check:
-    """/results/<name> is this table: columns by name in any order, numbers by value, rows in any order."""
+def csv_file(name: str, expected: str) -> Check:
+    """/results/<name> is this table. Columns may have any order; numbers are compared by value."""
 
     def check(outcome: Outcome) -> None:
         made, wanted = _table(outcome.machine.file(name).decode("utf-8-sig", "replace")), _table(expected)
         if made[0] != wanted[0]:
             raise Unsolved(f"{name} has the columns {', '.join(made[0])}, not {', '.join(wanted[0])}")
-        rows, right = (made[1], wanted[1]) if ordered else (sorted(made[1]), sorted(wanted[1]))
+        rows, right = made[1], wanted[1]
         if len(rows) != len(right):
             raise Unsolved(f"{name} has {len(rows)} rows, not {len(right)}")
         for row, other in zip(rows, right, strict=True):
@@ -171,7 +146,7 @@ def csv_file(name: str, expected: str, *, ordered: bool = False) -> Check:
 
 
 def _table(text: str) -> tuple[list[str], list[list[str]]]:
-    """Columns in the order of their names, and the rows in the same."""
+    """Return columns sorted by name, and the rows in that order."""
     lines = [line for line in csv.reader(io.StringIO(text)) if line]
     if not lines or any(len(line) != len(lines[0]) for line in lines):
         raise Unsolved("the file is no table with commas")
@@ -187,40 +162,8 @@ def _same_cell(one: str, other: str) -> bool:
         return one == other
 
 
-def json_file(name: str, expected: Any) -> Check:
-    """/results/<name> holds this value; numbers are equal to the second decimal, lists in their order."""
-
-    def check(outcome: Outcome) -> None:
-        try:
-            made = json.loads(outcome.machine.file(name))
-        except ValueError as error:
-            raise Unsolved(f"{name} is no JSON: {error}") from error
-        if not _same_value(made, expected):
-            raise Unsolved(f"{name} holds {json.dumps(made)[:300]}")
-
-    return check
-
-
-def _same_value(one: Any, other: Any) -> bool:
-    if isinstance(other, dict):
-        return (
-            isinstance(one, dict)
-            and one.keys() == other.keys()
-            and all(_same_value(one[key], other[key]) for key in other)
-        )
-    if isinstance(other, list):
-        return isinstance(one, list) and len(one) == len(other) and all(map(_same_value, one, other))
-    if isinstance(other, bool) or other is None or isinstance(other, str):
-        return type(one) is type(other) and bool(one == other)
-    return (
-        isinstance(one, int | float)
-        and not isinstance(one, bool)
-        and math.isclose(one, other, abs_tol=0.0051)
-    )
-
-
 def prints(name: str, cases: Sequence[tuple[Sequence[str], str, str]]) -> Check:
-    """The program /results/<name> prints the right thing: for arguments and input, this output."""
+    """The program /results/<name> prints the right output for each arguments and input."""
 
     def check(outcome: Outcome) -> None:
         outcome.machine.file(name)

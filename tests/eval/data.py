@@ -1,4 +1,4 @@
-"""Making files for tasks: the same bytes on every machine and every Python."""
+"""Make files for tasks, with the same bytes on every machine and Python."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from typing import Any, TypeVar
 
+from tests.support.small_files import pdf_document
+
 __all__ = ["Draw", "pdf", "table"]
 
 T = TypeVar("T")
 
 
 class Draw:
-    """Numbers that look drawn at random, fixed by their seed (Knuth's linear congruential generator)."""
+    """Pseudorandom numbers from a seed (Knuth's linear congruential generator)."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed
@@ -47,25 +49,6 @@ def table(columns: str, rows: Iterable[Sequence[Any]], *, separator: str = ",") 
 
 def pdf(pages: Sequence[Sequence[str]]) -> bytes:
     """A PDF file with one line of Helvetica below the other, uncompressed. Text is ASCII without brackets."""
-    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
-    objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    ]
-    for number, lines in enumerate(pages):
-        content = "BT /F1 11 Tf 60 780 Td 16 TL\n" + "".join(f"({line}) Tj T*\n" for line in lines) + "ET"
-        objects.append(
-            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] "
-            f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * number} 0 R >>"
-        )
-        objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
-    made = b"%PDF-1.4\n"
-    places = []
-    for number, body in enumerate(objects, 1):
-        places.append(len(made))
-        made += f"{number} 0 obj\n{body}\nendobj\n".encode("ascii")
-    listed = "".join(f"{place:010d} 00000 n \n" for place in places)
-    size = len(objects) + 1
-    end = f"xref\n0 {size}\n0000000000 65535 f \n{listed}trailer << /Size {size} /Root 1 0 R >>\n"
-    return made + f"{end}startxref\n{len(made)}\n%%EOF\n".encode("ascii")
+    head = "BT /F1 11 Tf 60 780 Td 16 TL\n"
+    streams = [head + "".join(f"({line}) Tj T*\n" for line in lines) + "ET" for lines in pages]
+    return pdf_document(streams, 595, 842)

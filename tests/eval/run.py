@@ -1,4 +1,4 @@
-"""Run one task with the code-block agent, in a workspace and a sandbox of its own."""
+"""Run one task with the code-block agent, in its own workspace and sandbox."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ from langgraph.checkpoint.memory import InMemorySaver
 from agent.code_graph import build_graph
 from agent.config import Settings, build_backend
 from libs.backends.docker import DockerExecutionBackend
-from libs.models.deferred import ModelUnavailable
+from libs.models.deferred_model import ModelUnavailable
 from libs.sandbox import SandboxError
+from tests.eval.machine import in_sandbox
 from tests.eval.reference import write_files
-from tests.eval.sandbox import InSandbox
 from tests.eval.task import Outcome, Task, Unsolved
 
 __all__ = ["Score", "run_task"]
 
 GRACE = 30.0
-"""Seconds after the run's own limit until it is cancelled: for a model that does not give up its call."""
+"""Seconds after the run's own limit until the run is cancelled, because a model may not end its call."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """How one task went."""
+    """The result of one task."""
 
     task: str
     solved: bool
     why: str
-    """What is wrong where it is not solved."""
+    """Reason if the task is not solved."""
     status: str
     steps: int
     """Replies of the model."""
     blocks: int
-    """Code blocks that were run."""
+    """Number of executed code blocks."""
     tokens: int
-    """Sent and received, estimated where the model does not report them."""
+    """Tokens sent and received, estimated if the model does not report them."""
     seconds: float
-    """Wall time of the run, without making and checking."""
+    """Wall time of the run, without set-up and check."""
     answer: str
 
 
 async def run_task(
     task: Task, model: BaseChatModel, settings: Settings, *, seconds: float, transcripts: Path
 ) -> Score:
-    """Run a task, check what comes of it, and keep the conversation as `transcripts`/<task>.md.
+    """Run a task, check its result, and write the conversation to `transcripts`/<task>.md.
 
     Raises:
-        SandboxError: there is no sandbox to be had.
-        ModelUnavailable: the model has to be configured first.
+        SandboxError: No sandbox can be started.
+        ModelUnavailable: The model must be configured first.
     """
     with tempfile.TemporaryDirectory(prefix="eval-") as folder:
         workspace = Path(folder, "workspace")
@@ -68,7 +68,7 @@ async def run_task(
         backend = build_backend(settings)
         computer = backend.default
         assert isinstance(computer, DockerExecutionBackend)
-        await computer.sandbox.arun("true")  # where there is no sandbox, that is no failure of the model
+        await computer.sandbox.arun("true")  # a missing sandbox is not a failure of the model
         try:
             graph = build_graph(model, settings=settings, backend=backend, checkpointer=InMemorySaver())
             thread: RunnableConfig = {"configurable": {"thread_id": task.name}}
@@ -79,14 +79,14 @@ async def run_task(
                     await graph.ainvoke({"messages": [HumanMessage(task.text)]}, thread)
             except (ModelUnavailable, SandboxError):
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever a provider raises: the other tasks go on
+            except Exception as error:  # noqa: BLE001 - after any error of a provider, the other tasks go on
                 failed = f"{type(error).__name__}: {error}"[:500]
             taken = time.monotonic() - begun
             state = (await graph.aget_state(thread)).values
             messages: list[AnyMessage] = state.get("messages", [])
             status = failed or state.get("status") or "broken_off"
             answer = messages[-1].text if messages and isinstance(messages[-1], AIMessage) else ""
-            why = await asyncio.to_thread(_wrong, task, status, Outcome(answer, InSandbox(computer.sandbox)))
+            why = await asyncio.to_thread(_wrong, task, status, Outcome(answer, in_sandbox(computer.sandbox)))
         finally:
             await computer.sandbox.aclose()
     score = Score(
@@ -105,7 +105,7 @@ async def run_task(
 
 
 def _wrong(task: Task, status: str, outcome: Outcome) -> str:
-    """What is wrong with an outcome, "" where it is right."""
+    """Return what is wrong with an outcome, or ""."""
     if status != "completed":
         return f"the run ended with {status}"
     try:
@@ -116,7 +116,7 @@ def _wrong(task: Task, status: str, outcome: Outcome) -> str:
 
 
 def _keep(path: Path, score: Score, state: dict[str, Any], messages: list[AnyMessage]) -> None:
-    """Write the whole conversation, what came before it included, for people to read."""
+    """Write the whole conversation, with its opening, for people to read."""
     verdict = "solved" if score.solved else f"not solved: {score.why}"
     figures = {"status": score.status, "steps": score.steps, "tokens": score.tokens, "seconds": score.seconds}
     parts = [f"# {score.task}: {verdict}", json.dumps(figures)]

@@ -1,1 +1,1 @@
-"""Fuzzing of both ends of the protocol: `python -m tests.fuzz`. A moment of it runs with the unit tests."""
+"""Fuzzing of both ends of the protocol: `python -m tests.fuzz`. Unit tests run each target for a moment."""

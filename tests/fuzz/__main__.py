@@ -1,40 +1,55 @@
 """Fuzz the protocol: `python -m tests.fuzz [decoder|channel|messages|supervisor …] [--seconds N]`.
 
-With `atheris` installed the run is guided by coverage; without it hypothesis makes up the input. `supervisor`
-feeds a real supervisor, as a process of its own without a container, what hypothesis makes up.
+Hypothesis makes the input. `supervisor` sends it to a real supervisor, which runs as a process without a
+container.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
-from importlib.util import find_spec
+import time
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).parents[2]
-CORPUS = ROOT / "tests" / "artifacts" / "fuzz"
+from hypothesis import HealthCheck, given, settings, target
+from hypothesis import strategies as st
+
+from tests.fuzz import fuzz_supervisor as supervisor
+from tests.fuzz.targets import TARGETS, frames_from
 
 
-def main() -> int:
-    names = ["decoder", "channel", "messages", "supervisor"]
+def fuzz(check: Callable[[bytes], None], seconds: float) -> int:
+    """Check for some seconds; return the number of inputs. Raises the check's error for a minimal input."""
+    end = time.monotonic() + seconds
+    count = 0
+
+    @settings(max_examples=1_000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.binary(max_size=600))
+    def some(data: bytes) -> None:
+        nonlocal count
+        if time.monotonic() < end:
+            count += 1
+            target(float(len(frames_from(data))))
+            check(data)
+
+    while time.monotonic() < end:
+        some()
+    return count
+
+
+def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    names = [*TARGETS, "supervisor"]
     parser.add_argument("targets", nargs="*", metavar="target", help=f"of {', '.join(names)}; all by default")
     parser.add_argument("--seconds", type=int, default=60, help="how long each is fuzzed (60)")
     asked = parser.parse_args()
     if unknown := set(asked.targets) - set(names):
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
-    failed = []
-    for name in asked.targets or names:
-        guided = name != "supervisor" and find_spec("atheris") is not None
-        print(f"{name}: {'guided by coverage' if guided else 'by hypothesis'}, {asked.seconds} s", flush=True)
-        module = "tests.fuzz.guided" if guided else "tests.fuzz.unguided"
-        CORPUS.joinpath(name).mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", module, name, str(asked.seconds), str(CORPUS / name)]
-        failed += [name] * bool(subprocess.run(command, cwd=ROOT, check=False).returncode)
-    print(f"failed: {', '.join(failed)}" if failed else "nothing found")
-    return bool(failed)
+    with TemporaryDirectory() as folder, supervisor.checked(Path(folder)) as check_supervisor:
+        for name in asked.targets or names:
+            print(f"{name}: {fuzz(TARGETS.get(name, check_supervisor), asked.seconds)} inputs", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

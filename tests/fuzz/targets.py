@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes bytes, and raises only where a promise is broken."""
+"""The fuzz targets. Each takes bytes and raises only if a promise is broken."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import sys
 import threading
 from collections.abc import Callable
 
-from libs.sandbox.call import Answer, Call
-from libs.sandbox.channel import Channel
-from libs.sandbox.children import Job
 from libs.sandbox.errors import SandboxBusy, SandboxDied
-from libs.sandbox.frames import (
+from libs.sandbox.guest.workers.children import Job
+from libs.sandbox.host.channel import Channel
+from libs.sandbox.host.request import Answer, Call
+from libs.sandbox.host.results import block_result, file_result, run_result
+from libs.sandbox.limits import SandboxLimits
+from libs.sandbox.protocol import FileFailed
+from libs.sandbox.wire.frames import (
     ANSWER,
     HEADER,
     MAX_PAYLOAD,
@@ -27,20 +30,17 @@ from libs.sandbox.frames import (
     Worker,
     encode,
 )
-from libs.sandbox.limits import SandboxLimits
-from libs.sandbox.messages import BlockRequest, RunReport, RunRequest
-from libs.sandbox.protocol import FileFailed
-from libs.sandbox.results import block_result, file_result, run_result
+from libs.sandbox.wire.messages import BlockRequest, RunReport, RunRequest
 
 __all__ = ["READY", "TARGETS", "Wire", "frames_from"]
 
 READY = encode(0, Kind.END, ANSWER.pack(Ending.DONE, True))
 _WITHIN = 20.0
-"""Seconds in which every call has to be answered; far more than it takes."""
+"""Seconds until every call must be answered; calls take far less."""
 
 
 class Wire:
-    """A transport whose other end is whoever says something on it."""
+    """A transport whose other end is the test."""
 
     def __init__(self) -> None:
         self.sent = bytearray()
@@ -74,14 +74,14 @@ class Wire:
 
 
 def frames_from(data: bytes) -> bytes:
-    """Bytes that are mostly frames: of each 4 bytes of `data` a header, of those that follow a payload."""
+    """Make bytes that are mostly frames: a header from 4 bytes of `data`, a payload from the next ones."""
     made = bytearray()
     offset = 0
     while offset + 4 <= len(data):
         stream, kind, fd, length = data[offset : offset + 4]
         payload = data[offset + 4 : offset + 4 + length % 64]
         offset += 4 + len(payload)
-        if kind & 0x80:  # one in two as it comes, lengths that are none included
+        if kind & 0x80:  # half of the frames may have a wrong length
             made += HEADER.pack(length << (kind % 24), stream % 6, kind % 10, fd % 4) + payload
         else:
             made += encode(stream % 6, kind % 8 + 1, payload, fd % 2 + 1)
@@ -89,7 +89,7 @@ def frames_from(data: bytes) -> bytes:
 
 
 def decoder(data: bytes) -> None:
-    """Every split gives the same frames, or the same refusal; what is kept is no more than what came."""
+    """Every split gives the same frames or the same error. The decoder keeps no more than its input."""
     data = frames_from(data)
     outcomes = []
     for size in (max(1, len(data)), 1, 7):
@@ -105,7 +105,7 @@ def decoder(data: bytes) -> None:
         outcomes.append((refused, seen))
     whole, *split = outcomes
     for refused, seen in split:
-        # Fed at once, frames before what is none are not returned.
+        # Without a split, frames before malformed bytes are not returned.
         assert refused == whole[0]
         assert refused or seen == whole[1]
     for stream, kind, payload, fd in whole[1]:
@@ -116,14 +116,14 @@ def decoder(data: bytes) -> None:
 
 
 def channel(data: bytes) -> None:
-    """The host's end: every call is answered or ended, typed, and no exception leaves the reading thread."""
+    """The host's end: every call gets a result or a typed error, and the reading thread raises nothing."""
     escaped: list[object] = []
     before, threading.excepthook = threading.excepthook, escaped.append
     try:
         wire = Wire()
         host = Channel(wire)
         wire.say(READY)
-        host.wait_until_ready(_WITHIN)
+        host.came_up.result(_WITHIN)
         calls = [host.request(b"ask", content=b"content") for _ in range(4)]
         for call in calls[2:]:
             host.cancel(call)
@@ -156,7 +156,7 @@ def _results(call: Call, answer: Answer) -> None:
 
 
 def messages(data: bytes) -> None:
-    """Requests and reports: struct.error or a message that says the same when it is encoded again."""
+    """Requests and reports: struct.error, or a message that is the same after encoding again."""
     with contextlib.suppress(struct.error):
         run = RunRequest.decode(data)
         again = RunRequest.decode(run.encode())
@@ -178,4 +178,4 @@ def messages(data: bytes) -> None:
 TARGETS: dict[str, Callable[[bytes], None]] = {"decoder": decoder, "channel": channel, "messages": messages}
 
 if sys.flags.optimize:
-    raise SystemExit("with -O nothing would be checked")
+    raise SystemExit("-O removes the assertions")

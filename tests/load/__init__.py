@@ -1,1 +1,1 @@
-"""A mixed load on sandboxes: commands, blocks of Python, files, floods of output, all checked."""
+"""A mixed load on sandboxes: commands, Python blocks, files and long outputs. All results are checked."""

@@ -1,7 +1,7 @@
-"""A program that only works, until it is killed: `python -m tests.load FOLDER NAME SEED [shared|thread]`.
+"""Put load on sandboxes until the program is killed: `python -m tests.load FOLDER NAME SEED [shared|thread]`.
 
-It prints what it writes and what was acknowledged, a line each: the worker, a tab, an event of its ledger.
-With sandboxes for threads it works in two, beside a spare.
+The program prints a line for each write that begins and each that is acknowledged: the worker, a tab, an
+event of its ledger. With sandboxes for threads it uses two, beside a spare.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 from libs.backends.docker import DockerExecutionBackend
-from libs.sandbox.container import DockerSandbox
+from libs.sandbox.docker.container import DockerSandbox
 from tests.load.breaks import IMAGE, LIMITS, of_thread
 from tests.load.crowd import Crowd, Place
 
 
 def _tell(worker: str, line: str) -> None:
-    # One write: a killed program leaves whole lines.
+    # A single write, so that a killed program leaves whole lines.
     os.write(1, f"{worker}\t{line}\n".encode())
 
 

@@ -1,6 +1,6 @@
-"""Break something at random moments under load, and see that nothing came of it.
+"""Break something at random moments under load, and check results and disk after each break.
 
-BREAK_SEED replays a run: a failure names its seed. BREAK_TIMES=n breaks n times as often.
+BREAK_SEED replays a run; a failure prints its seed. BREAK_TIMES=n breaks n times as often.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 
 from libs.backends.docker import DockerExecutionBackend, SandboxLimits
 from libs.sandbox import SandboxError
-from libs.sandbox.base import ChannelSandbox
+from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from tests.load.crowd import Crowd, Place
-
-__all__ = ["IMAGE", "LIMITS", "SEED", "TIMES", "attempt", "of_thread", "under_load"]
 
 SEED = os.environ.get("BREAK_SEED") or os.urandom(4).hex()
 TIMES = int(os.environ.get("BREAK_TIMES", "1"))
@@ -35,7 +33,7 @@ def of_thread(backend: DockerExecutionBackend, thread: str) -> ChannelSandbox:
 def under_load(
     crowd: Crowd, random: Random, times: int, break_it: Callable[[], object], places: Mapping[str, Place]
 ) -> None:
-    """Break it `times` times at random moments, and look after each."""
+    """Call `break_it` at `times` random moments, and check everything after each."""
     print(f"BREAK_SEED={SEED}")
     for number in range(times):
         crowd.go()
@@ -54,6 +52,6 @@ def under_load(
 
 
 def attempt(place: Place, command: str) -> None:
-    """Run what may well take the sandbox with it."""
+    """Run a command that may kill the sandbox."""
     with contextlib.suppress(SandboxError):
         place.sandbox.run(command, timeout=5)

@@ -1,4 +1,4 @@
-"""What was written, what was acknowledged, and whether the disk agrees."""
+"""Record what was written and acknowledged, and compare the record with the disk."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-__all__ = ["Ledger", "digest", "half_files"]
-
 ABSENT = ""
 
 
@@ -18,24 +16,24 @@ def digest(content: bytes) -> str:
 
 
 class Ledger:
-    """The files of one writer: what each may hold.
+    """The files of one writer, and the contents that each may have.
 
-    A write that was begun leaves the old content or the new; one that was acknowledged the new alone. A token
-    that was acknowledged stands in its journal once; one that was only sent, at most once: nothing is run
-    twice.
+    A write that has begun leaves the old content or the new one; an acknowledged write leaves the new one. An
+    acknowledged token is in its journal once. A token that was only sent is there at most once, because no
+    command runs twice.
 
     Args:
-        tell: is given each event before it counts, as a line that `replay` of another ledger takes.
+        tell: Gets each event before it counts, as a line for `replay` of another ledger.
     """
 
     def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
         self._tell = tell
         self.files: dict[str, set[str]] = {}
-        """Path below the workspace -> digests of what it may hold."""
+        """Path below the workspace -> digests of the contents that the file may have."""
         self.journals: dict[str, dict[str, bool]] = {}
         """Path below the workspace -> token -> whether it was acknowledged."""
         self.unanswered: Counter[str] = Counter()
-        """Digests of what was to be written, and was never acknowledged."""
+        """Digests of contents whose write was never acknowledged."""
 
     def writing(self, path: str, content: bytes) -> None:
         self._take("writing", path, digest(content))
@@ -53,7 +51,7 @@ class Ledger:
         self._take("forget", journal, "")
 
     def replay(self, line: str) -> None:
-        """Take an event that another ledger has told."""
+        """Take an event of another ledger."""
         self._take(*json.loads(line))
 
     def _take(self, event: str, path: str, value: str) -> None:
@@ -70,7 +68,7 @@ class Ledger:
             self.journals.setdefault(path, {})[value] = event == "noted"
 
     def faults(self, root: Path) -> list[str]:
-        """Where the disk is not as it should be. What it holds is taken for known from then on."""
+        """Return the differences between disk and ledger. The ledger then expects the content of the disk."""
         found: list[str] = []
         for path, allowed in self.files.items():
             held = digest((root / path).read_bytes()) if (root / path).exists() else ABSENT
@@ -87,10 +85,10 @@ class Ledger:
 
 
 def half_files(ledgers: Iterable[Ledger], root: Path, *, breaks: int) -> list[str]:
-    """Files that writers killed in their work have left, and may not: see `libs.sandbox.disk.new_file`.
+    """Return half-written files that killed writers have left: see `disk.new_file`.
 
-    A whole one beside what it was to replace may be left, where the kill came between two calls of the
-    kernel: once in 20 breaks, at most.
+    A whole new file beside the old one is allowed, if the kill came between two system calls: at most once in
+    20 breaks.
     """
     whole = {value for ledger in ledgers for value in ledger.unanswered}
     left = {path.relative_to(root).as_posix(): digest(path.read_bytes()) for path in root.rglob("*.part")}

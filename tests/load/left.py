@@ -1,4 +1,4 @@
-"""What a program holds: to be compared before and after."""
+"""Find containers, threads, descriptors and child processes that a test leaves behind."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from pathlib import Path
 
 import psutil
 
-from libs.sandbox.engine import connect, shared_client
-from libs.sandbox.strays import NAME_LABEL
-
-__all__ = ["Held", "containers", "eventually_gone"]
+from libs.sandbox.docker.engine import connect, shared_client
+from libs.sandbox.docker.strays import NAME_LABEL
 
 
 def containers(name: str) -> dict[str, str]:
-    """The containers of a backend, in whatever state: name -> state."""
+    """Return name and state of the containers of a backend, in any state."""
     client = connect()
     try:
         found = client.api.containers(all=True, filters={"label": f"{NAME_LABEL}={name}"})
@@ -35,27 +33,42 @@ def eventually_gone(name: str, seconds: float = 15) -> None:
         time.sleep(0.1)
 
 
-class Held:
-    """Threads, descriptors and children of this process, as they are now.
+_OF_THE_PROCESS = ("sandbox-core", "blocking")
+"""Names of threads that stay: those of the event loops in `loop_thread.py`, at most 64 each."""
 
-    Idle connections to the Engine are closed first: a few are kept on purpose.
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.ZombieProcess:
+        return f"<ended, not waited for: {process.pid}>"
+
+
+class Held:
+    """The threads, descriptors and children of this process at this moment.
+
+    Idle connections to the Engine are closed first, because the client keeps a few on purpose.
     """
 
     def __init__(self) -> None:
         gc.collect()
         shared_client().api.close()
-        self.threads = {thread.ident: thread.name for thread in threading.enumerate()}
-        # By what they are: an Engine of the test's own has another process id after each restart.
-        self.children = Counter(" ".join(child.cmdline()) for child in psutil.Process().children())
+        self.threads = {
+            thread.ident: thread.name
+            for thread in threading.enumerate()
+            if not thread.name.startswith(_OF_THE_PROCESS)
+        }
+        # By command line, because an Engine of the test has a new process id after each restart.
+        self.children = Counter(_command(child) for child in psutil.Process().children())
         self.descriptors: dict[str, str] = {}
         for entry in Path("/proc/self/fd").iterdir():
             try:
                 self.descriptors[entry.name] = str(entry.readlink())
             except FileNotFoundError:
-                continue  # that of the listing itself
+                continue  # the descriptor of the listing itself
 
     def more_than(self, before: Held) -> list[str]:
-        """What is held now and was not then."""
+        """Return what is held now and was not held before."""
         more = [f"thread {name}" for ident, name in self.threads.items() if ident not in before.threads]
         more += [f"child {line}" for line in self.children - before.children]
         if len(self.descriptors) > len(before.descriptors):
@@ -67,7 +80,7 @@ class Held:
         return more
 
     def assert_released(self, seconds: float = 10) -> None:
-        """Wait until nothing more is held than then."""
+        """Wait until nothing more is held than at the time of this object."""
         deadline = time.monotonic() + seconds
         while more := Held().more_than(self):
             assert time.monotonic() < deadline, f"still held in process {os.getpid()}: {more}"

@@ -1,4 +1,4 @@
-"""A Docker Engine of a test's own: it can be stopped, killed and held up without harm to the shared one."""
+"""A separate Docker Engine for tests that stop, kill or suspend the Engine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from pathlib import Path
 
 import docker
 
-from libs.sandbox.engine import connect
-
-__all__ = ["OwnEngine", "own_engine"]
+from libs.sandbox.docker.engine import connect
 
 
 class OwnEngine:
-    """dockerd in a network namespace of its own: in the host's it would take away the other one's bridge."""
+    """dockerd in a network namespace of its own. In the host's it would remove the shared Engine's bridge."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -28,7 +26,7 @@ class OwnEngine:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it and wait until it answers; after a kill it does not always come up at once."""
+        """Start the Engine and wait until it answers. After a kill the first attempt may fail."""
         for attempt in range(3):
             try:
                 self._start()
@@ -71,11 +69,11 @@ class OwnEngine:
         self._process.wait(60)
 
     def load(self, image: str) -> None:
-        """Give it an image of the shared Engine."""
+        """Copy an image of the shared Engine into this one."""
         shared = connect()
         own = docker.DockerClient(self.socket, version="auto", timeout=300)
         with tempfile.TemporaryFile(dir=self.folder) as file:
-            for chunk in shared.api.get_image(image):  # by this name, whatever other names it has
+            for chunk in shared.api.get_image(image):  # only this name, not its other names
                 file.write(chunk)
             file.seek(0)
             own.images.load(file)
@@ -83,68 +81,62 @@ class OwnEngine:
         own.close()
 
     def kill(self) -> None:
-        """At once: its containers are left to themselves, and run until the next start finds them."""
+        """Kill the Engine. Its containers run on until the next start finds them."""
         assert self._process
         self._process.kill()
         self._process.wait(10)
 
     def hang(self) -> None:
-        """From now on it takes connections and answers nothing."""
+        """Suspend the Engine: it accepts connections and does not answer."""
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """End `hang`; harmless where it does not."""
+        """End `hang`. Harmless if the Engine does not hang."""
         assert self._process
         self._process.send_signal(signal.SIGCONT)
 
-    def _of_its_own(self, what: bytes) -> list[int]:
-        """Processes whose command line has both this and the engine's folder."""
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):  # ended meanwhile
-                line = (entry / "cmdline").read_bytes()
-                if what in line and str(self.folder).encode() in line:
-                    found.append(int(entry.name))
-        return found
-
     def remove(self) -> None:
-        """Everything of it, whatever an Engine that was killed has left."""
+        """Remove the Engine with everything that a killed one has left."""
         self.go_on()
         self.stop()
-        for pid in self._of_its_own(b"containerd"):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for pid, line in command_lines():
+            if b"containerd" in line and str(self.folder).encode() in line:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for place in reversed([mount for mount in mounts if mount.startswith(f"{self.folder}/")]):
             subprocess.run(["umount", "--lazy", place], check=True)
         shutil.rmtree(self.folder)
 
     def supervisors(self) -> list[int]:
-        """Host process ids of the first processes of its containers, whatever the Engine knows of them.
+        """Return host process ids of the supervisors in its containers, found without the Engine.
 
-        The shim that is the parent of each names this Engine's containerd.
+        The parent of each is a shim whose command line names this Engine's containerd.
         """
+        lines = dict(command_lines())
         found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if (
-                    entry.name.isdigit()
-                    and b"/usr/lib/code-agent/main.pyc" in (entry / "cmdline").read_bytes()
-                ):
-                    parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
-                    if str(self.folder).encode() in Path("/proc", parent, "cmdline").read_bytes():
-                        found.append(int(entry.name))
-            except OSError:
-                continue  # ended meanwhile
+        for pid, line in lines.items():
+            if b"/usr/lib/code-agent/libs/sandbox/guest/start.py" in line:
+                with suppress(OSError):  # ended meanwhile
+                    parent = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[1]
+                    if str(self.folder).encode() in lines.get(int(parent), b""):
+                        found.append(pid)
         return found
+
+
+def command_lines() -> Iterator[tuple[int, bytes]]:
+    """Yield process id and command line of every process."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # ended meanwhile
+            yield int(entry.name), (entry / "cmdline").read_bytes()
 
 
 @contextmanager
 def own_engine(image: str) -> Iterator[OwnEngine]:
-    """One that runs, and has this image of the shared one."""
+    """Run a separate Engine that has this image."""
     assert os.geteuid() == 0, "only root can start an Engine; the shared one must not be restarted"
-    # Not below pytest's own folder: the path of a socket is short.
+    # Not in pytest's folder, because the path of a socket must be short.
     folder = Path(tempfile.mkdtemp(prefix="engine-"))
     engine = OwnEngine(folder)
     engine.start()

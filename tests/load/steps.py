@@ -1,4 +1,4 @@
-"""What a worker does next: drawn by chance from a seed, with what its result must be."""
+"""Choose the next step of a worker at random from a seed, with a check of its result."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from typing import Any
 from libs.sandbox import RunResult
 from tests.load.ledger import Ledger, digest
 
-__all__ = ["Step", "Steps"]
-
 _FLOOD = 30_000
 _FLOODED = "".join(f"{number}\n" for number in range(1, _FLOOD + 1))
 _TOKENS = 25
-"""Tokens of one journal; then it is removed and another begun."""
+"""Number of tokens of a journal. After that many the journal is removed and another one begins."""
 _ENDED = re.compile(
     r"\[the process that ran it was killed, by this command or by another one: "
     r"everything it started was ended\]"
@@ -24,7 +22,7 @@ _ENDED = re.compile(
     r"|\[the interpreter was ended by signal 9\b.*: its variables are lost\]"
     r"|bash: line 1: +\d+ Killed\b.*"
 )
-"""The last line where what served a command, or what it had started, was killed."""
+"""Last line of an output when the process that served the command, or its child, was killed."""
 _ANEW = "[the sandbox was started anew since the last block: its variables are lost]"
 
 
@@ -41,7 +39,7 @@ class Step:
     wrong: Callable[[Any], str | None] = _nothing
     """What is wrong with the result; None where it is right."""
     cancel_after: float | None = None
-    """Seconds after which a task gives it up."""
+    """Seconds after which the call is cancelled."""
 
 
 class Steps:
@@ -65,7 +63,7 @@ class Steps:
         self._folder = f"load/{name}"
         self._kinds = (
             *(self._note, self._write, self._write, self._read),
-            *(self._echo, self._echo, self._block, self._flood, self._slow, self._list, self._background),
+            *(self._echo, self._echo, self._block, self._flood, self._slow),
         )
 
     def next(self) -> Step:
@@ -75,10 +73,10 @@ class Steps:
         return self._random.choice(self._kinds)()
 
     def _explained(self, result: RunResult, output: str, *, writes: bool = False) -> bool:
-        """Whether what breaks commands meanwhile is why one that should have said `output` ended otherwise.
+        """Return whether a break explains a result that differs from `output`.
 
-        That is: killed, by 137 and at most a part of its output, a line of bash or of the supervisor after
-        it; or, where it writes a file, 1 and that there is no room.
+        A killed command has exit code 137, at most a part of its output, and perhaps a line of bash or of the
+        supervisor. A command that writes a file may also find the disk full (exit code 1).
         """
         if not self._harsh:
             return False
@@ -149,7 +147,7 @@ class Steps:
         right = self._result(f"{token}\n")
 
         def wrong(result: RunResult) -> str | None:
-            # A line above it tells where the interpreter is another one than before.
+            # The first line says that the interpreter is new.
             first, _, rest = result.output.partition("\n")
             if self._harsh and first == _ANEW:
                 return right(replace(result, output=rest))
@@ -162,7 +160,7 @@ class Steps:
             if result.spill_path:
                 self._litter.append(result.spill_path)
             right = result.exit_code == 0 and result.truncated and result.output.endswith(f"\n{_FLOOD}\n")
-            # Where the middle is cut out, the beginning is what can be compared.
+            # Compare only the beginning, because the middle may be cut out.
             shown = replace(result, output=result.output[:1_000]) if result.truncated else result
             if (right and _FLOODED.startswith(shown.output)) or self._explained(shown, _FLOODED):
                 return None
@@ -173,27 +171,12 @@ class Steps:
         return Step("run", {"command": f"seq {_FLOOD}", "on_output": shown}, wrong)
 
     def _slow(self) -> Step:
-        """Threads let it time out, tasks are cancelled."""
+        """The command times out or is cancelled."""
 
         def wrong(result: RunResult) -> str | None:
             timed_out = result.exit_code == 124 and result.timed_out
             return None if timed_out or self._explained(result, "") else f"not timed out: {result}"
 
         command = "trap '' TERM; setsid sleep 60 & sleep 60"
-        return Step("run", {"command": command, "timeout": 0.3}, wrong, self._random.uniform(0.0, 0.2))
-
-    def _list(self) -> Step:
-        def wrong(result: RunResult) -> str | None:
-            if result.exit_code == 0 and result.output.strip().isdigit():
-                return None
-            return None if self._explained(result, "") else f"not a number of lines: {result}"
-
-        return self._random.choice(
-            [
-                Step("file", {"do": "glob", "path": "/workspace", "pattern": "load/**/file-*"}),
-                Step("run", {"command": f"ls -la {self._folder} 2>&1 | wc -l"}, wrong),
-            ]
-        )
-
-    def _background(self) -> Step:
-        return Step("run", {"command": "sleep 0.2 & echo on"}, self._result("on\n"))
+        cancel_after = self._random.choice([None, self._random.uniform(0.0, 0.2)])
+        return Step("run", {"command": command, "timeout": 0.3}, wrong, cancel_after)

@@ -1,1 +1,1 @@
-"""A mixed load for a long time: nothing that is held may grow."""
+"""A mixed load for a long time: memory, threads, descriptors and processes must not grow."""

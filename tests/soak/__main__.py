@@ -1,8 +1,7 @@
-"""Work on sandboxes for a while and see that nothing grows: `python -m tests.soak --seconds 3600`.
+"""Use sandboxes for a long time and check that nothing grows: `python -m tests.soak --seconds 3600`.
 
-One sandbox works all the time and must make no mistake; another is reset again and again under its load.
-Exits with 1 and a message where a result is wrong, where something grows by more than its limit, or where
-something is left at the end.
+One sandbox works all the time without an error; another is reset again and again under load. Exits with 1
+and a message if a result is wrong, a value grows by more than its limit, or anything is left at the end.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from libs.backends.docker import DockerExecutionBackend
-from libs.sandbox.container import DockerSandbox
-from libs.sandbox.engine import connect
+from libs.sandbox.docker.container import DockerSandbox
+from libs.sandbox.docker.engine import connect
 from tests.load.breaks import IMAGE, LIMITS, SEED, of_thread
 from tests.load.crowd import Crowd, Place
 from tests.load.left import Held, eventually_gone
@@ -27,7 +26,7 @@ from tests.soak import figures
 
 NAME = f"soak-{os.getpid()}"
 EVERY = 2.0
-"""Seconds of load between readings. They are taken while it pauses: what is under way is no growth."""
+"""Seconds of load between readings. Readings are taken in pauses, because running calls are no growth."""
 RESET_EVERY = 5
 """Readings between resets of the second sandbox."""
 
@@ -48,7 +47,7 @@ def soak(seconds: float, root: Path) -> tuple[figures.Series, list[Crowd]]:
         places = {"steady": Place(steady.sandbox, root / "steady")}
         with (
             Crowd(places, seed=SEED, harsh=False) as calm,
-            Crowd({"changing": changing}, seed=SEED, threads=1, tasks=1) as shaken,
+            Crowd({"changing": changing}, seed=SEED, tasks=2) as shaken,
         ):
             while time.monotonic() - series.begun < seconds:
                 calm.go()
@@ -66,7 +65,7 @@ def soak(seconds: float, root: Path) -> tuple[figures.Series, list[Crowd]]:
 
 
 def show(series: figures.Series, crowds: list[Crowd]) -> list[str]:
-    """Print the table; what grows."""
+    """Print the table and return the values that grow."""
     calm, shaken = crowds
     title = (
         f"{series.times[-1]:.0f} s, {calm.done + shaken.done:,} calls, {shaken.refused} of them ended by a "
@@ -88,11 +87,11 @@ def show(series: figures.Series, crowds: list[Crowd]) -> list[str]:
     return growing
 
 
-def _give_back_what_is_freed() -> None:
-    """Begin again with a C library that gives large blocks back, so that what is left over is seen.
+def _return_freed_memory() -> None:
+    """Restart with settings that make the C library return large free blocks to the system.
 
-    By itself it keeps blocks of megabytes, once one was freed, in a heap for each thread (M_MMAP_THRESHOLD in
-    mallopt(3)): this process then grows by tens of megabytes in which nothing lies.
+    By default the library keeps freed blocks of megabytes in a heap for each thread (M_MMAP_THRESHOLD in
+    mallopt(3)). The process then grows by tens of megabytes of free memory.
     """
     fixed = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_ARENA_MAX": "2"}
     if not fixed.items() <= os.environ.items():
@@ -104,7 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600, help="how long (default: %(default)s)")
     seconds = parser.parse_args().seconds
-    _give_back_what_is_freed()
+    _return_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
         with DockerExecutionBackend(Path(folder, "first"), name=NAME, image=IMAGE) as backend:
             backend.execute("true")

@@ -1,4 +1,4 @@
-"""What a program and a container hold, reading after reading, and whether it grows."""
+"""Read the resources of this process and of a container, and compute their growth."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from typing import Any
 import docker
 import psutil
 
-__all__ = ["LIMITS", "Series", "read"]
-
 _MB = 2**20
 _WARM_UP = 45.0
 """Seconds in which caches fill and pools reach their size; at most half of the run. They do not count."""
@@ -28,15 +26,15 @@ LIMITS = {
     "memory of the container, MB": 40.0,
     "processes in the container": 20.0,
 }
-"""What each may grow over the run, whatever its length: a leak of thousands of calls is larger than that.
+"""Allowed growth over a run of any length. A leak in thousands of calls is larger.
 
-The memory of a process moves by megabytes when nothing leaks. Blocks, Python's own count of what it holds,
-move by hundreds: one object that every fifth call leaves behind is found in two minutes, some 10,000 calls.
+The memory of a process varies by megabytes without a leak. Python's count of blocks varies by hundreds: a
+leak of one object in five calls shows in two minutes (about 10,000 calls).
 """
 
 
 def read(client: docker.DockerClient, container: str) -> dict[str, float]:
-    """One reading: this process, and a container without the files that the kernel keeps in memory for it."""
+    """Take one reading of this process and of a container, without the container's page cache."""
     gc.collect()
     this = psutil.Process()
     found: dict[str, Any] = client.api.stats(container, stream=False, one_shot=True)
@@ -60,7 +58,7 @@ class Series:
     """Readings of one run."""
 
     begun: float = field(default_factory=time.monotonic)
-    # Arrays: lists of numbers would be seen growing.
+    # Arrays, because growing lists of numbers would count as growth.
     times: array[float] = field(default_factory=lambda: array("d"))
     readings: dict[str, array[float]] = field(default_factory=lambda: {name: array("d") for name in LIMITS})
 
@@ -76,7 +74,7 @@ class Series:
         return [(at, value) for at, value in pairs if at >= first]
 
     def growth(self, name: str) -> float:
-        """By how much the straight line through the readings rises from the warm-up to the end."""
+        """Return the rise of the regression line from the warm-up to the end."""
         times, values = zip(*self.settled(name), strict=True)
         slope: float = statistics.linear_regression(times, values).slope
         return slope * float(times[-1] - times[0])

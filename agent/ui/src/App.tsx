@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useState } from "react";
 import { agentOf, createThread, deleteThread, titled, type ThreadSummary } from "./api/threads";
 import type { RequestFailed } from "./api/http";
-import { addressOf, threadIn } from "./address";
-import { Chat, type News } from "./chat/Chat";
+import { Chat, type ChatStatus } from "./chat/Chat";
+import { Alert, Loading } from "./components/Notice";
 import { FilePanel } from "./files/FilePanel";
 import { Header } from "./Header";
 import { ThreadList } from "./threads/ThreadList";
@@ -10,24 +10,29 @@ import { useThreads } from "./threads/useThreads";
 import { harmless } from "./text/visible";
 import { useServer } from "./useServer";
 
-/** What is open: a thread, or a new chat, and its agent. `key` changes with each of them that is opened. */
+/** The open chat and its agent. `thread` is null for a new chat; `key` changes when another chat is opened. */
 interface Open {
   thread: string | null;
   agent: string | null;
   key: number;
 }
 
-/** Milliseconds until a chat is asked for again that could not be opened. */
+/** Milliseconds until another try to open a chat. */
 const TRY_AGAIN = 2_000;
+
+/** The thread in the page's address; null if there is none. */
+const threadHere = () => /^\/app\/t\/([0-9a-f-]{36})$/.exec(location.pathname)?.[1] ?? null;
+
+const addressOf = (thread: string | null) => (thread ? `/app/t/${thread}` : "/app");
 
 export function App() {
   const { config, problem, epoch } = useServer();
   const { threads, reload } = useThreads(config !== null && problem === null);
-  const [open, setOpen] = useState<Open>(() => ({ thread: threadIn(location.pathname), agent: null, key: 0 }));
-  const [panel, setPanel] = useState<"threads" | "files" | null>(null);
+  const [open, setOpen] = useState<Open>(() => ({ thread: threadHere(), agent: null, key: 0 }));
+  const [threadsShown, setThreadsShown] = useState(false);
   const [filesShown, setFilesShown] = useState(false);
-  const [news, setNews] = useState(0);
-  const [latest, setLatest] = useState<News | null>(null);
+  const [changes, setChanges] = useState(0);
+  const [latest, setLatest] = useState<ChatStatus | null>(null);
   const [note, setNote] = useState("");
   const [tries, setTries] = useState(0);
 
@@ -35,27 +40,29 @@ export function App() {
     setOpen((before) => ({ thread, agent, key: before.key + 1 }));
     setLatest(null);
     setNote("");
-    setPanel(null);
+    setThreadsShown(false);
   }, []);
   const go = (thread: string | null, agent: string | null) => {
     history.pushState(null, "", addressOf(thread));
     show(thread, agent);
   };
   useEffect(() => {
-    const back = () => show(threadIn(location.pathname), null);
-    addEventListener("popstate", back);
-    return () => removeEventListener("popstate", back);
+    const ended = new AbortController();
+    const { signal } = ended;
+    addEventListener("popstate", () => show(threadHere(), null), { signal });
+    addEventListener("keydown", ({ key }) => key === "Escape" && setThreadsShown(false), { signal });
+    return () => ended.abort();
   }, [show]);
 
-  // The chat goes on as it is: it only has a name now.
-  const named = useCallback((thread: string, agent: string) => {
+  // A new chat gets its thread. `key` stays the same, so React keeps the chat.
+  const setThread = useCallback((thread: string, agent: string) => {
     history.replaceState(null, "", addressOf(thread));
     setOpen((before) => ({ ...before, thread, agent }));
   }, []);
-  const onNews = useCallback(
-    (told: News) => {
-      setNews((count) => count + 1);
-      setLatest(told);
+  const onStatus = useCallback(
+    (status: ChatStatus) => {
+      setChanges((count) => count + 1);
+      setLatest(status);
       reload();
     },
     [reload],
@@ -71,7 +78,7 @@ export function App() {
         setOpen((now) => (now.thread === thread ? { ...now, agent: agent ?? config.default_agent } : now));
       },
       (error: RequestFailed) => {
-        // 422: no thread can have that name.
+        // 422: the address is not a valid thread id.
         if (error.status !== 404 && error.status !== 422) {
           setNote(`This chat could not be opened. ${error.message}`);
           timer = window.setTimeout(() => setTries((count) => count + 1), TRY_AGAIN);
@@ -79,25 +86,19 @@ export function App() {
         }
         history.replaceState(null, "", addressOf(null));
         show(null, null);
-        setNote("That chat is not on the server, or not any more. This is a new one.");
+        setNote("That chat is not on the server. This is a new chat.");
       },
     );
     return () => clearTimeout(timer);
   }, [thread, chosen, config, show, tries]);
+  const waiting = latest?.status === "interrupted";
   useEffect(() => {
-    const escape = (event: KeyboardEvent) => event.key === "Escape" && setPanel(null);
-    addEventListener("keydown", escape);
-    return () => removeEventListener("keydown", escape);
-  }, []);
+    document.title = `${waiting ? "● Waits for you · " : ""}Code agent`;
+  }, [waiting]);
 
-  const waits = latest?.status === "interrupted";
-  useEffect(() => {
-    document.title = `${waits ? "● Waits for you · " : ""}Code agent`;
-  }, [waits]);
-
-  if (!config) return <Start problem={problem} />;
+  if (!config) return <main className="start">{problem ? <Alert>{problem}</Alert> : <Loading />}</main>;
   const agent = chosen ?? (thread ? null : config.default_agent);
-  // The server's list is a moment behind.
+  // The open chat knows its title and status before the server's list does.
   const listed = threads.map((each) =>
     each.thread_id === thread && latest?.first ? { ...each, title: titled(latest.first), status: latest.status } : each,
   );
@@ -105,28 +106,29 @@ export function App() {
   const needThread = async () => {
     if (thread) return thread;
     const made = await createThread(agent ?? config.default_agent);
-    named(made, agent ?? config.default_agent);
+    setThread(made, agent ?? config.default_agent);
     return made;
   };
-  const remove = async (gone: ThreadSummary) => {
-    if (!confirm(`Delete the chat “${gone.title}” for good? The files of the workspace stay.`)) return;
+  const remove = async ({ thread_id: id, title }: ThreadSummary) => {
+    if (!confirm(`Delete the chat “${title}” for good? The files of the workspace stay.`)) return;
     try {
-      await deleteThread(gone.thread_id);
-      if (gone.thread_id === thread) go(null, null);
+      await deleteThread(id);
+      if (id === thread) go(null, null);
     } catch (error) {
       setNote((error as Error).message);
     }
     reload();
   };
   return (
-    <div className={`page ${panel ? `show-${panel}` : ""} ${filesShown ? "with-files" : ""}`}>
-      <a className="skip" href="#message">
+    <div className={`page ${threadsShown ? "show-threads" : ""}`}>
+      <a className="skip hidden button" href="#message">
         Go to the message
       </a>
-      <aside className="side" id="threads">
-        <div className="brand">
+      <aside className="side stack" id="threads">
+        <div className="brand bar">
           <img src="/app/icon.svg" alt="" width="26" height="26" />
           Code agent
+          {config.owner && <span className="note cut">of {harmless(config.owner)}</span>}
         </div>
         <ThreadList
           threads={listed}
@@ -134,10 +136,6 @@ export function App() {
           onOpen={(each) => go(each?.thread_id ?? null, each?.agent ?? null)}
           onDelete={(each) => void remove(each)}
         />
-        <p className="installed">
-          Model {harmless(config.model)}
-          {config.owner && `, for ${harmless(config.owner)}`}
-        </p>
       </aside>
       <main>
         <Header
@@ -145,14 +143,11 @@ export function App() {
           title={thread ? (title ?? "Chat") : "New chat"}
           agent={agent}
           fixed={thread !== null}
-          filesShown={filesShown || panel === "files"}
-          threadsShown={panel === "threads"}
+          filesShown={filesShown}
+          threadsShown={threadsShown}
           onAgent={(id) => setOpen((before) => ({ ...before, agent: id }))}
-          onThreads={() => setPanel(panel === "threads" ? null : "threads")}
-          onFiles={() => {
-            setFilesShown(!filesShown);
-            setPanel(filesShown ? null : "files");
-          }}
+          onThreads={() => setThreadsShown(!threadsShown)}
+          onFiles={() => setFilesShown(!filesShown)}
         />
         {(problem ?? note) && (
           <p className="banner" role="alert">
@@ -165,31 +160,24 @@ export function App() {
             config={config}
             agent={agent}
             thread={thread}
-            onThread={(id) => named(id, agent)}
-            onNews={onNews}
+            onThread={(id) => setThread(id, agent)}
+            onStatus={onStatus}
           />
         )}
       </main>
       {filesShown && (
         <aside className="files" id="files" aria-label="Files">
-          <FilePanel threadId={thread} onNeedThread={needThread} refreshKey={news} />
+          <FilePanel config={config} threadId={thread} onNeedThread={needThread} refreshKey={changes} />
         </aside>
       )}
-      {panel && <button type="button" className="veil" aria-label="Close" onClick={() => setPanel(null)} />}
-    </div>
-  );
-}
-
-function Start({ problem }: { problem: string | null }) {
-  return (
-    <main className="start">
-      {problem ? (
-        <div className="problem" role="alert">
-          <p>{problem}</p>
-        </div>
-      ) : (
-        <p className="note">Loading …</p>
+      {(threadsShown || filesShown) && (
+        <button
+          type="button"
+          className="veil"
+          aria-label="Close"
+          onClick={() => (threadsShown ? setThreadsShown(false) : setFilesShown(false))}
+        />
       )}
-    </main>
+    </div>
   );
 }

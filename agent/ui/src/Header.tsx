@@ -1,6 +1,6 @@
 import { useState } from "react";
 import type { PageConfig } from "./api/config";
-import { Icon } from "./chat/Icon";
+import { IconButton } from "./components/Icon";
 import { harmless } from "./text/visible";
 import { chosenTheme, showTheme, type Theme } from "./theme";
 
@@ -8,7 +8,7 @@ interface HeaderProps {
   config: PageConfig;
   title: string;
   agent: string | null;
-  /** A chat that has begun stays with its agent. */
+  /** True once the chat has started. Its agent cannot change then. */
   fixed: boolean;
   filesShown: boolean;
   threadsShown: boolean;
@@ -17,40 +17,43 @@ interface HeaderProps {
   onFiles: () => void;
 }
 
-/** The agent that does nothing with a model that calls no tools: the server refuses its runs. */
+/** The server refuses runs of this agent if the model calls no tools. */
 const NEEDS_TOOLS = "deep_agent";
 
 const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 
-/** The chat's title, its agent and the model, and what can be shown beside it. */
+/** The title of the chat, its agent and model, and buttons for the panels and colours. */
 export function Header(props: HeaderProps) {
   const { config, title, agent, fixed } = props;
   const [theme, setTheme] = useState(chosenTheme);
-  const turn = () => {
+  const nextTheme = () => {
     showTheme(NEXT[theme]);
     setTheme(NEXT[theme]);
   };
   const known = config.agents.find((each) => each.id === agent);
   return (
-    <header className="head">
-      <button
-        type="button"
+    <header className="head bar">
+      <IconButton
+        icon="menu"
         className="quiet threads-button"
         aria-label="Chats"
         aria-expanded={props.threadsShown}
         aria-controls="threads"
         onClick={props.onThreads}
-      >
-        <Icon name="menu" />
-      </button>
-      <h1>{harmless(title)}</h1>
-      <div className="about">
+      />
+      <h1 className="cut grow">{harmless(title)}</h1>
+      <div className="about bar">
         <label title={known?.about}>
           <span className="hidden">Agent</span>
           {fixed ? (
             <span className="agent">{known?.name ?? agent} agent</span>
           ) : (
-            <select value={agent ?? ""} onChange={(event) => props.onAgent(event.target.value)} aria-label="Agent">
+            <select
+              className="box"
+              value={agent ?? ""}
+              onChange={(event) => props.onAgent(event.target.value)}
+              aria-label="Agent"
+            >
               {config.agents.map((each) => (
                 <option
                   key={each.id}
@@ -65,30 +68,24 @@ export function Header(props: HeaderProps) {
             </select>
           )}
         </label>
-        <span className="model" title="The settings choose the model: MODEL, OPENAI_BASE_URL or OPENAI_API_KEY">
+        <span className="model pill cut" title="The settings choose the model: MODEL, OPENAI_BASE_URL or OPENAI_API_KEY">
           <span className="hidden">Model: </span>
           {harmless(config.model)}
         </span>
       </div>
-      <button
-        type="button"
-        className="quiet"
-        onClick={turn}
+      <IconButton
+        icon="theme"
         aria-label={`Colours: ${theme}`}
-        title={`Colours: ${theme === "system" ? "as your system has them" : theme}`}
-      >
-        <Icon name="theme" />
-      </button>
-      <button
-        type="button"
-        className="quiet"
+        title={`Colours: ${theme === "system" ? "same as your system" : theme}`}
+        onClick={nextTheme}
+      />
+      <IconButton
+        icon="files"
         aria-label="Files"
         title="Files of the workspace"
         aria-expanded={props.filesShown}
         onClick={props.onFiles}
-      >
-        <Icon name="files" />
-      </button>
+      />
     </header>
   );
 }

@@ -7,6 +7,7 @@ import "./styles/layout.css";
 import "./styles/chat.css";
 import "./styles/cards.css";
 import "./styles/approvals.css";
+import "./styles/files.css";
 
 showTheme(chosenTheme());
 createRoot(document.getElementById("page")!).render(

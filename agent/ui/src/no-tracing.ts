@@ -1,5 +1,5 @@
-// In place of the package `langsmith`, which @langchain/core imports: this page sends no traces anywhere, and
-// without that package its bundle is a quarter smaller.
+// Replaces the package `langsmith`, which @langchain/core imports. The page sends no traces, and its bundle is a
+// quarter smaller without the package.
 
 export class Client {}
 

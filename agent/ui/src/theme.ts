@@ -2,13 +2,13 @@ export type Theme = "system" | "light" | "dark";
 
 const KEY = "code-agent-theme";
 
-/** What was chosen in this browser. */
+/** The theme that was chosen in this browser. */
 export function chosenTheme(): Theme {
-  const kept = localStorage.getItem(KEY);
-  return kept === "light" || kept === "dark" ? kept : "system";
+  const stored = localStorage.getItem(KEY);
+  return stored === "light" || stored === "dark" ? stored : "system";
 }
 
-/** Show the page in a theme; `system` is what the person's system says. */
+/** Show the page in a theme and keep the choice. `system` follows the operating system. */
 export function showTheme(theme: Theme): void {
   document.documentElement.dataset["theme"] = theme;
   if (theme === "system") localStorage.removeItem(KEY);

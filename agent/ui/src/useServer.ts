@@ -2,19 +2,19 @@ import { useEffect, useRef, useState } from "react";
 import { loadConfig, type PageConfig } from "./api/config";
 import { RequestFailed } from "./api/http";
 
-/** Milliseconds between looks at a server that answers, and at one that does not. */
-const LOOK = 4_000;
-const LOOK_FOR_IT = 1_000;
+/** Milliseconds between requests to a server that answers, and to one that does not. */
+const POLL = 4_000;
+const POLL_AWAY = 1_000;
 
 interface Server {
   config: PageConfig | null;
-  /** Why there is no answer; null while the server answers. */
+  /** Why the server does not answer; null while it does. */
   problem: string | null;
-  /** Counts the times that it came back. What it was asked before, it does not remember. */
+  /** Number of times that the server came back. A restarted server does not know earlier streams. */
   epoch: number;
 }
 
-/** The server: what it is, whether it answers, and when it has come back. */
+/** The server's configuration and whether the server answers. */
 export function useServer(): Server {
   const [config, setConfig] = useState<PageConfig | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
@@ -23,21 +23,20 @@ export function useServer(): Server {
   useEffect(() => {
     let timer = 0;
     let ended = false;
-    const look = async () => {
+    const poll = async () => {
       try {
-        const told = await loadConfig();
-        setConfig((before) => (JSON.stringify(before) === JSON.stringify(told) ? before : told));
+        const loaded = await loadConfig();
+        setConfig((before) => (JSON.stringify(before) === JSON.stringify(loaded) ? before : loaded));
         setProblem(null);
         if (away.current) setEpoch((count) => count + 1);
         away.current = false;
       } catch (error) {
-        const gone = error instanceof RequestFailed && (error.status === 0 || error.status >= 500);
-        away.current ||= gone;
+        away.current ||= error instanceof RequestFailed && (error.status === 0 || error.status >= 500);
         setProblem((error as Error).message);
       }
-      if (!ended) timer = window.setTimeout(look, away.current ? LOOK_FOR_IT : LOOK);
+      if (!ended) timer = window.setTimeout(poll, away.current ? POLL_AWAY : POLL);
     };
-    void look();
+    void poll();
     return () => {
       ended = true;
       clearTimeout(timer);

@@ -1,6 +1,11 @@
-"""A hardened Docker container as a deepagents backend."""
+"""Offers a hardened Docker container as a deepagents backend, and builds its image."""
 
-from libs.backends.docker.backend import TOOL_CALL_ID, DockerExecutionBackend
+from __future__ import annotations
+
+from libs.backends.docker.build_context import host_certificates
+from libs.backends.docker.docker_backend import DockerExecutionBackend
+from libs.backends.docker.live_stream import live_output
+from libs.backends.docker.sandbox_image import ImageInfo, ensure_image, image_id, image_state, require_image
 from libs.sandbox import (
     DockerUnavailable,
     ImageMissing,
@@ -11,12 +16,18 @@ from libs.sandbox import (
 )
 
 __all__ = [
-    "TOOL_CALL_ID",
     "DockerExecutionBackend",
     "DockerUnavailable",
+    "ImageInfo",
     "ImageMissing",
     "SandboxBusy",
     "SandboxDied",
     "SandboxError",
     "SandboxLimits",
+    "ensure_image",
+    "host_certificates",
+    "image_id",
+    "image_state",
+    "live_output",
+    "require_image",
 ]

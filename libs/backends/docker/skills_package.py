@@ -1,9 +1,8 @@
-"""Skills as a library, inside the sandbox: `from skills.file import read`, from any directory.
+"""Makes skills importable inside the sandbox: `from skills.file import read`, from any directory.
 
-The image holds this file as `skills/__init__.py` among Python's own packages. Its submodules are the
-folders of the live mounts, so a folder with an `__init__.py` that is added to them can be imported at once.
-As a regular package it wins over a folder that merely has the name, such as `/workspace/skills`; and
-nothing but skills becomes importable, as it would with `/` on the path. The project's own come first.
+The image has this file as `skills/__init__.py` in its site-packages. Its submodules are the folders of the
+mounts, so a new folder with an `__init__.py` can be imported at once. A regular package takes precedence over
+a folder of the same name, such as `/workspace/skills`. The project's own skills come first.
 """
 
 import glob

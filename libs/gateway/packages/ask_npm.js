@@ -1,5 +1,5 @@
-// Prints what npm is set to, as JSON. Its argument is the folder that npm lies in, whose own code reads npm's
-// files and variables. Credentials are looked for as npm does: below the path of a registry, then above it.
+// Prints the settings of npm as JSON, read by npm's own code. The argument is the folder of npm. Credentials
+// are searched like npm does: first for the path of a registry, then for its parent paths.
 const { join } = require('node:path')
 
 async function main () {

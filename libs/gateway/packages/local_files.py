@@ -1,4 +1,4 @@
-"""Indexes and folders of packages on the host's own disk: read, and nothing of them but packages."""
+"""Reads package indexes and folders on the host's disk, and only package files in them."""
 
 from __future__ import annotations
 
@@ -10,40 +10,35 @@ from typing import BinaryIO, Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from libs.gateway.errors import GatewayError
-from libs.gateway.packages.links import HTML, PackageFile, files_of, package_file
-from libs.gateway.packages.outside import MOST_PAGE
+from libs.gateway.gateway_errors import GatewayError
+from libs.gateway.packages.index_client import MOST_PAGE
+from libs.gateway.packages.index_pages import HTML, PackageFile, files_of, package_file
 
 __all__ = ["LocalIndex"]
 
-_FLAGS: Final = os.O_RDONLY | sum(
-    getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
-)
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class LocalIndex:
-    """A `file:` index, or what a `file:` find-links of pip's names. Its methods block.
+    """A `file:` index, or a folder of find-links. The methods block.
 
-    Served is what it lists, where that lies below its folder; for one that is called `simple`, below the
-    folder around it, since mirrors keep their files beside. No link leads out.
+    Only listed files below the folder are served. For a folder named `simple`, files below its parent count
+    too, because mirrors keep files beside the index. No link leads out.
 
     Args:
-        url: where it is.
-        writable: folders that programs in the sandbox can write to: who writes there must not have a say in
-            which files of the host are read.
+        url: the location.
+        writable: folders that the sandbox can write. A command must not decide which host files are read.
 
     Raises:
-        GatewayError: 502, it lies in such a folder.
+        GatewayError: 502, the index lies in or around a writable folder.
     """
 
     def __init__(self, url: str, writable: Sequence[Path] = ()) -> None:
         self.folder = Path(url2pathname(urlsplit(url).path)).resolve()
         self.root = self.folder.parent if self.folder.name == "simple" else self.folder
-        if self.folder.is_file():
-            self.root = self.folder.parent
         for folder in writable:
-            theirs = folder.resolve()
-            if self.root.is_relative_to(theirs) or theirs.is_relative_to(self.root):
+            resolved = folder.resolve()
+            if self.root.is_relative_to(resolved) or resolved.is_relative_to(self.root):
                 raise GatewayError(
                     502,
                     "an index that pip on the host is set to lies in the workspace, or around it, and is not "
@@ -51,28 +46,27 @@ class LocalIndex:
                 )
 
     def of_project(self, project: str) -> list[PackageFile] | None:
-        """What it lists for a project; None where it has no page for it. Raises GatewayError."""
+        """Return the files of a project; None without a page. Raises GatewayError."""
         page = self.folder / project / "index.html"
-        return self._page(page) if page.is_file() else None
+        if not page.is_file() or (opened := self.open(page.as_uri())) is None:
+            return None
+        file, size = opened
+        with file:
+            if size > MOST_PAGE:
+                raise GatewayError(502, f"a page of a local index has more than {MOST_PAGE >> 20} MiB")
+            return files_of(file.read(MOST_PAGE), HTML, page.as_uri())
 
     def listed(self) -> list[PackageFile]:
-        """What the folder holds, or the page lists. Raises GatewayError."""
-        if self.folder.is_dir():
-            return [
-                PackageFile(path.name, path.as_uri())
-                for path in sorted(self.folder.iterdir())
-                if package_file(path.name)
-            ]
-        if package_file(self.folder.name):
-            return [PackageFile(self.folder.name, self.folder.as_uri())] if self.folder.is_file() else []
-        return self._page(self.folder) if self.folder.is_file() else []
+        """Return the package files in the folder."""
+        paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        return [PackageFile(path.name, path.as_uri()) for path in paths if package_file(path.name)]
 
     def open(self, url: str) -> tuple[BinaryIO, int] | None:
-        """A file that it lists, and its size; None where it is gone. Raises GatewayError, 502."""
+        """Open a listed file; return it with its size, or None if missing. Raises GatewayError (502)."""
         named = Path(url2pathname(urlsplit(url).path))
         try:
             path = named.resolve(strict=True)
-        except (OSError, RuntimeError):  # the latter for a loop of links
+        except (OSError, RuntimeError):  # RuntimeError: a loop of links
             return None
         if not path.is_relative_to(self.root):
             raise GatewayError(502, f"{named.name} leads out of the folder of its index, and is not served")
@@ -85,13 +79,3 @@ class LocalIndex:
             os.close(descriptor)
             raise GatewayError(502, f"{named.name} is no file")
         return os.fdopen(descriptor, "rb"), status.st_size
-
-    def _page(self, path: Path) -> list[PackageFile]:
-        opened = self.open(path.as_uri())
-        if opened is None:
-            return []
-        file, size = opened
-        with file:
-            if size > MOST_PAGE:
-                raise GatewayError(502, f"a page of a local index has more than {MOST_PAGE >> 20} MiB")
-            return files_of(file.read(MOST_PAGE), HTML, path.as_uri())

@@ -1,4 +1,4 @@
-"""The virtual host `npm.gateway`: for the sandbox, the registries that the host's npm is set to."""
+"""The virtual host `npm.gateway`: serves the registries of the host's npm."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from libs.gateway.addresses import Resolve
-from libs.gateway.errors import GatewayError, shown
-from libs.gateway.packages.host_settings import Index, NpmSettings, npm_settings, without_secrets
-from libs.gateway.packages.listings import Listings
-from libs.gateway.packages.outside import Outside
-from libs.gateway.packages.streamed import from_outside
-from libs.gateway.packages.variables import NPM_HOST
-from libs.gateway.protocol import ServiceRequest, ServiceResponse
+from libs.gateway.gateway_errors import GatewayError, printable
+from libs.gateway.gateway_protocol import ServiceRequest, ServiceResponse
+from libs.gateway.package_environment import NPM_HOST
+from libs.gateway.packages.cached_listings import Listings
+from libs.gateway.packages.host_index_settings import Index, NpmSettings, npm_settings, without_secrets
+from libs.gateway.packages.index_client import IndexClient
+from libs.gateway.packages.streamed_files import from_outside
+from libs.gateway.rules import Resolve
+from libs.redaction import Redact, SecretFilter
 
 __all__ = ["NpmRegistry"]
 
 _SHORT: Final = "application/vnd.npm.install-v1+json"
-"""What installing needs of a package's metadata, and no more."""
+"""The short form of a package's metadata, for installing."""
 _NAME = r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[A-Za-z0-9~-][A-Za-z0-9._~-]*"
 _PATH = re.compile(rf"/({_NAME})(?:/-/([A-Za-z0-9._~+-]+\.tgz))?")
 _VERSION = re.compile(r"[0-9A-Za-z.+-]+")
@@ -33,16 +35,16 @@ _AT_ONCE: Final = 8
 @dataclass(frozen=True, slots=True)
 class _Ready:
     settings: NpmSettings
-    outside: Outside
-    redact: Callable[[bytes], bytes]
+    client: IndexClient
+    redact: SecretFilter
 
 
 class NpmRegistry:
-    """Answers http://npm.gateway/; a `Service` of the proxy. GET and HEAD alone: nothing can be published.
+    """Answers http://npm.gateway/; a `Service` of the proxy. Takes only GET and HEAD: no publishing.
 
-    `/<package>` is its metadata, whose tarballs lead back here, `/<package>/-/<name>-<version>.tgz`, as
-    registries have it, so that a lock file that is made outside holds here. Which registry a scope has, where
-    its files are, and with which credentials they are fetched, stays on the host.
+    `/<package>` is the metadata of a package. Its tarballs have URLs of this host in the usual form
+    `/<package>/-/<name>-<version>.tgz`, so lock files from elsewhere work. Registries, file locations and
+    credentials stay on the host.
     """
 
     def __init__(
@@ -50,14 +52,12 @@ class NpmRegistry:
         *,
         resolve: Resolve,
         settings: Callable[[], NpmSettings] = npm_settings,
-        redact: Callable[[bytes], bytes] | None = None,
+        redact: Redact | None = None,
     ) -> None:
-        """Nothing is asked or connected until somebody installs. Arguments as those of `PipIndex`."""
+        """Take the arguments of `package_services`. The first request reads the settings of npm."""
         self._settings = settings
         self._resolve = resolve
-        self._redact = redact or bytes
-        self._once = asyncio.Lock()
-        self._ready: _Ready | None = None
+        self._redact = redact or SecretFilter({})
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._listings: Listings[str, str] = Listings()
 
@@ -66,9 +66,11 @@ class NpmRegistry:
             raise GatewayError(405, f"{NPM_HOST} takes GET and HEAD: nothing can be published through it")
         found = _PATH.fullmatch(unquote(request.path))
         if found is None or len(found[1]) > _MOST_NAME:
-            raise GatewayError(404, f"{NPM_HOST} has packages and their tarballs, not {shown(request.path)}")
+            raise GatewayError(
+                404, f"{NPM_HOST} has packages and their tarballs, not {printable(request.path)}"
+            )
         name, file = found.groups()
-        ready = await self._asked()
+        ready = await asyncio.to_thread(lambda: self._ready)
         registry = ready.settings.scopes.get(name.partition("/")[0], ready.settings.registry)
         if file is None:
             short = any(
@@ -78,47 +80,43 @@ class NpmRegistry:
             content = await asyncio.to_thread(lambda: self._redact(ready.redact(content)))
             return ServiceResponse(200, content, [(b"Content-Type", kind.encode())])
         files = self._listings.get(name)
-        if files is None or file not in files:
+        if file not in files:
             await self._metadata(ready, registry, name, short=True)
-            files = self._listings.get(name) or {}
+            files = self._listings.get(name)
         if file in files and (
-            response := await from_outside(ready.outside, files[file], registry, request.method)
+            response := await from_outside(ready.client, files[file], registry, request.method)
         ):
             return response
-        raise GatewayError(404, f"{NPM_HOST}: {shown(name)} lists no {shown(file)}")
+        raise GatewayError(404, f"{NPM_HOST}: {printable(name)} lists no {printable(file)}")
 
     async def _metadata(self, ready: _Ready, registry: Index, name: str, *, short: bool) -> tuple[str, bytes]:
-        """The metadata of a package, with tarballs that are to be had here; its type. Raises GatewayError."""
+        """Return type and content of a package's metadata, with own tarball URLs. Raises GatewayError."""
         url = f"{registry.url.rstrip('/')}/{quote(name, safe='@~').replace('%2F', '%2f')}"
         accept = f"{_SHORT}; q=1.0, application/json; q=0.8" if short else "application/json"
         async with self._at_once:
-            page = await ready.outside.page(url, registry, accept=accept)
+            page = await ready.client.page(url, registry, accept=accept)
             if page is None:
                 raise GatewayError(404, f"{name} is not in the registry that npm on the host is set to")
             try:
-                content, files = await asyncio.to_thread(_led_back, name, page.content, page.url)
+                content, files = await asyncio.to_thread(_with_own_urls, name, page.content, page.url)
             except ValueError:
                 where = urlsplit(registry.url).hostname
                 raise GatewayError(502, f"{where} answers with what is no metadata of a package") from None
         self._listings.put(name, files)
         return _SHORT if page.kind.startswith(_SHORT) else "application/json", content
 
-    async def _asked(self) -> _Ready:
-        async with self._once:
-            if self._ready is None:
-                self._ready = await asyncio.to_thread(self._prepare)
-            return self._ready
-
-    def _prepare(self) -> _Ready:
+    @cached_property
+    def _ready(self) -> _Ready:
+        """The settings of npm. Blocks while npm runs."""
         settings = self._settings()
         registries = [settings.registry, *settings.scopes.values()]
         return _Ready(
-            settings, Outside(settings.reach, registries, self._resolve), without_secrets(registries)
+            settings, IndexClient(settings.network, registries, self._resolve), without_secrets(registries)
         )
 
 
-def _led_back(name: str, content: bytes, page: str) -> tuple[bytes, dict[str, str]]:
-    """Metadata whose tarballs lead to this host, and where they led before, by file. Raises ValueError."""
+def _with_own_urls(name: str, content: bytes, page: str) -> tuple[bytes, dict[str, str]]:
+    """Replace tarball URLs by URLs of this host; return the original URLs by file. Raises ValueError."""
     try:
         metadata: dict[str, Any] = json.loads(content)
         versions = metadata.get("versions", {})

@@ -1,4 +1,4 @@
-"""The virtual host `pip.gateway`: for the sandbox, all that the indexes of the host's pip have."""
+"""The virtual host `pip.gateway`: serves all indexes of the host's pip."""
 
 from __future__ import annotations
 
@@ -7,30 +7,24 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import AnyStr, Final
 from urllib.parse import quote, unquote, urlsplit
 
-from libs.gateway.addresses import Resolve
-from libs.gateway.errors import GatewayError, shown
-from libs.gateway.packages.host_settings import Index, PipSettings, pip_settings, without_secrets
-from libs.gateway.packages.links import (
-    ACCEPT,
-    HTML,
-    JSON,
-    PackageFile,
-    as_html,
-    as_json,
-    files_of,
-    is_of,
-    normal_name,
-)
-from libs.gateway.packages.listings import Listings, first_of_a_name
+from packaging.utils import canonicalize_name
+
+from libs.gateway.gateway_errors import GatewayError, printable
+from libs.gateway.gateway_protocol import ServiceRequest, ServiceResponse
+from libs.gateway.package_environment import PIP_HOST
+from libs.gateway.packages.cached_listings import Listings
+from libs.gateway.packages.host_index_settings import Index, PipSettings, pip_settings, without_secrets
+from libs.gateway.packages.index_client import IndexClient
+from libs.gateway.packages.index_pages import ACCEPT, HTML, PackageFile, as_html, files_of, is_of
 from libs.gateway.packages.local_files import LocalIndex
-from libs.gateway.packages.outside import Outside
-from libs.gateway.packages.streamed import from_disk, from_outside
-from libs.gateway.packages.variables import PIP_HOST
-from libs.gateway.protocol import ServiceRequest, ServiceResponse
+from libs.gateway.packages.streamed_files import from_disk, from_outside
+from libs.gateway.rules import Resolve
+from libs.redaction import Redact, SecretFilter
 
 __all__ = ["PipIndex", "failed_page"]
 
@@ -39,37 +33,36 @@ logger = logging.getLogger(__name__)
 _PROJECT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _METADATA: Final = ".metadata"
 _AT_ONCE: Final = 8
-"""Pages that are read at once, for all sandboxes: one may need much memory."""
+"""Pages that are read at once for all sandboxes, because a page may need much memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One of the places where pip looks."""
+    """An index or find-links entry of pip."""
 
     number: int
     index: Index
     is_page: bool
-    """Whether it is one page with the files of all projects, find-links, and no index."""
+    """Whether this is a find-links page with files of all projects."""
     local: LocalIndex | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
     sources: tuple[_Source, ...]
-    outside: Outside
-    redact: Callable[[bytes], bytes]
+    client: IndexClient
+    redact: SecretFilter
 
 
 class PipIndex:
-    """Answers http://pip.gateway/; a `Service` of the proxy. GET and HEAD alone: nothing can be published.
+    """Answers http://pip.gateway/; a `Service` of the proxy. Takes only GET and HEAD: no publishing.
 
-    `/simple/<project>/` lists the files that all indexes and find-links of the host's pip have of a project,
-    in HTML or JSON, with their hashes: pip makes no difference between them, so neither does this.
-    `/files/<n>/<project>/<file>` is one that source n lists, and `<file>.metadata` its metadata; where it is,
-    and with which credentials it is fetched, stays on the host. What an index does not list cannot be had.
+    `/simple/<project>/` lists the files of a project in all indexes and find-links, in HTML.
+    `/files/<n>/<project>/<file>` is a file that source n lists, and `<file>.metadata` its metadata. Locations
+    and credentials stay on the host. Only listed files are served.
 
-    A page that could not be had comes with status 200 and its message as the Content-Type, which pip refuses:
-    of all that may be wrong with a page, this alone is shown to whoever installs.
+    A failed page has status 200 and the error message in its Content-Type. pip refuses the type and shows
+    it; pip shows no other part of a failed page.
     """
 
     def __init__(
@@ -78,22 +71,13 @@ class PipIndex:
         resolve: Resolve,
         writable: Sequence[Path],
         settings: Callable[[], PipSettings] = pip_settings,
-        redact: Callable[[bytes], bytes] | None = None,
+        redact: Redact | None = None,
     ) -> None:
-        """Nothing is read, asked or connected until somebody installs.
-
-        Args:
-            resolve: finds the addresses of hosts that an index leads to, and refuses private ones.
-            writable: folders that the sandbox can write to; no local index may lie in one.
-            settings: says what pip is set to; asked once.
-            redact: takes secrets out of pages.
-        """
+        """Take the arguments of `package_services`. The first request reads the settings of pip."""
         self._settings = settings
         self._resolve = resolve
-        self._redact = redact or bytes
+        self._redact = redact or SecretFilter({})
         self._writable = tuple(writable)
-        self._once = asyncio.Lock()
-        self._ready: _Ready | None = None
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._listings: Listings[tuple[int, str], PackageFile] = Listings()
 
@@ -102,19 +86,19 @@ class PipIndex:
             raise GatewayError(405, f"{PIP_HOST} takes GET and HEAD: nothing can be published through it")
         match request.path.split("/"):
             case ["", "simple", name] | ["", "simple", name, ""]:
-                return await self._page(_project(name), request)
+                return await self._page(_project(name))
             case ["", "files", number, name, file]:
                 return await self._file(number, _project(name), unquote(file), request.method)
         raise GatewayError(
             404,
-            f"{PIP_HOST} has /simple/<project>/ and the files listed there, not {shown(request.path)}",
+            f"{PIP_HOST} has /simple/<project>/ and the files listed there, not {printable(request.path)}",
         )
 
     # -- pages
 
-    async def _page(self, project: str, request: ServiceRequest) -> ServiceResponse:
+    async def _page(self, project: str) -> ServiceResponse:
         try:
-            ready = await self._asked()
+            ready = await asyncio.to_thread(lambda: self._ready)
             found, errors = await self._found(ready, project)
             if found is None and errors:
                 raise errors[0]
@@ -123,23 +107,26 @@ class PipIndex:
             return failed_page(str(error))
         if found is None:
             raise GatewayError(404, f"{project} is in none of the indexes that pip on the host is set to")
-        without = "; ".join(str(each) for each in errors)
-        if without:
-            logger.warning("%s, for %s, goes without: %s", PIP_HOST, project, without)
+        skipped = "; ".join(str(each) for each in errors)
+        if skipped:
+            logger.warning("%s, for %s, goes without: %s", PIP_HOST, project, skipped)
         listed = (
             (f"http://{PIP_HOST}/files/{number}/{project}/{quote(file.name)}", file) for number, file in found
         )
-        wants_json = any(
-            name.lower() == b"accept" and JSON.encode() in value for name, value in request.headers
+
+        def redact(text: AnyStr) -> AnyStr:
+            return self._redact(ready.redact(text))
+
+        content = await asyncio.to_thread(lambda: redact(as_html(project, listed, redact)))
+        kind = f"{HTML}; charset=utf-8"
+        return ServiceResponse(
+            200, content, [(b"Content-Type", kind.encode())], reason=printable(skipped, 500)
         )
-        write, kind = (as_json, JSON) if wants_json else (as_html, f"{HTML}; charset=utf-8")
-        content = await asyncio.to_thread(lambda: self._redact(ready.redact(write(project, listed))))
-        return ServiceResponse(200, content, [(b"Content-Type", kind.encode())], reason=shown(without, 500))
 
     async def _found(
         self, ready: _Ready, project: str
     ) -> tuple[list[tuple[int, PackageFile]] | None, list[GatewayError]]:
-        """The files of a project, with the numbers of their sources, if one has it; and what went wrong."""
+        """Return the files of a project with their source numbers (None: unknown project), and errors."""
         answers = await asyncio.gather(
             *(self._read(ready, source, project) for source in ready.sources), return_exceptions=True
         )
@@ -155,12 +142,14 @@ class PipIndex:
         return found, errors
 
     async def _read(self, ready: _Ready, source: _Source, project: str) -> dict[str, PackageFile] | None:
-        """What one source lists for a project, by name. Raises GatewayError."""
+        """Return the files of a project in one source, by name. Raises GatewayError."""
         async with self._at_once:
             files = await self._listed(ready, source, project)
         if files is None or (source.is_page and not files):
             return None
-        named = first_of_a_name(files, lambda file: file.name)
+        named: dict[str, PackageFile] = {}
+        for file in files:
+            named.setdefault(file.name, file)  # the first of a name wins
         self._listings.put((source.number, project), named)
         return named
 
@@ -172,7 +161,7 @@ class PipIndex:
             if source.local:
                 return await asyncio.to_thread(source.local.of_project, project)
             url = index.url if source.is_page else f"{index.url.rstrip('/')}/{project}/"
-            page = await ready.outside.page(url, index, accept=ACCEPT)
+            page = await ready.client.page(url, index, accept=ACCEPT)
             if page is None:
                 return None
             files = await asyncio.to_thread(files_of, page.content, page.kind, page.url)
@@ -184,17 +173,17 @@ class PipIndex:
     # -- files
 
     async def _file(self, number: str, project: str, name: str, method: str) -> ServiceResponse:
-        """A file that a source lists. Raises GatewayError."""
-        ready = await self._asked()
+        """Return a listed file. Raises GatewayError."""
+        ready = await asyncio.to_thread(lambda: self._ready)
         source = next((source for source in ready.sources if str(source.number) == number), None)
         try:
             response = await self._opened(ready, source, project, name, method) if source else None
         except GatewayError as error:
-            # After 502 pip asks again and again, and shows nothing of why; after 504 it shows the reason.
+            # pip repeats a request after 502 skipped showing the reason; after 504 pip shows the reason.
             raise GatewayError(504 if error.status == 502 else error.status, str(error)) from None
         if response is None:
             raise GatewayError(
-                404, f"{PIP_HOST}: {shown(name)} is in no index that pip on the host is set to"
+                404, f"{PIP_HOST}: {printable(name)} is in no index that pip on the host is set to"
             )
         return response
 
@@ -210,21 +199,17 @@ class PipIndex:
         if source.local and url.startswith("file:"):
             opened = await asyncio.to_thread(source.local.open, url)
             return from_disk(*opened) if opened else None
-        return await from_outside(ready.outside, url, source.index, method)
+        return await from_outside(ready.client, url, source.index, method)
 
-    # -- what pip is set to
+    # -- settings of pip
 
-    async def _asked(self) -> _Ready:
-        async with self._once:
-            if self._ready is None:
-                self._ready = await asyncio.to_thread(self._prepare)
-            return self._ready
-
-    def _prepare(self) -> _Ready:
+    @cached_property
+    def _ready(self) -> _Ready:
+        """The sources of pip. Blocks while pip runs."""
         settings = self._settings()
         sources = tuple(self._sources(settings))
         remote = [source.index for source in sources if source.local is None]
-        return _Ready(sources, Outside(settings.reach, remote, self._resolve), without_secrets(remote))
+        return _Ready(sources, IndexClient(settings.network, remote, self._resolve), without_secrets(remote))
 
     def _sources(self, settings: PipSettings) -> Iterator[_Source]:
         number = 0
@@ -245,17 +230,17 @@ class PipIndex:
 
 
 def failed_page(message: str) -> ServiceResponse:
-    """A page that could not be had, so that pip shows why: see `PipIndex`."""
-    message = shown(message, 500)
+    """Return a failed page whose reason pip shows; see `PipIndex`."""
+    message = printable(message, 500)
     kind = f'text/plain; error="{message}"'.encode()
     return ServiceResponse(200, f"{message}\n".encode(), [(b"Content-Type", kind)], reason=message)
 
 
 def _project(name: str) -> str:
-    """The name of a project, in the one form that URLs have. Raises GatewayError."""
+    """Return the normalized name of a project. Raises GatewayError."""
     if not _PROJECT.fullmatch(name):
-        raise GatewayError(404, f"{PIP_HOST}: {shown(name)} is no name of a project")
-    return normal_name(name)
+        raise GatewayError(404, f"{PIP_HOST}: {printable(name)} is no name of a project")
+    return canonicalize_name(name)
 
 
 def _of(project: str, files: list[PackageFile]) -> list[PackageFile]:

@@ -1,11 +1,11 @@
-"""Search for programs in the sandbox: a provider on the host, whose key never enters."""
+"""Web search for programs in the sandbox. The provider and its key stay on the host."""
 
-from libs.gateway.search.brave import Brave
-from libs.gateway.search.choose import search_provider
-from libs.gateway.search.fake import Fake
-from libs.gateway.search.provider import Result, SearchError, SearchProvider, SearchType
-from libs.gateway.search.searxng import SearXNG
-from libs.gateway.search.service import SearchService
+from libs.gateway.search.brave_provider import Brave
+from libs.gateway.search.choose_provider import search_provider
+from libs.gateway.search.fake_provider import Fake
+from libs.gateway.search.search_contract import Result, SearchError, SearchProvider, SearchType
+from libs.gateway.search.search_service import SearchService
+from libs.gateway.search.searxng_provider import SearXNG
 
 __all__ = [
     "Brave",

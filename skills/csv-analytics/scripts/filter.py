@@ -6,18 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from command import CommandError, Parser, names, positive, run
-from table import Table
+from table import Parser, Table, names
 
-NUMBER = "\0number"  # no column of a CSV file has this name
-
-
-def rows_of(frame: pd.DataFrame, columns: list[str], compared: str) -> list[dict[str, Any]]:
-    """The compared column as a number, other cells as the file has them."""
-    return [
-        {name: row[NUMBER if name == compared else name] for name in columns}
-        for row in frame.to_dict("records")
-    ]
+from skills.file._script import CommandError, positive, run
 
 
 def main() -> dict[str, Any]:
@@ -34,7 +25,7 @@ def main() -> dict[str, Any]:
     if (args.above, args.below, args.top, args.bottom) == (None, None, None, None):
         parser.error("give one of --above, --below, --top, --bottom")
 
-    table = Table(args.file, strip=args.strip, decimal=args.decimal, where=args.where)
+    table = Table(args.file, where=args.where)
     shown = args.columns or table.columns
     table.require([args.column, *shown])
     if args.out and Path(args.out).resolve() == Path(args.file).resolve():
@@ -51,23 +42,21 @@ def main() -> dict[str, Any]:
             keep &= numbers > args.above
         if args.below is not None:
             keep &= numbers < args.below
-        found = chunk.assign(**{NUMBER: numbers})[keep]
         if args.out:
-            found[shown].to_csv(args.out, mode="a", header=False, index=False)
+            chunk.loc[keep, shown].to_csv(args.out, mode="a", header=False, index=False)
+        found = chunk.assign(**{args.column: numbers})[keep]
         matching += len(found)
         first = pd.concat([first, found.head(args.limit)]).head(args.limit)
         if args.top:
-            top = pd.concat([top, found]).nlargest(args.top, NUMBER)
+            top = pd.concat([top, found]).nlargest(args.top, args.column)
         if args.bottom:
-            bottom = pd.concat([bottom, found]).nsmallest(args.bottom, NUMBER)
+            bottom = pd.concat([bottom, found]).nsmallest(args.bottom, args.column)
 
     result: dict[str, Any] = {**table.report(), "matching": matching}
-    if top is not None:
-        result["top"] = rows_of(top, shown, args.column)
-    if bottom is not None:
-        result["bottom"] = rows_of(bottom, shown, args.column)
-    if not args.top and not args.bottom:
-        result["rows_shown"] = [] if first is None else rows_of(first, shown, args.column)
+    picked = {"top": top, "bottom": bottom} if args.top or args.bottom else {"rows_shown": first}
+    for key, frame in picked.items():
+        if frame is not None:
+            result[key] = frame[shown].to_dict("records")
     if args.out:
         result["out"] = args.out
     return result

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from command import CommandError, Parser, names, positive, run
-from table import AGGREGATES, Groups, Table
+from table import AGGREGATES, Groups, Parser, Table, names
+
+from skills.file._script import CommandError, positive, run
 
 
 def main() -> dict[str, Any]:
@@ -25,7 +26,7 @@ def main() -> dict[str, Any]:
     if args.agg and not args.column:
         raise CommandError("--agg needs --column")
 
-    table = Table(args.file, strip=args.strip, decimal=args.decimal, where=args.where)
+    table = Table(args.file, where=args.where)
     groups = Groups()
     for chunk in table.chunks([*args.by, *([args.column] if args.column else [])]):
         values = table.numbers(chunk, args.column) if args.column else pd.Series(1.0, index=chunk.index)

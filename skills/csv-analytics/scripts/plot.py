@@ -8,8 +8,9 @@ from typing import Any
 import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
-from command import CommandError, Parser, positive, run
-from table import AGGREGATES, FREQUENCIES, Groups, Sample, Table, buckets
+from table import AGGREGATES, FREQUENCIES, Groups, Parser, Sample, Table, buckets
+
+from skills.file._script import CommandError, positive, run
 
 HIST_VALUES = 1_000_000
 SCATTER_POINTS = 20_000
@@ -18,7 +19,7 @@ MISSING = "(missing)"
 
 
 def aggregated(table: Table, args: Any) -> pd.Series:
-    """One value for each bucket (with --freq) or each value of x."""
+    """Return a value for each bucket (with --freq) or each value of x."""
     agg = args.agg if args.y else "rows"
     if args.freq:
         series = buckets(table, args.x, args.freq, args.y)[agg]
@@ -31,7 +32,7 @@ def aggregated(table: Table, args: Any) -> pd.Series:
 
 
 def points(table: Table, columns: list[str], size: int) -> Sample:
-    """Numbers of `columns`, of the rows that have all of them."""
+    """Return numbers of `columns`, from rows with a number in each."""
     sample = Sample(size)
     for chunk in table.chunks(columns):
         sample.add(pd.DataFrame({name: table.numbers(chunk, name) for name in columns}).dropna())
@@ -41,10 +42,10 @@ def points(table: Table, columns: list[str], size: int) -> Sample:
 
 
 def draw(axes: Any, table: Table, args: Any) -> dict[str, Any]:
-    """Draw into `axes`; how many points there were and how many are drawn."""
+    """Draw into `axes`; return the number of points and of drawn points."""
     if args.kind == "hist":
         sample = points(table, [args.x], HIST_VALUES)
-        axes.hist(sample.frame()[args.x], bins=args.bins)
+        axes.hist(sample.frame()[args.x], bins=30)
         axes.set_ylabel("rows")
         return {"points": sample.seen, "drawn": len(sample.frame())}
     if args.kind == "scatter":
@@ -62,7 +63,7 @@ def draw(axes: Any, table: Table, args: Any) -> dict[str, Any]:
         series = series.head(args.limit)
         axes.bar(series.index, series.to_numpy())
     else:
-        series = series.drop(MISSING, errors="ignore")  # it has no place on the axis
+        series = series.drop(MISSING, errors="ignore")  # (missing) has no place on the axis
         total = len(series)
         if total > LINE_POINTS:
             raise CommandError(f"{total:,} points make no line; use --freq for dates, or scatter")
@@ -76,7 +77,7 @@ def draw(axes: Any, table: Table, args: Any) -> dict[str, Any]:
 
 
 def _label(axes: Any, labels: pd.Index) -> None:
-    step = max(1, len(labels) // 24)  # more labels than this overlap
+    step = max(1, len(labels) // 24)  # more labels would overlap
     axes.set_xticks(range(0, len(labels), step), labels[::step], rotation=45, ha="right")
 
 
@@ -90,13 +91,12 @@ def main() -> dict[str, Any]:
         "--freq", choices=list(FREQUENCIES), help="line, bar: x is a date; one point a bucket"
     )
     parser.add_argument("--limit", type=positive, default=20, help="bar: number of bars (default 20)")
-    parser.add_argument("--bins", type=positive, default=30, help="hist: number of bins (default 30)")
     parser.add_argument("--title", help="default: made from the columns")
     parser.add_argument("--out", help="PNG file (default /results/<file>-<kind>-<x>.png)")
     args = parser.parse_args()
     if args.kind == "scatter" and not args.y:
         parser.error("scatter needs --y")
-    table = Table(args.file, strip=args.strip, decimal=args.decimal, where=args.where)
+    table = Table(args.file, where=args.where)
     table.require([args.x, *([args.y] if args.y else [])])
     stem = "".join(char if char.isalnum() else "-" for char in f"{Path(args.file).stem}-{args.kind}-{args.x}")
     out = Path(args.out or f"/results/{stem}.png")

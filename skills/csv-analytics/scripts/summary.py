@@ -7,48 +7,40 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from command import Parser, run
-from table import DATE_FORMATS, Sample, Table, parse_dates
+from table import Parser, Sample, Table
+
+from skills.file._script import run
 
 MAX_DISTINCT = 20_000
 MAX_HASHES = 5_000_000
-QUANTILE_SAMPLE = 200_000
-KIND_SHARE = 0.8  # a column is of a kind when this share of its first values is
+SAMPLED = 200_000
 
 
 class NumberColumn:
-    """Figures of a column of numbers; quantiles are exact up to 200,000 values, else of a sample."""
+    """Figures of a column of numbers; the spread is that of a sample from 200,000 values on."""
 
     def __init__(self) -> None:
-        self.count, self.mean, self.squares = 0, 0.0, 0.0
-        self.low, self.high, self.total = np.inf, -np.inf, 0.0
-        self.sample = Sample(QUANTILE_SAMPLE)
+        self.parts: list[pd.Series] = []
+        self.sample = Sample(SAMPLED)
 
     def add(self, table: Table, chunk: pd.DataFrame, name: str) -> None:
         values = table.numbers(chunk, name).dropna()
-        if values.empty:
-            return
-        # Chan's update: a sum of squares would lose the spread of large numbers.
-        count, mean = len(values), values.mean()
-        shift, all_count = mean - self.mean, self.count + count
-        self.squares += ((values - mean) ** 2).sum() + shift**2 * self.count * count / all_count
-        self.mean += shift * count / all_count
-        self.count, self.total = all_count, self.total + values.sum()
-        self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
-        self.sample.add(values.to_frame("value"))
+        if len(values):
+            self.parts.append(values.agg(["count", "min", "max", "sum"]))
+            self.sample.add(values.to_frame("value"))
 
     def figures(self) -> dict[str, Any]:
-        if not self.count:
+        if not self.parts:
             return {}
-        quantiles = self.sample.frame()["value"].quantile([0.25, 0.5, 0.75]).tolist()
+        parts = pd.DataFrame(self.parts)
+        spread = self.sample.frame()["value"].describe()
         return {
-            "min": self.low,
-            "max": self.high,
-            "sum": self.total,
-            "mean": self.mean,
-            "std": np.sqrt(self.squares / (self.count - 1)) if self.count > 1 else None,
-            **dict(zip(("q25", "median", "q75"), quantiles, strict=True)),
-            **({"quantiles": "of a sample"} if self.sample.seen > QUANTILE_SAMPLE else {}),
+            "min": parts["min"].min(),
+            "max": parts["max"].max(),
+            "sum": parts["sum"].sum(),
+            "mean": parts["sum"].sum() / parts["count"].sum(),
+            **{"std": spread["std"], "q25": spread["25%"], "median": spread["50%"], "q75": spread["75%"]},
+            **({"spread": "of a sample"} if self.sample.seen > SAMPLED else {}),
         }
 
 
@@ -56,20 +48,19 @@ class DateColumn:
     """First and last of a column of dates."""
 
     def __init__(self) -> None:
-        self.first: Any = pd.NaT
-        self.last: Any = pd.NaT
+        self.ends: list[Any] = []
 
     def add(self, table: Table, chunk: pd.DataFrame, name: str) -> None:
         values = table.dates(chunk, name)
-        self.first = pd.Series([self.first, values.min()]).min()
-        self.last = pd.Series([self.last, values.max()]).max()
+        self.ends += [values.min(), values.max()]
 
     def figures(self) -> dict[str, Any]:
-        return {"first": self.first, "last": self.last}
+        ends = pd.Series(self.ends)
+        return {"first": ends.min(), "last": ends.max()}
 
 
 class TextColumn:
-    """Most frequent values; over 20,000 distinct ones only those seen first are counted."""
+    """Most frequent values; after 20,000 distinct values no new value is counted."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
@@ -90,52 +81,28 @@ class TextColumn:
 KINDS = {"number": NumberColumn, "date": DateColumn, "text": TextColumn}
 
 
-def kind_of(table: Table, text: pd.Series) -> str:
-    """number, date or text, by the values of the first chunk."""
-    text = text.dropna()
-    if text.empty:
-        return "text"
-    if table.parse_numbers(text).notna().mean() >= KIND_SHARE:
-        return "number"
-    head = text.head(1_000)
-    dated = any(parse_dates(head, form).notna().mean() >= KIND_SHARE for form in DATE_FORMATS)
-    return "date" if dated else "text"
-
-
 def main() -> dict[str, Any]:
     args = Parser(__doc__).parse_args()
-    table = Table(args.file, strip=args.strip, decimal=args.decimal, where=args.where)
-    kinds: dict[str, str] = {}
-    columns: dict[str, Any] = {}
+    table = Table(args.file, where=args.where)
+    columns: dict[str, Any] = {name: KINDS[table.kind(name)]() for name in table.columns}
     missing: Counter[str] = Counter()
-    hashes: list[np.ndarray] = []
+    hashes = np.array([], np.uint64)
     rows = 0
     for chunk in table.chunks():
         rows += len(chunk)
         if rows <= MAX_HASHES:
-            hashes.append(pd.util.hash_pandas_object(chunk, index=False).to_numpy())
+            hashes = np.append(hashes, pd.util.hash_pandas_object(chunk, index=False))
         for name in table.columns:
-            if name not in kinds:
-                kinds[name] = kind_of(table, chunk[name])
-                columns[name] = KINDS[kinds[name]]()
             columns[name].add(table, chunk, name)
             missing[name] += int(chunk[name].isna().sum())
-    duplicates = rows - len(np.unique(np.concatenate(hashes))) if hashes and rows <= MAX_HASHES else None
     report = table.report()
     unparsed = report.pop("unparsed")
-    return {
-        **report,
-        "duplicate_rows": 0 if not rows else duplicates,
-        "columns": {
-            name: {
-                "kind": kinds.get(name, "text"),
-                "missing": missing[name],
-                **({"unparsed": unparsed[name]} if name in unparsed else {}),
-                **(columns[name].figures() if name in columns else {}),
-            }
-            for name in table.columns
-        },
-    }
+    described = {}
+    for name, column in columns.items():
+        odd = {"unparsed": unparsed[name]} if name in unparsed else {}
+        described[name] = {"kind": table.kind(name), "missing": missing[name], **odd, **column.figures()}
+    repeats = rows - len(np.unique(hashes)) if rows <= MAX_HASHES else None
+    return {**report, "duplicate_rows": repeats, "columns": described}
 
 
 if __name__ == "__main__":

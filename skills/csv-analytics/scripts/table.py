@@ -1,128 +1,167 @@
-"""A CSV file read in chunks: what it is written in, its numbers and dates, and what could not be read."""
+"""Reads a CSV file in chunks: kinds of columns, numbers, dates, and unreadable values."""
 
 from __future__ import annotations
 
-import codecs
-import csv
-import os
-import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from command import CommandError
+from tablereader import (
+    MISSING,
+    TOPICS,
+    Body,
+    NotText,
+    OpenTable,
+    alike,
+    clean,
+    convert,
+    converted,
+    examine,
+    month,
+    number,
+    stamp,
+)
+
+from skills.file import _script as script
+from skills.file._script import CommandError
 
 CHUNK_ROWS = 50_000
+SAMPLE_ROWS = 5_000
+"""Rows that decide kind and form of a column."""
 MAX_GROUPS = 100_000
+_NOTED = ("converted", "stays text", "unclear")
 EXAMPLES = 5
-# Tried in this order; the first that reads most values wins, so day/month comes before month/day.
-DATE_FORMATS = (
-    "ISO8601",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d.%m.%Y",
-    "%d-%m-%Y",
-    "%Y/%m/%d",
-    "%d %b %Y",
-    "%b %d, %Y",
-)
 FREQUENCIES = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 AGGREGATES = ("sum", "mean", "count", "min", "max")
 
 
-class Table:
-    """One CSV file. Memory holds `CHUNK_ROWS` rows at a time, whatever the file's size.
+def names(text: str) -> list[str]:
+    """An argparse type: column names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
-    `strip` and `decimal` say how numbers are written, `where` ("COLUMN=VALUE") which rows count.
+
+class Parser(script.Parser):
+    """An argument parser with the options every script has."""
+
+    def __init__(self, description: str | None) -> None:
+        super().__init__(description)
+        self.add_argument("file", help="CSV file; how it is written is found out")
+        about = "only rows whose COLUMN is exactly VALUE; may be repeated"
+        self.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE", help=about)
+
+
+class Table:
+    """One CSV file, read once, with `CHUNK_ROWS` rows in memory at a time.
+
+    `where` ("COLUMN=VALUE") selects rows.
     """
 
-    def __init__(self, path: str, *, strip: str = "", decimal: str = ".", where: Sequence[str] = ()) -> None:
-        if not os.path.exists(path):
-            raise CommandError(f"no such file: {path}")
-        if not os.path.isfile(path):
-            raise CommandError(f"not a file: {path}")
-        if os.path.getsize(path) == 0:
-            raise CommandError(f"the file is empty: {path}")
+    def __init__(self, path: str, *, where: Sequence[str] = ()) -> None:
         self.path = path
-        self.encoding = _encoding(path)
-        self.delimiter = _delimiter(path, self.encoding)
-        head = self._reader(nrows=1)
-        if not isinstance(head.index, pd.RangeIndex):
-            raise CommandError(f"the first row has more fields than the header names: {path}")
-        self.columns = list(head.columns)
-        self._strip = str.maketrans("", "", strip)
-        self._decimal = decimal
+        file = Path(path)
+        try:
+            opened = OpenTable(file.open("rb"))
+        except NotText as error:
+            raise CommandError(f"{path} is no CSV file: {error}") from None
+        self.columns = opened.names
+        if not self.columns:
+            raise CommandError(f"the file is empty: {path}")
+        self._body = Body(opened.header)
+        rows = self._body.fitting(opened.body())
+        first = list(islice(rows, SAMPLE_ROWS))
+        self._read = chain(first, rows)
+        sample = [examine(name, [row[place] for row in first]) for place, name in enumerate(self.columns)]
+        convert(sample)
+        self._forms = {column.name: column for column in sample}
+        self._header_notes = opened.header.notes
+        self._letters = opened.foreign
         self._where = [self._condition(text) for text in where]
-        self._date_formats: dict[str, str] = {}
         self._unparsed: dict[str, Counter[str]] = {}
         self._rows = 0
         self._matching = 0
-        self._skipped_lines = 0
+
+    def kind(self, column: str) -> str:
+        """Return the kind of a column by its first rows: number, date or text."""
+        found = self._forms[column].kind
+        return found if found in ("number", "date") else "text"
 
     def require(self, columns: Iterable[str]) -> None:
-        """Raise a CommandError that lists the columns there are, unless all of `columns` exist."""
+        """Raise a CommandError with the list of columns if one of `columns` does not exist."""
         for column in columns:
             if column not in self.columns:
                 raise CommandError(f"no column {column!r} in {self.path}; it has: {', '.join(self.columns)}")
 
     def chunks(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """The rows that `where` lets through, as text; empty cells, N/A, NA and null are missing."""
-        self.require(columns or [])
-        # Every column is read: with `usecols` pandas does not notice a line that has too many fields.
-        reader = self._reader(chunksize=CHUNK_ROWS)
-        with reader:
-            while True:
-                with warnings.catch_warnings(record=True) as caught:
-                    warnings.simplefilter("always", pd.errors.ParserWarning)
-                    chunk = next(reader, None)
-                self._skipped_lines += sum(str(warning.message).count("Skipping line") for warning in caught)
-                if chunk is None:
-                    return
-                self._rows += len(chunk)
-                for name, value in self._where:
-                    chunk = chunk[chunk[name].str.strip() == value]
-                self._matching += len(chunk)
-                if len(chunk):
-                    yield chunk if columns is None else chunk[list(dict.fromkeys(columns))]
+        """Yield the rows selected by `where` as text; empty cells, N/A, NA and null are missing."""
+        wanted = list(dict.fromkeys([*(columns or self.columns), *(name for name, _ in self._where)]))
+        self.require(wanted)
+        places = [self.columns.index(name) for name in wanted]
+        while rows := list(islice(self._read, CHUNK_ROWS)):
+            self._rows += len(rows)
+            cells = {
+                name: _cleaned([row[place] for row in rows])
+                for name, place in zip(wanted, places, strict=True)
+            }
+            chunk = pd.DataFrame(cells)
+            for name, value in self._where:
+                chunk = chunk[chunk[name] == value]
+            self._matching += len(chunk)
+            if len(chunk):
+                yield chunk if columns is None else chunk[list(dict.fromkeys(columns))]
 
     def numbers(self, chunk: pd.DataFrame, column: str) -> pd.Series:
-        """The column as floats; what is neither missing nor a finite number is counted as unparsed."""
-        values = self.parse_numbers(chunk[column])
-        self._note(column, chunk[column][values.isna()])
+        """Return the column as floats; other values that are not missing count as unparsed."""
+        form = self._forms[column]
+        text = chunk[column]
+        values = pd.Series(np.nan, index=text.index)
+        if form.mark != ",":  # most numbers, read faster
+            values = pd.to_numeric(text, errors="coerce").astype(float)
+            values = values.where(np.isfinite(values))
+        rest = text[values.isna() & text.notna()]
+
+        def read(value: str) -> float | None:
+            found = number(value, attached=bool(form.unit))
+            if found is None:
+                return None
+            size = found.comma if form.mark == "," else found.point
+            if form.unit and found.sign:
+                return converted(size, found.sign, form.unit) if alike([found.sign, form.unit]) else None
+            return size if not form.sign or found.sign in ("", form.sign) else None  # $ and € cannot be added
+
+        values = values.fillna(_each(rest, read).astype(float))
+        self._note(column, text[values.isna()])
         return values
 
-    def parse_numbers(self, text: pd.Series) -> pd.Series:
-        """`text` as floats, missing where it is no finite number."""
-        if self._strip:
-            text = text.str.translate(self._strip)
-        if self._decimal != ".":
-            text = text.str.replace(self._decimal, ".", regex=False)
-        values = pd.to_numeric(text, errors="coerce").astype(float)
-        return values.where(np.isfinite(values))
-
     def dates(self, chunk: pd.DataFrame, column: str) -> pd.Series:
-        """The column as times without zone; what is neither missing nor a date is counted as unparsed."""
-        form = self._date_formats.get(column)
-        if form is None:
-            form = max(DATE_FORMATS, key=lambda form: parse_dates(chunk[column], form).notna().sum())
-            self._date_formats[column] = form
-        values = parse_dates(chunk[column], form)
+        """Return the column as times without zone; other values that are not missing count as unparsed."""
+        order = self._forms[column].order
+
+        def read(value: str) -> Any:
+            found = stamp(value, compact=True)
+            return found.when(order) if found else month(value)
+
+        values = pd.to_datetime(_each(chunk[column], read))
         self._note(column, chunk[column][values.isna()])
         return values
 
     def report(self) -> dict[str, Any]:
-        """What was read and what could not be: the head of every script's answer."""
+        """Return the counts and notes that begin the answer of each script."""
         report: dict[str, Any] = {"file": self.path, "rows": self._rows}
         if self._where:
             report["rows_matching_where"] = self._matching
-        if self.encoding != "utf-8":
-            report["encoding"] = self.encoding
-        if self._skipped_lines:
-            report["skipped_lines"] = self._skipped_lines
-        if self._date_formats:
-            report["date_format"] = self._date_formats
+        if self._body.left_out:
+            report["skipped_lines"] = self._body.left_out
+        notes = [*self._header_notes, *self._body.notes()]
+        if self._letters:
+            notes.append(f"letters: {self._letters} bytes at the beginning not in UTF-8, read as Latin")
+        for form in self._forms.values():
+            notes += [f"{TOPICS[topic]}: {note}" for topic, note in form.notes.items() if topic in _NOTED]
+        if notes:
+            report["notes"] = notes
         report["unparsed"] = {
             column: {"count": seen.total(), "examples": list(seen)[:EXAMPLES]}
             for column, seen in self._unparsed.items()
@@ -132,7 +171,7 @@ class Table:
     def _note(self, column: str, text: pd.Series) -> None:
         seen = self._unparsed.setdefault(column, Counter())
         for value, count in text.dropna().value_counts().items():
-            # Bounded: past 1,000 different odd values only the number matters.
+            # At most 1,000 different values are kept.
             seen[str(value) if len(seen) < 1_000 or value in seen else "…"] += int(count)
         if not seen:
             del self._unparsed[column]
@@ -144,19 +183,18 @@ class Table:
         self.require([name])
         return name, value
 
-    def _reader(self, **options: Any) -> Any:
-        try:
-            return pd.read_csv(
-                self.path,
-                sep=self.delimiter,
-                encoding=self.encoding,
-                dtype=str,
-                on_bad_lines="warn",
-                skipinitialspace=True,
-                **options,
-            )
-        except pd.errors.EmptyDataError as error:
-            raise CommandError(f"the file has no columns: {self.path}") from error
+
+def _cleaned(cells: list[str]) -> pd.Series:
+    """Return cells without extra spaces; texts for "no value" become missing."""
+    codes, different = pd.factorize(np.array(cells, dtype=object))
+    texts = [None if (text := clean(cell)).lower() in MISSING else text for cell in different]
+    return pd.Series(np.array([*texts, None], dtype=object)[codes], dtype=object)
+
+
+def _each(text: pd.Series, read: Callable[[str], Any]) -> pd.Series:
+    """Read each different value once."""
+    found = {value: read(value) for value in text.dropna().unique()}
+    return pd.Series([found.get(value) for value in text], index=text.index, dtype=object)
 
 
 class Groups:
@@ -166,44 +204,37 @@ class Groups:
         self._frame: pd.DataFrame | None = None
 
     def add(self, keys: list[pd.Series], values: pd.Series) -> None:
-        """Count `values` towards the groups of `keys`; a missing key is a group of its own.
+        """Add `values` to the groups of `keys`; a missing key is its own group.
 
         Raises:
             CommandError: over 100,000 groups.
         """
         grouped = values.groupby(keys, dropna=False)
-        part = pd.DataFrame(
-            {
-                "rows": grouped.size(),
-                "count": grouped.count(),
-                "sum": grouped.sum(min_count=1),
-                "min": grouped.min(),
-                "max": grouped.max(),
-            }
-        )
+        part = grouped.agg(["size", "count", "sum", "min", "max"]).rename(columns={"size": "rows"})
         if self._frame is not None:
             joined = pd.concat([self._frame, part])
             again = joined.groupby(level=list(range(joined.index.nlevels)), dropna=False)
-            part = again.agg({"rows": "sum", "count": "sum", "min": "min", "max": "max"})
-            part["sum"] = again["sum"].sum(min_count=1)
+            part = again.agg({"rows": "sum", "count": "sum", "sum": "sum", "min": "min", "max": "max"})
         if len(part) > MAX_GROUPS:
             raise CommandError(f"over {MAX_GROUPS:,} groups; group by columns with fewer values")
         self._frame = part
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has been added."""
+        """Whether no rows were added."""
         return self._frame is None
 
     def frame(self) -> pd.DataFrame:
-        """One row a group, sorted by key: rows, count, sum, min, max, mean."""
+        """Return one row for each group, sorted by key: rows, count, sum, min, max, mean."""
         if self._frame is None:
             raise CommandError("no rows to aggregate")
-        return self._frame.assign(mean=self._frame["sum"] / self._frame["count"]).sort_index()
+        frame = self._frame.sort_index()
+        # The sum of a group without values is missing, not 0.
+        return frame.assign(sum=frame["sum"].where(frame["count"] > 0), mean=frame["sum"] / frame["count"])
 
 
 class Sample:
-    """At most `size` rows of numbers, every row with the same chance; all of them while they fit."""
+    """A random sample of at most `size` rows."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -212,7 +243,7 @@ class Sample:
         self.seen = 0
 
     def add(self, frame: pd.DataFrame) -> None:
-        """Offer the rows of `frame`."""
+        """Add the rows of `frame` to the sample."""
         self.seen += len(frame)
         keyed = frame.assign(__key=self._random.random(len(frame)))
         self._parts = keyed if self._parts.empty else pd.concat([self._parts, keyed], ignore_index=True)
@@ -220,17 +251,12 @@ class Sample:
             self._parts = self._parts.nsmallest(self._size, "__key")
 
     def frame(self) -> pd.DataFrame:
-        """The rows kept."""
+        """Return the sample."""
         return self._parts.drop(columns="__key", errors="ignore")
 
 
-def parse_dates(text: pd.Series, form: str) -> pd.Series:
-    """`text` as times without zone, missing where it does not match `form`."""
-    return pd.to_datetime(text, format=form, errors="coerce", utc=True).dt.tz_localize(None)
-
-
 def buckets(table: Table, date: str, frequency: str, column: str | None) -> pd.DataFrame:
-    """`Groups.frame` per day, week, month, quarter or year, without gaps.
+    """Return `Groups.frame` per day, week, month, quarter or year, without gaps.
 
     Raises:
         CommandError: no date could be read, or over 100,000 buckets.
@@ -250,36 +276,3 @@ def buckets(table: Table, date: str, frequency: str, column: str | None) -> pd.D
         raise CommandError(f"over {MAX_GROUPS:,} {frequency} buckets; choose a longer one")
     frame = frame.reindex(pd.period_range(frame.index[0], frame.index[-1], freq=FREQUENCIES[frequency]))
     return frame.fillna({"rows": 0, "count": 0}).astype({"rows": int, "count": int})
-
-
-def _encoding(path: str) -> str:
-    with open(path, "rb") as file:
-        head = file.read(4)
-        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return "utf-16"
-        file.seek(0)
-        # cp1252 first: it is what spreadsheets write, and has the euro sign; latin-1 reads any byte.
-        for encoding in ("utf-8", "cp1252"):
-            decoder = codecs.getincrementaldecoder(encoding)()
-            file.seek(0)
-            try:
-                while block := file.read(1 << 20):
-                    decoder.decode(block)
-                decoder.decode(b"", final=True)
-            except UnicodeDecodeError:
-                continue
-            return "utf-8-sig" if head.startswith(codecs.BOM_UTF8) and encoding == "utf-8" else encoding
-    return "latin-1"
-
-
-def _delimiter(path: str, encoding: str) -> str:
-    with open(path, encoding=encoding, newline="") as file:
-        lines = [line for _, line in zip(range(50), iter(lambda: file.readline(1 << 20), ""), strict=False)]
-
-    def score(delimiter: str) -> tuple[float, int]:
-        widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
-        if not widths or widths[0] == 1:
-            return 0.0, 0
-        return sum(width == widths[0] for width in widths) / len(widths), widths[0]
-
-    return max(",;\t|", key=score)

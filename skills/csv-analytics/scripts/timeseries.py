@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from command import Parser, run
-from table import AGGREGATES, FREQUENCIES, Table, buckets
+from table import AGGREGATES, FREQUENCIES, Parser, Table, buckets
+
+from skills.file._script import run
 
 
 def main() -> dict[str, Any]:
@@ -15,7 +16,7 @@ def main() -> dict[str, Any]:
     parser.add_argument("--column", help="the column of numbers (default: only count rows)")
     parser.add_argument("--agg", choices=AGGREGATES, default="sum", help="default sum")
     args = parser.parse_args()
-    table = Table(args.file, strip=args.strip, decimal=args.decimal, where=args.where)
+    table = Table(args.file, where=args.where)
     frame = buckets(table, args.date, args.freq, args.column)
     columns = ["rows", *([args.agg] if args.column else [])]
     rows = [

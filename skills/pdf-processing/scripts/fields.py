@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from command import Parser, open_pdf, run
 from form import fields_of, has_xfa
+from pdf_command import Parser, open_pdf, run
 
 
 def main() -> dict[str, Any]:

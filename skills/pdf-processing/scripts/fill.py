@@ -6,19 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-from command import CommandError, Parser, open_pdf, run
 from form import OFF, Field, Flag, appearances, fields_of, form_of
+from pdf_command import Parser, open_pdf, run
 from pypdf import PdfWriter
 from pypdf.generic import NameObject, TextStringObject
+
+from skills.file._script import CommandError
 
 ON_WORDS, OFF_WORDS = ("on", "yes", "true"), ("off", "no", "false")
 
 
 def checked(field: Field, value: str) -> str:
-    """What is stored for `value`.
+    """Return the stored form of `value`.
 
     Raises:
-        CommandError: the field cannot hold it, with what it can hold.
+        CommandError: the field does not allow the value; the message lists the allowed values.
     """
     if field.flags & Flag.ReadOnly:
         raise CommandError(f"field {field.name!r} is read-only")
@@ -47,19 +49,13 @@ def checked(field: Field, value: str) -> str:
 
 
 def wanted_values(pairs: list[str], file: str | None) -> dict[str, str]:
-    """The values of --set and of the JSON file, field name -> value; --set wins."""
+    """Return the values of --set and of the JSON file by field name; --set wins."""
     values: dict[str, str] = {}
     if file:
         try:
-            loaded = json.loads(Path(file).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise CommandError(f"{file} is not JSON: {error}") from error
-        if not isinstance(loaded, dict):
-            raise CommandError(f"{file} is not a JSON object of field names and values")
-        for name, value in loaded.items():
-            if not isinstance(value, (str, bool, int, float)):
-                raise CommandError(f"{file}: the value of {name!r} is neither text, number, true nor false")
-            values[name] = str(value)
+            values = {name: str(value) for name, value in json.loads(Path(file).read_text("utf-8")).items()}
+        except (ValueError, AttributeError) as error:
+            raise CommandError(f"{file} is not a JSON object of field names and values: {error}") from error
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
@@ -95,7 +91,7 @@ def main() -> dict[str, Any]:
 
 
 def fill(writer: PdfWriter, fields: dict[str, Field], stored: dict[str, str]) -> None:
-    """Put the values into the fields, with the pictures that programs without forms show."""
+    """Store the values, and update the appearances for programs that only draw pages."""
     buttons = {name for name in stored if fields[name].states}
     for name in buttons:
         state = NameObject(f"/{stored[name]}")
@@ -105,21 +101,19 @@ def fill(writer: PdfWriter, fields: dict[str, Field], stored: dict[str, str]) ->
             widget[NameObject("/AS")] = shown
     written = {name: value for name, value in stored.items() if name not in buttons}
     if written:
-        # pypdf takes the last part of a name for the whole one: fields that share it are written after it,
-        # with what they hold.
+        # pypdf matches fields by the last part of a name, so fields that share the part are written again
+        # with their own values.
         sharing = {
             name: field.value or ""
             for name, field in fields.items()
             if field.kind in ("text", "choice") and name not in stored and name.rpartition(".")[2] in written
         }
         values = dict(sorted((written | sharing).items(), key=lambda item: item[0].count(".")))
-        # Viewers that know forms draw the fields anew, with letters that the pictures lack.
+        # Viewers with forms draw the fields again, with letters that the appearances lack.
         writer.update_page_form_field_values(None, values, auto_regenerate=True)
         for name, value in written.items():
             fields[name].node[NameObject("/V")] = TextStringObject(value)
-    form_of(writer).pop(
-        "/XFA", None
-    )  # the same form in XML, with the old values: some programs would show that one
+    form_of(writer).pop("/XFA", None)  # the form in XML still has the old values
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The form of a PDF: its fields, and what each of them may hold."""
+"""The form of a PDF: its fields and their allowed values."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _MAX_DEPTH = 50  # of fields in fields; more is a circle
 
 @dataclass(frozen=True)
 class Field:
-    """A field that can hold a value. `states` are what a check box or radio group may be, `Off` for none."""
+    """A field with a value. `states` are the states of a check box or radio group, with `Off`."""
 
     name: str
     kind: str
     value: str | list[str] | None
     states: list[str]
     options: dict[str, str]
-    """Of a choice: what is shown -> what is stored."""
+    """Shown text -> stored value of a choice."""
     max_length: int | None
     flags: int
     node: DictionaryObject
     widgets: list[DictionaryObject]
 
     def described(self) -> dict[str, Any]:
-        """The field for JSON; what does not apply is left out."""
+        """Return the field for JSON, without keys that do not apply."""
         about: dict[str, Any] = {"name": self.name, "kind": self.kind, "value": self.value}
         if self.states:
             about["states"] = self.states
@@ -46,17 +46,17 @@ class Field:
 
 
 def has_xfa(pdf: PdfReader | PdfWriter) -> bool:
-    """Whether the PDF brings a form in Adobe's XML too, which other programs cannot fill."""
+    """Return whether the PDF also has an XFA form, which only programs of Adobe can fill."""
     return "/XFA" in form_of(pdf)
 
 
 def fields_of(pdf: PdfReader | PdfWriter) -> list[Field]:
-    """Every field with a value, in the order of the form; none where there is no form."""
+    """Return every field with a value, in the order of the form."""
     return list(_walk(form_of(pdf).get("/Fields", ArrayObject()), "", {}, 0))
 
 
 def form_of(pdf: PdfReader | PdfWriter) -> DictionaryObject:
-    """The form as the PDF has it, empty where it has none."""
+    """Return the form of the PDF, or an empty one."""
     form = pdf.root_object.get("/AcroForm", DictionaryObject()).get_object()
     return form if isinstance(form, DictionaryObject) else DictionaryObject()
 
@@ -67,7 +67,7 @@ def _walk(nodes: Any, prefix: str, inherited: dict[str, Any], depth: int) -> Ite
         if not isinstance(node, DictionaryObject):
             continue
         name = ".".join(part for part in (prefix, str(node.get("/T", ""))) if part)
-        # These four hold for all fields below, too.
+        # Fields below inherit these four keys.
         here = inherited | {key: node[key] for key in ("/FT", "/Ff", "/V", "/MaxLen") if key in node}
         kids = [kid.get_object() for kid in node.get("/Kids", ArrayObject()).get_object()]
         if any("/T" in kid for kid in kids):
@@ -114,13 +114,13 @@ def _text(value: Any) -> str:
 
 
 def _states(widgets: list[DictionaryObject]) -> list[str]:
-    """What a button can be is what it has pictures for, and `Off`, which needs none."""
+    """Return the states with an appearance, and `Off`, which needs none."""
     names = [name.removeprefix("/") for widget in widgets for name in appearances(widget)]
     return [*dict.fromkeys(name for name in names if name != OFF), OFF]
 
 
 def appearances(widget: DictionaryObject) -> list[str]:
-    """Names of the pictures that a button has, such as `/Yes`."""
+    """Return the names of the appearances of a button, such as `/Yes`."""
     pictures = widget.get("/AP", DictionaryObject()).get_object().get("/N", DictionaryObject()).get_object()
     return [str(name) for name in pictures] if type(pictures) is DictionaryObject else []
 

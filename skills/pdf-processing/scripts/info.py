@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from command import Parser, open_pdf, run
 from form import fields_of, has_xfa
+from pdf_command import Parser, open_pdf, run
 
 
 def main() -> dict[str, Any]:
@@ -19,14 +19,8 @@ def main() -> dict[str, Any]:
     sizes = []
     for (width, height, rotation), pages in groupby(enumerate(shapes, 1), key=lambda item: item[1]):
         numbers = [number for number, _ in pages]
-        sizes.append(
-            {
-                "pages": f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else str(numbers[0]),
-                "width": width,
-                "height": height,
-                "rotation": rotation,
-            }
-        )
+        span = f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
+        sizes.append({"pages": span, "width": width, "height": height, "rotation": rotation})
     return {
         "file": args.file,
         "pages": len(reader.pages),

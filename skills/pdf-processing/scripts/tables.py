@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pdfplumber
-from command import Parser, open_pdf, page_numbers, positive, run
+from pdf_command import Parser, open_pdf, page_numbers, run
+
+from skills.file._script import positive
 
 
 def main() -> dict[str, Any]:
@@ -33,19 +35,15 @@ def main() -> dict[str, Any]:
         for number in numbers:
             page = pdf.pages[number - 1]
             for index, rows in enumerate(page.extract_tables(settings), 1):
-                table: dict[str, Any] = {
-                    "page": number,
-                    "table": index,
-                    "rows": len(rows),
-                    "columns": len(rows[0]),
-                }
+                table: dict[str, Any] = {"page": number, "table": index}
+                table |= {"rows": len(rows), "columns": len(rows[0])}
                 if args.out:
                     name = f"{Path(args.file).stem}-page{number}-table{index}.csv"
                     table["out"] = str(Path(args.out) / name)
                     with Path(table["out"]).open("w", encoding="utf-8", newline="") as out:
                         csv.writer(out).writerows(rows)
                 found.append(table | {"cells": rows[: args.limit]})
-            page.close()  # what a page has been taken apart into is dropped before the next
+            page.close()  # frees the memory of the page
     return {"file": args.file, "pages": len(reader.pages), "tables": found}
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from command import CommandError, Parser, open_pdf, page_numbers, positive, run
+from pdf_command import Parser, open_pdf, page_numbers, run
+
+from skills.file._script import CommandError, positive
 
 
 def main() -> dict[str, Any]:

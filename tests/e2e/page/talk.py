@@ -1,17 +1,14 @@
-"""What a person does in the page, in few words."""
+"""Steps that many tests of the page share, such as sending a message or approving a call."""
 
 from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
-# A machine that is busy with other things is no defect of the page.
-expect.set_options(timeout=20_000)
-
-__all__ = ["approvals", "approve", "cards", "command", "open_chat", "say"]
+from tests.servers.served import Served
 
 
 def open_chat(page: Page, path: str = "/app") -> None:
-    """Open the page, at a new chat or at the chat of an address."""
+    """Open a new chat, or the chat at a path."""
     page.goto(path)
     expect(page.get_by_label("Message to the agent")).to_be_visible()
 
@@ -23,12 +20,12 @@ def say(page: Page, text: str) -> None:
 
 
 def approvals(page: Page) -> Locator:
-    """What waits for a person."""
+    """The region with all calls that wait for approval."""
     return page.get_by_role("region", name="Waiting for your approval")
 
 
 def cards(page: Page) -> Locator:
-    """The calls in it, each."""
+    """The cards of the calls that wait for approval."""
     return approvals(page).get_by_role("article")
 
 
@@ -39,5 +36,15 @@ def approve(page: Page) -> None:
 
 
 def command(page: Page, index: int = -1) -> Locator:
-    """The card of a command that runs or has run, by default of the last one."""
+    """The card of a command that runs or has run; by default the last card."""
     return page.locator("details.run").nth(index)
+
+
+def run_thread(server: Served, text: str, token: str | None = None) -> str:
+    """The id of a new thread whose run with this message has ended or waits for approval."""
+    with server.client(token) as http:
+        thread = str(http.post("/threads", json={"metadata": {"graph_id": "deep_agent"}}).json()["thread_id"])
+        message = {"messages": [{"role": "user", "content": text}]}
+        run = {"assistant_id": "deep_agent", "input": message}
+        http.post(f"/threads/{thread}/runs/wait", json=run).raise_for_status()
+    return thread

@@ -1,16 +1,15 @@
-"""A call that a person changes before it runs, where the gate offers that."""
+"""A person changes a call before the call runs, on a server that allows the decision `edit`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.page.talk import cards, command, open_chat, say
-from tests.served import Served
+from tests.servers.served import Served
 
 pytestmark = pytest.mark.docker
 
@@ -41,16 +40,14 @@ def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     server.end()
 
 
-def test_what_runs_is_what_a_person_made_of_it(
-    page: Page, page_server: Served, picture: Callable[..., Path]
-) -> None:
+@pytest.mark.thorough
+def test_edited_command_runs(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "go")
     cards(page).get_by_role("button", name="Edit").click()
     field = cards(page).get_by_label("command")
     expect(field).to_have_value("echo as the model wrote it > /workspace/edited.txt")
     field.fill("echo as a person wrote it > /workspace/edited.txt; echo changed")
-    picture(page)
     cards(page).get_by_role("button", name="Run as changed").click()
     expect(page.get_by_text("That is done.")).to_be_visible()
     expect(command(page).locator(".lines")).to_contain_text("changed")

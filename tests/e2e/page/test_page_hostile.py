@@ -1,7 +1,7 @@
-"""What an agent made tries to run as the page's origin, and to say yes to a command that waits (V7).
+"""Files and texts of an agent try to run as the page's origin and to approve a waiting command (V7).
 
-Each attempt carries the same program: it says so if it runs, and approves whatever waits. The last test shows
-that both would be seen.
+Each attempt carries the same program. The program prints a line and approves every waiting question. The last
+test shows that both effects would be seen.
 """
 
 from __future__ import annotations
@@ -9,18 +9,23 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 from playwright.sync_api import Error as BrowserError
 
-from tests.served import Served
-from tests.small_files import png
+from tests.clients.cli_program import execute
+from tests.e2e.page.talk import run_thread
+from tests.servers.served import Served
+from tests.support.small_files import png
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
+
+SETTINGS: dict[str, str] = {}
+"""Its own server, because the program of the last test approves every question on the server."""
 
 RUNS = "HOSTILE-CODE-RUNS"
 ATTACK = (
@@ -32,8 +37,6 @@ ATTACK = (
     " command: {resume: {decisions: [{type: 'approve'}]}}})))"
 )
 PROGRAM = ATTACK.replace("BASE", "location.origin")
-# In an attribute, and in Markdown, where quotes would end it.
-SHORT = f"console.log(&#39;{RUNS}&#39;)"
 
 HTML = f"<!doctype html><body onload=\"console.log('{RUNS}')\"><script>{PROGRAM}</script>"
 SVG = (
@@ -75,62 +78,45 @@ ANSWER = f"""\
 
 That was all of it.
 """
-SCRIPT = "conversations:\n" + "\n".join(
-    f"- when: {json.dumps(when)}\n  replies: {json.dumps(replies)}"
-    for when, replies in {
-        "ask first": [
+SCRIPT = json.dumps(
+    {
+        "conversations": [
             {
-                "text": "I ask.",
-                "tool_calls": [
-                    {"name": "execute", "args": {"command": f"echo {NAMES[0]!r} > /workspace/ran.txt"}}
-                ],
-            }
-        ],
-        "answer with markup": [{"text": ANSWER}],
-        "print markup": [
-            {"tool_calls": [{"name": "execute", "args": {"command": "cat /workspace/results/evil.*"}}]},
-            {"text": "Printed."},
-        ],
-    }.items()
+                "when": "ask first",
+                "replies": [{"tool_calls": [execute(f"echo {NAMES[0]!r} > /workspace/ran.txt")]}],
+            },
+            {"when": "answer with markup", "replies": [{"text": ANSWER}]},
+            {
+                "when": "print markup",
+                "replies": [{"tool_calls": [execute("cat /workspace/results/evil.*")]}, {"text": "Printed."}],
+            },
+        ]
+    }
 )
 
 
 @dataclass
 class Seen:
-    """What was noticed in a browser."""
+    """A browser, and what hostile code printed or asked in any of its tabs and frames."""
 
     context: BrowserContext
-    lines: list[str] = field(default_factory=list)
-
-    def hostile(self) -> list[str]:
-        return [line for line in self.lines if RUNS in line]
+    hostile: list[str]
 
 
 @pytest.fixture
 def seen(browser: Browser, page_server: Served) -> Iterator[Seen]:
-    """A browser of a person, in all of whose tabs and frames the console is listened to."""
     context = browser.new_context(base_url=page_server.url)
-    seen = Seen(context)
-    context.on("console", lambda line: seen.lines.append(line.text))
-    context.on("dialog", lambda dialog: (seen.lines.append(f"{RUNS}: {dialog.message}"), dialog.dismiss()))
+    seen = Seen(context, [])
+    context.on("console", lambda line: seen.hostile.append(line.text) if RUNS in line.text else None)
+    context.on("dialog", lambda dialog: (seen.hostile.append(dialog.message), dialog.dismiss()))
     yield seen
     context.close()
 
 
-def new_run(server: Served, text: str) -> str:
-    """The id of a thread in which the agent has answered to a text."""
-    with httpx.Client(base_url=server.url, timeout=60) as http:
-        thread = http.post("/threads", json={"metadata": {"graph_id": "deep_agent"}}).json()["thread_id"]
-        given = {"messages": [{"role": "user", "content": text}]}
-        run = {"assistant_id": "deep_agent", "input": given}
-        http.post(f"/threads/{thread}/runs/wait", json=run).raise_for_status()
-    return str(thread)
-
-
 @pytest.fixture(scope="module")
 def waiting(page_server: Served) -> str:
-    """A thread that waits for an approval; hostile files are in its workspace."""
-    thread = new_run(page_server, "ask first")
+    """The id of a thread that waits for an approval and has hostile files in its workspace."""
+    thread = run_thread(page_server, "ask first")
     httpx.get(f"{page_server.url}/files/{thread}/list", timeout=60).raise_for_status()  # starts its sandbox
     results = page_server.workspace / "results"
     for name, content in {
@@ -152,37 +138,40 @@ def waiting(page_server: Served) -> str:
 
 
 def nothing_happened(seen: Seen, server: Served, waiting: str) -> None:
-    """Nothing hostile has run, and the question still waits."""
-    assert seen.hostile() == []
-    with httpx.Client(base_url=server.url) as http:
-        assert http.get(f"/threads/{waiting}/state").json()["interrupts"], "it was answered"
+    """Fail if hostile code has run or the question was answered."""
+    assert seen.hostile == []
+    with server.client() as http:
+        assert http.get(f"/threads/{waiting}/state").json()["interrupts"], "answered"
         assert len(http.get(f"/threads/{waiting}/runs").json()) == 1
     assert not (server.workspace / "ran.txt").exists()
 
 
 EVIL = ["evil.html", "evil.svg", "evil.xhtml", "evil.js", "evil.png", "polyglot.gif", "real.png"]
-VIEWS = ["", "&view=text", "&view=image"]
+VIEWS = ["", *(pytest.param(f"&view={view}", marks=pytest.mark.thorough) for view in ("text", "image"))]
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("name", EVIL)
-def test_opened_by_its_address(seen: Seen, page_server: Served, waiting: str, name: str, view: str) -> None:
-    page = seen.context.new_page()
-    saved: list[str] = []
-    page.on("download", lambda download: saved.append(download.suggested_filename))
-    try:
-        answer = page.goto(f"/files/{waiting}/content?path=/workspace/results/{name}{view}")
-    except BrowserError as error:
-        assert "Download is starting" in str(error)
-        deadline = time.monotonic() + 5
-        while not saved and time.monotonic() < deadline:
-            page.wait_for_timeout(50)
-        assert saved == [name]
-    else:
-        assert answer is not None
-        assert answer.status == 422, "not of this kind"
-        assert answer.headers["content-type"] == "application/json"
-    page.wait_for_timeout(200)
+def test_hostile_file_opened_by_its_address_does_not_run(
+    seen: Seen, page_server: Served, waiting: str, view: str
+) -> None:
+    for name in EVIL:
+        page = seen.context.new_page()
+        saved: list[str] = []
+        page.on("download", lambda download, saved=saved: saved.append(download.suggested_filename))
+        try:
+            answer = page.goto(f"/files/{waiting}/content?path=/workspace/results/{name}{view}")
+        except BrowserError as error:
+            assert "Download is starting" in str(error)
+            deadline = time.monotonic() + 5
+            while not saved and time.monotonic() < deadline:
+                page.wait_for_timeout(50)
+            assert saved == [name]
+        else:
+            assert answer is not None
+            assert answer.status == 422, name
+            assert answer.headers["content-type"] == "application/json"
+        page.wait_for_timeout(200)
+        assert seen.hostile == [], name
     nothing_happened(seen, page_server, waiting)
 
 
@@ -203,28 +192,28 @@ INSERTED = {
 }
 
 
-@pytest.mark.parametrize("how", INSERTED)
-def test_put_into_the_page_itself(seen: Seen, page_server: Served, waiting: str, how: str) -> None:
-    """Even if something made the page load it: the policy, the type and nosniff each stop what they can."""
-    page = seen.context.new_page()
-    page.goto("/app")
-    for name in ("evil.html", "evil.svg", "evil.js", "evil.css", "polyglot.gif"):
-        for view in VIEWS:
-            url = f"/files/{waiting}/content?path=/workspace/results/{name}{view}"
-            page.evaluate(f"url => {{ {ADD} {INSERTED[how]} }}", url)
-    page.evaluate(
-        f"url => {{ {ADD} {INSERTED[how]} }}", f"/files/{waiting}/table?path=/workspace/results/evil.csv"
-    )
+def test_hostile_file_put_into_the_page_does_not_run(seen: Seen, page_server: Served, waiting: str) -> None:
+    """The security policy, the content type and `nosniff` stop content that a script puts into the page."""
+    names = ["evil.html", "evil.svg", "evil.js", "evil.css", "polyglot.gif"]
+    names += ["evil.html&view=text", "evil.svg&view=image"]
+    urls = [f"/files/{waiting}/content?path=/workspace/results/{name}" for name in names]
+    urls.append(f"/files/{waiting}/table?path=/workspace/results/evil.csv")
+    for how, program in INSERTED.items():
+        page = seen.context.new_page()
+        page.goto("/app")
+        page.evaluate(f"urls => {{ {ADD} for (const url of urls) {{ {program} }} }}", urls)
+        page.wait_for_load_state("networkidle")
+        assert seen.hostile == [], how
+        assert page.evaluate("getComputedStyle(document.body).display") != "none", f"{how}: the style applies"
     page.wait_for_timeout(1_000)
-    assert page.evaluate("getComputedStyle(document.body).display") != "none", "no style either"
     nothing_happened(seen, page_server, waiting)
 
 
-def test_in_the_words_of_an_answer(seen: Seen, page_server: Served, waiting: str) -> None:
-    thread = new_run(page_server, "answer with markup")
+def test_markup_in_an_answer_does_not_run(seen: Seen, page_server: Served, waiting: str) -> None:
+    thread = run_thread(page_server, "answer with markup")
     page = seen.context.new_page()
     page.goto(f"/app/t/{thread}")
-    expect(page.get_by_text("That was all of it.")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("That was all of it.")).to_be_visible()
     for words in ("first", "second", "third", "fourth", "fifth"):
         for link in page.get_by_text(f"{words} link", exact=False).all():
             link.click()
@@ -235,16 +224,18 @@ def test_in_the_words_of_an_answer(seen: Seen, page_server: Served, waiting: str
     links = page.eval_on_selector_all("main a", "all => all.map(each => each.href)")
     assert [each for each in links if not each.startswith(("http://", "https://"))] == []
     assert page.url.endswith(f"/app/t/{thread}")
-    assert len(seen.context.pages) == 1, "no link has opened what the agent made"
+    assert len(seen.context.pages) == 1, "a link has opened a tab"
 
 
-def test_as_names_cells_and_contents(seen: Seen, page_server: Served, waiting: str) -> None:
+def test_markup_in_file_names_and_contents_does_not_run(
+    seen: Seen, page_server: Served, waiting: str
+) -> None:
     page = seen.context.new_page()
     page.goto(f"/app/t/{waiting}")
     page.get_by_role("button", name="Files").click()
     for folder in ("results", "scripts"):
         item = page.get_by_role("treeitem").filter(has=page.get_by_text(folder, exact=True))
-        expect(item).to_be_visible(timeout=30_000)
+        expect(item).to_be_visible()
         item.click()
     expect(page.get_by_role("treeitem").filter(has_text="‹U+202E›gnp.exe")).to_be_visible()
     for name in (*EVIL, "evil.csv", "evil.md", "evil.css", *NAMES):
@@ -261,31 +252,28 @@ def test_as_names_cells_and_contents(seen: Seen, page_server: Served, waiting: s
     nothing_happened(seen, page_server, waiting)
 
 
-def test_in_the_card_that_asks_and_in_what_a_command_prints(
+def test_markup_in_a_command_and_its_output_does_not_run(
     seen: Seen, page_server: Served, waiting: str
 ) -> None:
     page = seen.context.new_page()
     page.goto(f"/app/t/{waiting}")
-    expect(page.get_by_text("/workspace/ran.txt").first).to_be_visible(timeout=20_000)
-    printed = new_run(page_server, "print markup")
-    with httpx.Client(base_url=page_server.url, timeout=60) as http:
+    expect(page.get_by_text("/workspace/ran.txt").first).to_be_visible()
+    printed = run_thread(page_server, "print markup")
+    with page_server.client() as http:
         approve = {"assistant_id": "deep_agent", "command": {"resume": {"decisions": [{"type": "approve"}]}}}
         http.post(f"/threads/{printed}/runs/wait", json=approve).raise_for_status()
     page.goto(f"/app/t/{printed}")
-    expect(page.get_by_text("Printed.")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("Printed.")).to_be_visible()
     for card in page.locator("details").all():
         card.evaluate("card => card.open = true")
     page.wait_for_timeout(500)
     nothing_happened(seen, page_server, waiting)
 
 
-def test_it_would_work(seen: Seen, page_server: Served, waiting: str, tmp_path: Path) -> None:
-    """Last: the same program, run by the page itself, is heard and answers the question."""
+def test_attack_by_the_page_itself_is_seen(seen: Seen, page_server: Served, waiting: str) -> None:
+    """Runs last: when the page itself runs the program, its line and its approval are seen."""
     page = seen.context.new_page()
     page.goto("/app")
     page.evaluate(PROGRAM)
-    assert seen.hostile()
-    deadline = time.monotonic() + 30
-    while not (page_server.workspace / "ran.txt").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    assert seen.hostile
+    eventually((page_server.workspace / "ran.txt").exists)

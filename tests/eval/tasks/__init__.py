@@ -1,52 +1,46 @@
-"""The tasks, one file for each kind; the first of a kind belongs to `dev`.
-
-Beside them those for practice and the held-out ones.
-"""
+"""The tasks by subset: `dev`, `practice` and `held-out`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from tests.eval.task import Task
-from tests.eval.tasks import dates, dirty, documents, joins, logs, output, plots, programs, tables, trees
-from tests.eval.tasks.held_out import HELD_OUT
-from tests.eval.tasks.practice import PRACTICE
+from tests.eval.tasks.dev_tasks import TASKS
+from tests.eval.tasks.held_out import (
+    held_out_documents,
+    held_out_files,
+    held_out_output,
+    held_out_tables,
+    held_out_texts,
+)
+from tests.eval.tasks.practice import practice_documents, practice_output, practice_tables, practice_texts
 
-__all__ = ["HELD_OUT", "KINDS", "PRACTICE", "choose"]
+__all__ = ["SUBSETS", "choose"]
 
-KINDS: Mapping[str, Sequence[Task]] = {
-    "tables": tables.TASKS,
-    "dates": dates.TASKS,
-    "joins": joins.TASKS,
-    "dirty": dirty.TASKS,
-    "json": trees.TASKS,
-    "logs": logs.TASKS,
-    "programs": programs.TASKS,
-    "pdf": documents.TASKS,
-    "plots": plots.TASKS,
-    "files": output.TASKS,
+SUBSETS: Mapping[str, Sequence[Task]] = {
+    "dev": TASKS,
+    "practice": [
+        *practice_tables.TASKS,
+        *practice_texts.TASKS,
+        *practice_documents.TASKS,
+        *practice_output.TASKS,
+    ],
+    "held-out": [
+        *held_out_tables.TASKS,
+        *held_out_texts.TASKS,
+        *held_out_documents.TASKS,
+        *held_out_output.TASKS,
+        *held_out_files.TASKS,
+    ],
 }
 
 
-def choose(subset: str) -> list[Task]:
-    """The tasks of `all`, `dev`, `practice`, `held-out`, a kind, or one by its name.
+def choose(name: str) -> Sequence[Task]:
+    """Return the tasks of a subset, or the task of this name.
 
     Raises:
-        KeyError: there is nothing of that name.
+        KeyError: No subset and no task has this name.
     """
-    forty, practice, held_out = (
-        [task for tasks in each.values() for task in tasks] for each in (KINDS, PRACTICE, HELD_OUT)
-    )
-    subsets = {
-        "all": forty,
-        "dev": [tasks[0] for tasks in KINDS.values()],
-        "practice": practice,
-        "held-out": held_out,
-        **{kind: list(tasks) for kind, tasks in KINDS.items()},
-    }
-    if subset in subsets:
-        return subsets[subset]
-    named = [task for task in (*forty, *practice, *held_out) if task.name == subset]
-    if not named:
-        raise KeyError(subset)
-    return named
+    if name in SUBSETS:
+        return SUBSETS[name]
+    return [{task.name: task for tasks in SUBSETS.values() for task in tasks}[name]]

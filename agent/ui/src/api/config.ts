@@ -1,13 +1,13 @@
 import { ask } from "./http";
 
 export interface Agent {
-  /** As langgraph.json names its graph. */
+  /** The name of the graph in langgraph.json. */
   id: string;
   name: string;
   about: string;
 }
 
-/** What this installation is: `GET /page/config`. */
+/** The configuration that `GET /page/config` returns. */
 export interface PageConfig {
   agents: Agent[];
   default_agent: string;
@@ -16,9 +16,8 @@ export interface PageConfig {
   approvals: "ask" | "auto";
   sandbox_scope: "shared" | "thread";
   owner: string | null;
-  /** Bytes that a file sent here may have. */
+  /** Most bytes of an uploaded file. */
   upload_bytes: number;
-  version: string;
 }
 
 export const loadConfig = (): Promise<PageConfig> => ask<PageConfig>("/page/config");

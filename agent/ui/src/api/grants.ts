@@ -1,18 +1,16 @@
 import { ask, send } from "./http";
 
-/** Something a person approved for the rest of a thread. */
+/** An approval that holds for the rest of a thread. */
 export interface Grant {
   id: string;
   tool: string;
-  /** Of the one call that is covered; null: every call of the tool. */
+  /** Digest of the call that is covered; null if every call of the tool is. */
   digest: string | null;
-  /** The call that the person saw, whole. */
+  /** The whole call that the person saw. */
   shown: string;
 }
 
-export async function listGrants(thread: string): Promise<Grant[]> {
-  return (await ask<{ grants: Grant[] }>(`/page/threads/${thread}/grants`)).grants;
-}
+export const listGrants = (thread: string): Promise<{ grants: Grant[] }> => ask(`/page/threads/${thread}/grants`);
 
 export const revokeGrant = (thread: string, id: string): Promise<unknown> =>
   send("DELETE", `/page/threads/${thread}/grants/${encodeURIComponent(id)}`);

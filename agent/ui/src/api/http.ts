@@ -1,6 +1,6 @@
-/** What a request that failed says, in words that tell what to do. */
+/** A failed request. The message tells the reader what to do. */
 export class RequestFailed extends Error {
-  /** The HTTP status; 0 where no answer came. */
+  /** The HTTP status; 0 if the server did not answer. */
   readonly status: number;
 
   constructor(message: string, status: number) {
@@ -10,22 +10,26 @@ export class RequestFailed extends Error {
 }
 
 export const UNREACHABLE =
-  "The server does not answer. Start it where it runs (make dev); this page goes on by itself as soon as it is back.";
+  "The server does not answer. Start the server (make dev). This page goes on as soon as the server is back.";
+export const NEEDS_TOKEN = "This server needs a token. Load the page again and give the token as the password.";
 
-/** Ask this server for JSON. Throws `RequestFailed`. */
+/** Send a request to this server. Throws `RequestFailed`, or the error of an abort. */
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  const response = await fetch(path, init).catch((error: unknown) => {
+    throw init.signal?.aborted ? error : new RequestFailed(UNREACHABLE, 0);
+  });
+  if (!response.ok) throw new RequestFailed(await reasonOf(response), response.status);
+  return response;
+}
+
+/** Send a request whose answer is JSON; undefined for an empty answer. Throws `RequestFailed`. */
 export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
-  let response: Response;
-  try {
-    response = await fetch(path, { ...init, headers: { Accept: "application/json", ...init.headers } });
-  } catch {
-    throw new RequestFailed(UNREACHABLE, 0);
-  }
-  if (!response.ok) throw new RequestFailed(await reason(response), response.status);
+  const response = await request(path, { ...init, headers: { Accept: "application/json", ...init.headers } });
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
-/** As `ask`, with a JSON body. */
-export function send<T>(method: "POST" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<T> {
+/** Like `ask`, with a JSON body. */
+export function send<T>(method: "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
   const init: RequestInit = { method };
   if (body !== undefined) {
     init.body = JSON.stringify(body);
@@ -34,14 +38,14 @@ export function send<T>(method: "POST" | "PATCH" | "DELETE", path: string, body?
   return ask<T>(path, init);
 }
 
-async function reason(response: Response): Promise<string> {
+async function reasonOf(response: Response): Promise<string> {
   try {
-    const told = (await response.json()) as { error?: unknown; detail?: unknown };
-    const said = told.error ?? told.detail;
-    if (typeof said === "string" && said) return said;
+    const { error, detail } = (await response.json()) as { error?: unknown; detail?: unknown };
+    const reason = error ?? detail;
+    if (typeof reason === "string" && reason) return reason;
   } catch {
-    // No JSON: the status is all there is.
+    // The answer is not JSON: only its status is known.
   }
-  if (response.status === 401) return "This server needs a token. Load the page again and give it as the password.";
+  if (response.status === 401) return NEEDS_TOKEN;
   return `The server answered ${response.status} ${response.statusText}.`;
 }

@@ -2,40 +2,35 @@ import { ask, send } from "./http";
 
 export interface ThreadSummary {
   thread_id: string;
-  created_at: string;
   updated_at: string;
   status: "idle" | "busy" | "interrupted" | "error";
-  /** What the thread is called: its first message. */
+  /** The beginning of the first message. */
   title: string;
-  /** The graph that its runs are of; null for a thread without one. */
+  /** The graph of the thread's runs; null if there is none. */
   agent: string | null;
 }
 
-interface Found {
-  thread_id: string;
-  created_at: string;
-  updated_at: string;
-  status: ThreadSummary["status"];
+/** A thread as the server sends it. */
+interface FoundThread extends Omit<ThreadSummary, "title" | "agent"> {
   metadata: Record<string, unknown> | null;
   extracted?: { first?: unknown } | null;
 }
 
-/** As many as a person can look through. */
 const MOST_THREADS = 500;
 
-/** The threads there are, the latest first. */
+/** List the threads, the latest first. */
 export async function listThreads(): Promise<ThreadSummary[]> {
-  const found = await send<Found[]>("POST", "/threads/search", {
+  const found = await send<FoundThread[]>("POST", "/threads/search", {
     limit: MOST_THREADS,
     sort_by: "updated_at",
     sort_order: "desc",
-    select: ["thread_id", "created_at", "updated_at", "status", "metadata"],
+    select: ["thread_id", "updated_at", "status", "metadata"],
     extract: { first: "values.messages[0].content" },
   });
   return found.map(summary);
 }
 
-/** Make a thread before anything is said in it. */
+/** Create a thread without a run. */
 export async function createThread(agent: string): Promise<string> {
   const made = await send<{ thread_id: string }>("POST", "/threads", { metadata: { graph_id: agent } });
   return made.thread_id;
@@ -43,31 +38,25 @@ export async function createThread(agent: string): Promise<string> {
 
 export const deleteThread = (thread: string): Promise<void> => send("DELETE", `/threads/${thread}`);
 
-/** The graph whose thread this is; null where it has not run yet. */
+/** The graph of a thread; null if the thread has had no run. */
 export async function agentOf(thread: string): Promise<string | null> {
-  return summary(await ask<Found>(`/threads/${thread}`)).agent;
+  return summary(await ask<FoundThread>(`/threads/${thread}`)).agent;
 }
 
-function summary(found: Found): ThreadSummary {
-  const graph = found.metadata?.["graph_id"];
-  return {
-    thread_id: found.thread_id,
-    created_at: found.created_at,
-    updated_at: found.updated_at,
-    status: found.status,
-    title: titled(words(found.extracted?.first)),
-    agent: typeof graph === "string" ? graph : null,
-  };
+function summary(found: FoundThread): ThreadSummary {
+  const { metadata, extracted, ...thread } = found;
+  const graph = metadata?.["graph_id"];
+  return { ...thread, title: titled(textOf(extracted?.first)), agent: typeof graph === "string" ? graph : null };
 }
 
-/** The words of a message's content, which is text or a list of parts. */
-function words(content: unknown): string {
+/** The text of a message's content, which is a string or a list of parts. */
+function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return content.map((part: { text?: unknown }) => (typeof part?.text === "string" ? part.text : "")).join(" ");
 }
 
-/** What a chat that begins with `text` is called. */
+/** The title of a chat whose first message is `text`. */
 export function titled(text: string): string {
   const line = text.trim().replace(/\s+/g, " ");
   if (!line) return "New chat";

@@ -1,95 +1,75 @@
-import { useEffect, useMemo, useRef, useState } from "react";
-import { writing } from "../text/typing";
+import { useEffect, useMemo, useRef, useState, type RefObject } from "react";
+import { Alert } from "../components/Notice";
+import { typedWithin } from "../text/typing";
 import { harmless } from "../text/visible";
-import { offered, type Decision, type Question } from "./question";
+import { withDigest, type Decision, type Pending, type Question } from "./question";
 import { RequestCard } from "./RequestCard";
 import { useKeys } from "./useKeys";
 
-/** A question that waits, with the id that its answer names. */
-export interface Pending {
-  id: string;
-  question: Question;
-}
-
 interface ApprovalsProps {
   pending: readonly Pending[];
-  /** Answers questions, each by its id, once all of their calls are decided. */
+  /** Called with the answers of questions, by id, whose calls are all decided. */
   onAnswer: (answers: Record<string, { decisions: Decision[] }>) => void;
 }
 
-/** All calls that wait for a person. An answer is sent when every call of its question is decided. */
+type Decisions = Record<string, Decision | undefined>;
+
+/** All calls that wait for a person. A question is answered when every call in it is decided. */
 export function Approvals({ pending, onAnswer }: ApprovalsProps) {
-  const [decided, setDecided] = useState<Record<string, Decision | undefined>>({});
+  const [decided, setDecided] = useState<Decisions>({});
   const root = useRef<HTMLElement>(null);
   const calls = useMemo(
     () =>
       pending.flatMap(({ id, question }) =>
-        question.action_requests.map((request, index) => ({ key: `${id}/${index}`, id, question, request })),
+        question.action_requests.map((request, index) => ({ key: `${id}/${index}`, question, request })),
       ),
     [pending],
   );
   const open = calls.filter((call) => !decided[call.key]);
-  const answer = (decisions: Record<string, Decision | undefined>) => {
+  const decide = (decisions: Decisions) => {
     setDecided(decisions);
-    const complete = pending.filter(({ id, question }) =>
-      question.action_requests.every((_, index) => decisions[`${id}/${index}`]),
-    );
-    if (complete.length > 0) {
-      onAnswer(
-        Object.fromEntries(
-          complete.map(({ id, question }) => [
-            id,
-            { decisions: question.action_requests.map((_, index) => decisions[`${id}/${index}`]!) },
-          ]),
-        ),
-      );
+    const answers: Parameters<typeof onAnswer>[0] = {};
+    for (const { id, question } of pending) {
+      const made = question.action_requests.flatMap((_, index) => decisions[`${id}/${index}`] ?? []);
+      if (made.length === question.action_requests.length) answers[id] = { decisions: made };
     }
+    if (Object.keys(answers).length > 0) onAnswer(answers);
   };
-  const approveAll = () =>
-    answer({
-      ...decided,
-      ...Object.fromEntries(
-        open.map(({ key, request }) => [
-          key,
-          { type: "approve", scope: "call", ...(request.digest ? { digest: request.digest } : {}) } as const,
-        ]),
-      ),
-    });
+  const approveAll = () => {
+    const approved = open.map(({ key, request }) => [key, withDigest(request, { type: "approve", scope: "call" })]);
+    decide({ ...decided, ...Object.fromEntries(approved) });
+  };
 
-  // A question that came back with an error has to be decided anew.
+  // A question that came back with an error needs new decisions.
   const asked = pending.map(({ id, question }) => `${id}${question.error ?? ""}`).join();
   useEffect(() => setDecided({}), [asked]);
   useKeys(root, open[0]?.key);
-  useTakenFocus(root, asked);
+  useFocusOnQuestion(root, asked);
 
   return (
-    <section ref={root} className="approvals" aria-label="Waiting for your approval">
+    <section ref={root} className="approvals stack" aria-label="Waiting for your approval">
       <p className="hidden" role="status">
         {open.length === 1 ? "The agent waits for your approval." : `${open.length} calls wait for your approval.`} Press a
         to approve, r to reject.
       </p>
       {pending.map(
         ({ id, question }) =>
-          question.error && (
-            <p key={id} className="problem" role="alert">
-              That answer was not taken: {harmless(question.error)}
-            </p>
-          ),
+          question.error && <Alert key={id}>That answer was not taken: {harmless(question.error)}</Alert>,
       )}
-      {calls.map((call, index) => (
+      {calls.map(({ key, question, request }, index) => (
         <RequestCard
-          key={call.key}
-          request={call.request}
-          allowed={offered(call.question, call.request)}
-          once={call.question.scopes?.join() === "call"}
+          key={key}
+          request={request}
+          editable={editable(question, request.name)}
+          once={question.scopes?.join() === "call"}
           position={calls.length > 1 ? `${index + 1} of ${calls.length}` : ""}
-          decision={decided[call.key]}
-          next={call.key === open[0]?.key}
-          onDecide={(decision) => answer({ ...decided, [call.key]: decision })}
+          decision={decided[key]}
+          next={key === open[0]?.key}
+          onDecide={(decision) => decide({ ...decided, [key]: decision })}
         />
       ))}
       {open.length > 1 && (
-        <div className="answers all">
+        <div className="answers bar">
           <button type="button" onClick={approveAll}>
             Approve all {open.length}
           </button>
@@ -99,19 +79,21 @@ export function Approvals({ pending, onAnswer }: ApprovalsProps) {
   );
 }
 
-/** Milliseconds that somebody may think between two letters. */
+function editable({ review_configs: configs }: Question, tool: string): boolean {
+  return configs.some((each) => each.action_name === tool && each.allowed_decisions.includes("edit"));
+}
+
+/** Milliseconds after a key press during which the person counts as typing. */
 const PAUSE = 4_000;
 
-/** Goes to a new question, unless a person is writing. */
-function useTakenFocus(root: React.RefObject<HTMLElement | null>, asked: string) {
+/** Moves the focus to a new question, unless the person is typing. */
+function useFocusOnQuestion(root: RefObject<HTMLElement | null>, asked: string) {
   useEffect(() => {
     const active = document.activeElement;
     const field = active instanceof HTMLTextAreaElement;
-    const inUse = field && (active.value !== "" || writing(PAUSE));
+    const inUse = field && (active.value !== "" || typedWithin(PAUSE));
     const card = root.current?.querySelector<HTMLElement>("[data-next]");
-    if (!inUse && card && (active === document.body || field)) {
-      card.focus({ preventScroll: true });
-    }
+    if (!inUse && (active === document.body || field)) card?.focus({ preventScroll: true });
     card?.scrollIntoView({ block: "nearest" });
   }, [root, asked]);
 }

@@ -1,81 +1,50 @@
-import { Code } from "../chat/Code";
+import type { ReactNode } from "react";
+import { Code } from "../components/Code";
+import { argumentFields, Fields } from "../components/Fields";
 import { languageOf } from "../text/highlight";
 import { visible } from "../text/visible";
 import { Diff } from "./Diff";
 import type { Request } from "./question";
 
-/** A call that waits, whole: its code, its change or its arguments. Nothing of it is left out or folded. */
-export function CallShown({ request }: { request: Request }) {
-  const { name, args } = request;
-  if (name === "execute" && typeof args["command"] === "string") {
+/** Shows a whole call before its approval: its code, its change or its arguments. Nothing is left out or folded. */
+export function CallShown({ request: { name, args, description } }: { request: Request }) {
+  const { command, code, language = "python", content, old_string: before, new_string: after } = args;
+  /** The other arguments, below what the heading and `main` show. */
+  const rest = (without: readonly string[], main?: ReactNode) => {
+    const fields = argumentFields(args).filter(([field]) => !without.includes(field));
     return (
       <>
-        <Code code={visible(args["command"])} language="bash" label="The command" />
-        <Arguments args={args} without={["command"]} />
+        {main}
+        {fields.length > 0 && <Fields values={fields} />}
       </>
     );
+  };
+  if (name === "execute" && typeof command === "string")
+    return rest(["command"], <Code code={visible(command)} language="bash" label="The command" />);
+  if (name === "execute_code" && typeof code === "string")
+    return rest(["code", "language"], <Code code={visible(code)} language={String(language)} label="The code" />);
+  if (name === "write_file" && typeof content === "string") {
+    const written = languageOf(String(args["file_path"]));
+    return rest(["content", "file_path"], <Code code={visible(content)} language={written} label="The content" />);
   }
-  if (name === "execute_code" && typeof args["code"] === "string") {
-    return (
-      <>
-        <Code code={visible(args["code"])} language={String(args["language"] ?? "python")} label="The code" />
-        <Arguments args={args} without={["code", "language"]} />
-      </>
-    );
-  }
-  if (name === "edit_file" && typeof args["old_string"] === "string" && typeof args["new_string"] === "string") {
-    return (
-      <>
-        <Diff before={args["old_string"]} after={args["new_string"]} />
-        <Arguments args={args} without={["file_path", "old_string", "new_string"]} />
-      </>
-    );
-  }
-  if (name === "write_file" && typeof args["content"] === "string") {
-    return (
-      <>
-        <Code code={visible(args["content"])} language={languageOf(String(args["file_path"]))} label="The content" />
-        <Arguments args={args} without={["file_path", "content"]} />
-      </>
-    );
-  }
-  if (name === "delete") return <Arguments args={args} without={["path", "file_path"]} />;
-  // As the server has written it, every character visible.
-  return <Code code={request.description} label="The call" />;
+  if (name === "edit_file" && typeof before === "string" && typeof after === "string")
+    return rest(["file_path", "old_string", "new_string"], <Diff before={before} after={after} />);
+  if (name === "delete") return rest(["path", "file_path"]);
+  // The server wrote the description and made every character of it visible.
+  return <Code code={description} label="The call" />;
 }
 
-/** What a call does, in a word, and to what. */
-export function headingOf({ name, args }: Request): { verb: string; what: string } {
-  const path = visible(String(args["file_path"] ?? args["path"] ?? ""));
-  switch (name) {
-    case "execute":
-      return { verb: "Run this command?", what: "" };
-    case "execute_code":
-      return { verb: `Run this ${args["language"] === "bash" ? "Bash" : "Python"} code?`, what: "" };
-    case "edit_file":
-      return { verb: "Change this file?", what: path };
-    case "write_file":
-      return { verb: "Write this file?", what: path };
-    case "delete":
-      return { verb: "Delete this?", what: path };
-    default:
-      return { verb: `Call ${visible(name)}?`, what: "" };
-  }
-}
+const QUESTIONS: Record<string, string> = {
+  execute: "Run this command?",
+  edit_file: "Change this file?",
+  write_file: "Write this file?",
+  delete: "Delete this?",
+};
 
-function Arguments({ args, without }: { args: Record<string, unknown>; without: readonly string[] }) {
-  const rest = Object.entries(args).filter(([name]) => !without.includes(name));
-  if (rest.length === 0) return null;
-  return (
-    <dl className="arguments">
-      {rest.map(([name, value]) => (
-        <div key={name}>
-          <dt>{visible(name)}</dt>
-          <dd>
-            <pre>{visible(typeof value === "string" ? value : JSON.stringify(value))}</pre>
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+/** The question that a call's card asks, and the path that the call is about. */
+export function headingOf({ name, args }: Request): { question: string; path: string } {
+  const question = QUESTIONS[name];
+  if (question) return { question, path: visible(String(args["file_path"] ?? args["path"] ?? "")) };
+  if (name !== "execute_code") return { question: `Call ${visible(name)}?`, path: "" };
+  return { question: `Run this ${args["language"] === "bash" ? "Bash" : "Python"} code?`, path: "" };
 }

@@ -1,72 +1,60 @@
 import { useCallback, useEffect, useState } from "react";
 import { listGrants, revokeGrant, type Grant } from "../api/grants";
 import type { RequestFailed } from "../api/http";
-import { Code } from "../chat/Code";
-import { Icon } from "../chat/Icon";
+import { Code } from "../components/Code";
+import { Icon } from "../components/Icon";
+import { Alert } from "../components/Notice";
 
-interface GrantsProps {
-  thread: string;
-  /** Changes when there may be others. */
-  news: unknown;
-}
-
-/** What is approved for the rest of the thread, each to be taken back. Nothing where nothing is. */
-export function Grants({ thread, news }: GrantsProps) {
+/** The approvals that hold for the rest of the thread. A person can revoke each. `refreshKey` changes when they may have. */
+export function Grants({ thread, refreshKey }: { thread: string; refreshKey: unknown }) {
   const [grants, setGrants] = useState<Grant[]>([]);
   const [problem, setProblem] = useState("");
-  const [failed, setFailed] = useState("");
   const load = useCallback(() => {
-    listGrants(thread).then(
-      (found) => {
-        setGrants(found);
-        setFailed("");
-      },
-      // A thread that nothing was said in yet has none.
-      (error: RequestFailed) => error.status !== 404 && setFailed(error.message),
-    );
+    listGrants(thread).then(({ grants }) => setGrants(grants), ({ status, message }: RequestFailed) => {
+      // A thread without any run has no grants.
+      if (status !== 404) setProblem(`What is approved for this chat could not be read. ${message}`);
+    });
   }, [thread]);
-  useEffect(load, [load, news]);
+  useEffect(() => {
+    setProblem("");
+    load();
+  }, [load, refreshKey]);
   const revoke = async (id: string) => {
     setProblem("");
-    try {
-      await revokeGrant(thread, id);
-    } catch (error) {
-      setProblem((error as Error).message);
-    }
+    await revokeGrant(thread, id).catch((error: Error) => setProblem(error.message));
     load();
   };
-  if (failed) return <p className="note">What is approved for this chat could not be read. {failed}</p>;
-  if (grants.length === 0) return null;
   return (
-    <details className="grants">
-      <summary>
-        <Icon name="shield" />
-        {grants.length === 1 ? "1 thing is" : `${grants.length} things are`} approved for this chat
-        <Icon name="chevron" />
-      </summary>
-      {problem && (
-        <p className="problem" role="alert">
-          {problem}
-        </p>
+    <>
+      {problem && <Alert>{problem}</Alert>}
+      {grants.length > 0 && (
+        <details className="card fold grants">
+          <summary className="bar">
+            <Icon name="shield" />
+            <span className="grow">
+              {grants.length === 1 ? "1 thing is" : `${grants.length} things are`} approved for this chat
+            </span>
+            <Icon name="chevron" />
+          </summary>
+          <ul>
+            {grants.map((grant) => (
+              <li key={grant.id} className="bar">
+                <div className="grow">
+                  {grant.digest !== null && <Code code={grant.shown} label="Exactly this call" />}
+                  {grant.digest === null && (
+                    <p>
+                      Every call of <code>{grant.tool}</code>
+                    </p>
+                  )}
+                </div>
+                <button type="button" onClick={() => void revoke(grant.id)}>
+                  Take back
+                </button>
+              </li>
+            ))}
+          </ul>
+        </details>
       )}
-      <ul>
-        {grants.map((grant) => (
-          <li key={grant.id}>
-            <div>
-              {grant.digest === null ? (
-                <p>
-                  Every call of <code>{grant.tool}</code>
-                </p>
-              ) : (
-                <Code code={grant.shown} label="Exactly this call" />
-              )}
-            </div>
-            <button type="button" onClick={() => void revoke(grant.id)}>
-              Take back
-            </button>
-          </li>
-        ))}
-      </ul>
-    </details>
+    </>
   );
 }

@@ -1,5 +1,5 @@
-import { useEffect, useRef, useState, type KeyboardEvent } from "react";
-import { Icon } from "../chat/Icon";
+import { useId } from "react";
+import { Icon } from "../components/Icon";
 
 export interface Choice {
   name: string;
@@ -7,68 +7,35 @@ export interface Choice {
   onChoose: () => void;
 }
 
-/** A button that opens a list of choices: arrow keys go through it, Escape closes it. */
+/** A button that opens a list of choices. The browser closes the list on Escape and on a click elsewhere. */
 export function Menu({ label, choices }: { label: string; choices: readonly Choice[] }) {
-  const [open, setOpen] = useState(false);
-  const root = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    if (!open) return;
-    items(root.current)[0]?.focus();
-    const away = (event: PointerEvent) => {
-      if (!root.current?.contains(event.target as Node)) setOpen(false);
-    };
-    document.addEventListener("pointerdown", away);
-    return () => document.removeEventListener("pointerdown", away);
-  }, [open]);
-  const close = () => {
-    setOpen(false);
-    root.current?.querySelector<HTMLButtonElement>(".menu-button")?.focus();
-  };
-  const onKey = (event: KeyboardEvent) => {
-    const all = items(root.current);
-    const at = all.indexOf(document.activeElement as HTMLElement);
-    if (event.key === "Escape") close();
-    else if (event.key === "ArrowDown") all[(at + 1) % all.length]?.focus();
-    else if (event.key === "ArrowUp") all[(at - 1 + all.length) % all.length]?.focus();
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  };
+  const id = useId();
   return (
-    <div className="menu" ref={root} onKeyDown={open ? onKey : undefined}>
-      <button
-        type="button"
-        className="menu-button"
-        aria-haspopup="menu"
-        aria-expanded={open}
-        aria-label={label}
-        title={label}
-        onClick={() => setOpen(!open)}
-      >
+    <>
+      <button type="button" className="menu-button primary" popoverTarget={id} aria-label={label} title={label}>
         <Icon name="chevron" />
       </button>
-      {open && (
-        <div className="menu-list" role="menu" aria-label={label}>
-          {choices.map((choice) => (
-            <button
-              key={choice.name}
-              type="button"
-              role="menuitem"
-              onClick={() => {
-                close();
-                choice.onChoose();
-              }}
-            >
-              <strong>{choice.name}</strong>
-              <span>{choice.about}</span>
-            </button>
-          ))}
-        </div>
-      )}
-    </div>
+      <div id={id} popover="auto" className="menu-list" role="group" aria-label={label}>
+        {choices.map(({ name, about, onChoose }, index) => (
+          <button
+            key={name}
+            ref={index === 0 ? focusedOnOpening : undefined}
+            type="button"
+            className="choice"
+            popoverTarget={id}
+            popoverTargetAction="hide"
+            onClick={onChoose}
+          >
+            <strong>{name}</strong>
+            <span>{about}</span>
+          </button>
+        ))}
+      </div>
+    </>
   );
 }
 
-function items(root: HTMLElement | null): HTMLElement[] {
-  return [...(root?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
+/** The browser moves the focus to this button as the list opens. React's `autoFocus` sets no attribute. */
+function focusedOnOpening(button: HTMLButtonElement | null): void {
+  button?.setAttribute("autofocus", "");
 }

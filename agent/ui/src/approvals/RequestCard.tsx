@@ -1,33 +1,49 @@
-import { useEffect, useRef, useState } from "react";
-import { Icon } from "../chat/Icon";
-import { CallShown, headingOf } from "./CallShown";
-import { Edited } from "./Edited";
+import { useRef, useState } from "react";
+import { Icon } from "../components/Icon";
 import { visible } from "../text/visible";
-import { Menu, type Choice } from "./Menu";
-import { bound, type Decision, type DecisionType, type Request, type Scope } from "./question";
+import { CallShown, headingOf } from "./CallShown";
+import { EditForm, ReasonForm } from "./forms";
+import { Menu } from "./Menu";
+import { withDigest, type Decision, type Request, type Scope } from "./question";
 
 interface RequestCardProps {
   request: Request;
-  allowed: readonly DecisionType[];
-  /** Whether an approval can hold for this call alone. */
+  editable: boolean;
+  /** True if an approval cannot cover later calls. */
   once: boolean;
-  /** Which of how many, where there are several. */
+  /** Such as "2 of 3"; empty if only one call waits. */
   position: string;
   decision: Decision | undefined;
-  /** The decision that the keys make next is this one's. */
+  /** Whether the keys decide this call. */
   next: boolean;
   onDecide: (decision: Decision | undefined) => void;
 }
 
-/** One call that waits for a person: what it is, and what can be answered. */
-export function RequestCard({ request, allowed, once, position, decision, next, onDecide }: RequestCardProps) {
-  const [asking, setAsking] = useState<"reason" | "edit" | null>(null);
+/** One call that waits for a person, with the possible decisions. */
+export function RequestCard({ request, editable, once, position, decision, next, onDecide }: RequestCardProps) {
+  const [form, setForm] = useState<"reason" | "edit" | null>(null);
   const reject = useRef<HTMLButtonElement>(null);
-  const { verb, what } = headingOf(request);
-  const approve = (scope: Scope) => onDecide(bound(request, { type: "approve", scope }));
+  const { question, path } = headingOf(request);
+  const decide = (made: Decision) => {
+    setForm(null);
+    onDecide(withDigest(request, made));
+  };
+  const approve = (scope: Scope) => decide({ type: "approve", scope });
+  const choices = [
+    {
+      name: "Approve this exact call for this chat",
+      about: "From now on, exactly the same call runs without a question.",
+      onChoose: () => approve("command"),
+    },
+    {
+      name: `Approve every ${visible(request.name)} for this chat`,
+      about: "From now on, you do not see these calls before they run.",
+      onChoose: () => approve("tool"),
+    },
+  ];
   const back = () => {
-    setAsking(null);
-    // The button comes back first.
+    setForm(null);
+    // The button exists only after the next render.
     requestAnimationFrame(() => reject.current?.focus());
   };
   return (
@@ -35,120 +51,64 @@ export function RequestCard({ request, allowed, once, position, decision, next, 
       className={`card request ${decision ? "decided" : ""}`}
       data-next={next || undefined}
       tabIndex={-1}
-      aria-label={`Approval${position && `, ${position}`}: ${verb} ${what}`}
+      aria-label={`Approval${position && `, ${position}`}: ${question} ${path}`}
     >
-      <header>
+      <header className="bar">
         <Icon name="shield" />
-        <h3>
-          {verb} {what && <code>{what}</code>}
+        <h3 className="grow">
+          {question} {path && <code>{path}</code>}
         </h3>
         {position && <span className="pill">{position}</span>}
       </header>
-      {asking === "edit" ? (
-        <Edited
+      {form === "edit" ? (
+        <EditForm
           request={request}
           onCancel={back}
-          onRun={(args) => {
-            setAsking(null);
-            onDecide(bound(request, { type: "edit", edited_action: { name: request.name, args } }));
-          }}
+          onSubmit={(args) => decide({ type: "edit", edited_action: { name: request.name, args } })}
         />
       ) : (
         <CallShown request={request} />
       )}
-      {decision ? (
-        <p className="verdict">
-          {decidedWords(decision)}
+      {decision && (
+        <p className="verdict bar">
+          {verdictOf(decision)}
           <button type="button" className="quiet" onClick={() => onDecide(undefined)}>
             Change
           </button>
         </p>
-      ) : asking === "reason" ? (
-        <Reason
-          onCancel={back}
-          onReject={(message) => {
-            setAsking(null);
-            onDecide(bound(request, message ? { type: "reject", message } : { type: "reject" }));
-          }}
-        />
-      ) : (
-        asking === null && (
-          <div className="answers">
-            <div className={once ? "" : "split"}>
-              <button type="button" className="primary" data-answer="approve" onClick={() => approve("call")}>
-                Approve {next && <kbd>a</kbd>}
-              </button>
-              {!once && <Menu label="Approve for the rest of this chat" choices={lasting(request, approve)} />}
-            </div>
-            <button ref={reject} type="button" data-answer="reject" onClick={() => setAsking("reason")}>
-              Reject {next && <kbd>r</kbd>}
+      )}
+      {!decision && form === "reason" && (
+        <ReasonForm onCancel={back} onSubmit={(message) => decide(message ? { type: "reject", message } : { type: "reject" })} />
+      )}
+      {!decision && form === null && (
+        <div className="answers bar">
+          <div className={once ? "" : "split"}>
+            <button type="button" className="primary" data-answer="approve" onClick={() => approve("call")}>
+              Approve {next && <kbd>a</kbd>}
             </button>
-            {allowed.includes("edit") && (
-              <button type="button" onClick={() => setAsking("edit")}>
-                Edit
-              </button>
-            )}
+            {!once && <Menu label="Approve for the rest of this chat" choices={choices} />}
           </div>
-        )
+          <button ref={reject} type="button" data-answer="reject" onClick={() => setForm("reason")}>
+            Reject {next && <kbd>r</kbd>}
+          </button>
+          {editable && (
+            <button type="button" onClick={() => setForm("edit")}>
+              Edit
+            </button>
+          )}
+        </div>
       )}
     </article>
   );
 }
 
-function lasting(request: Request, approve: (scope: Scope) => void): Choice[] {
-  return [
-    {
-      name: "Approve this exact call for this chat",
-      about: "The same call, to the last character, runs unasked from now on.",
-      onChoose: () => approve("command"),
-    },
-    {
-      name: `Approve every ${visible(request.name)} for this chat`,
-      about: "Whatever it is: you will not see it before it runs.",
-      onChoose: () => approve("tool"),
-    },
-  ];
-}
+const APPROVED: Record<Scope, string> = {
+  call: "Approved",
+  command: "Approved for this chat",
+  tool: "Every such call approved for this chat",
+};
 
-function decidedWords(decision: Decision): string {
+function verdictOf(decision: Decision): string {
   if (decision.type === "reject") return decision.message ? `Rejected: ${decision.message}` : "Rejected";
-  if (decision.type === "edit") return "Runs as you have changed it";
-  return { call: "Approved", command: "Approved for this chat", tool: "Every such call approved for this chat" }[
-    decision.scope
-  ];
-}
-
-function Reason({ onCancel, onReject }: { onCancel: () => void; onReject: (message: string) => void }) {
-  const [message, setMessage] = useState("");
-  const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => field.current?.focus(), []);
-  return (
-    <form
-      className="reason"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onReject(message.trim());
-      }}
-      onKeyDown={(event) => {
-        if (event.key === "Escape") onCancel();
-        if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
-          event.preventDefault();
-          onReject(message.trim());
-        }
-      }}
-    >
-      <label>
-        Why not? The agent reads it and tries another way. <span className="note">You may leave it empty.</span>
-        <textarea ref={field} rows={2} value={message} onChange={(event) => setMessage(event.target.value)} />
-      </label>
-      <div className="answers">
-        <button type="submit" className="danger">
-          Reject
-        </button>
-        <button type="button" onClick={onCancel}>
-          Back
-        </button>
-      </div>
-    </form>
-  );
+  return decision.type === "edit" ? "Runs as you have changed it" : APPROVED[decision.scope];
 }

@@ -1,26 +1,30 @@
-/** A question of the approval gate: LangChain's interrupt, as libs/middleware/approvals.py makes it. */
+/** A question of the approval gate: the interrupt that libs/middleware/approvals/approval_gate.py raises. */
 export interface Question {
   action_requests: Request[];
-  review_configs: { action_name: string; allowed_decisions: DecisionType[] }[];
-  /** Why an earlier answer was not taken. */
+  review_configs: { action_name: string; allowed_decisions: ("approve" | "reject" | "edit")[] }[];
+  /** Why the server refused an earlier answer. */
   error?: string;
-  /** `["call"]` where an approval holds for this call alone. */
+  /** `["call"]` if an approval cannot cover later calls. */
   scopes?: Scope[];
 }
 
-/** One call that waits. */
+/** A question without an answer, with the id of its interrupt. */
+export interface Pending {
+  id: string;
+  question: Question;
+}
+
+/** One call that waits for a decision. */
 export interface Request {
   name: string;
   args: Record<string, unknown>;
-  /** The whole call as text, every character of it visible. */
+  /** The whole call as text, with every character visible. */
   description: string;
-  /** Binds a decision to this very call. */
+  /** Identifies the call, so that a decision applies to no other. */
   digest?: string;
 }
 
-export type DecisionType = "approve" | "reject" | "edit";
-
-/** How far an approval goes: this call, or for the rest of the thread the same call, or every call of the tool. */
+/** What an approval covers: this call; or, for the rest of the thread, the same call or every call of the tool. */
 export type Scope = "call" | "command" | "tool";
 
 export type Decision = { digest?: string } & (
@@ -29,17 +33,12 @@ export type Decision = { digest?: string } & (
   | { type: "edit"; edited_action: { name: string; args: Record<string, unknown> } }
 );
 
-export function offered(question: Question, request: Request): DecisionType[] {
-  const config = question.review_configs.find((each) => each.action_name === request.name);
-  return config?.allowed_decisions ?? ["approve", "reject"];
-}
-
-/** A decision, tied to the call that the person saw. */
-export function bound<D extends Decision>(request: Request, decision: D): D {
+/** Add the call's digest to a decision, so that the decision applies only to the call that the person saw. */
+export function withDigest<D extends Decision>(request: Request, decision: D): D {
   return request.digest ? { ...decision, digest: request.digest } : decision;
 }
 
-/** Whether a value that interrupted a run is such a question. */
+/** Whether the value of an interrupt is a question of the approval gate. */
 export function isQuestion(value: unknown): value is Question {
   const { action_requests, review_configs } = (value ?? {}) as Partial<Question>;
   return Array.isArray(action_requests) && Array.isArray(review_configs);

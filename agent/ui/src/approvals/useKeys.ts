@@ -1,11 +1,11 @@
 import { useEffect, type RefObject } from "react";
 
-/** A key pressed sooner than that was meant for something else. */
-const SEEN_AFTER = 500;
+/** Milliseconds after a new question during which keys are ignored: the person has not read the question yet. */
+const IGNORED = 500;
 
-const FIELD = "input, textarea, select, [contenteditable], [role=menu]";
+const FIELD = "input, textarea, select, [contenteditable], [popover]";
 
-/** `a` approves the next call and `r` begins to reject it, where the focus is among the calls or nowhere. */
+/** `a` approves the next call and `r` starts its rejection. The focus must be among the calls or on nothing. */
 export function useKeys(root: RefObject<HTMLElement | null>, next: string | undefined): void {
   useEffect(() => {
     if (!next) return;
@@ -14,7 +14,7 @@ export function useKeys(root: RefObject<HTMLElement | null>, next: string | unde
       if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
       if (!isHere(event.target, root.current)) return;
       const wanted = { a: "approve", r: "reject" }[event.key];
-      if (!wanted || performance.now() - shown < SEEN_AFTER) return;
+      if (!wanted || performance.now() - shown < IGNORED) return;
       const button = root.current?.querySelector<HTMLButtonElement>(`[data-next] [data-answer=${wanted}]`);
       if (!button) return;
       event.preventDefault();

@@ -1,26 +1,27 @@
-import { useEffect, useRef, useState, type KeyboardEvent } from "react";
-import { written } from "../text/typing";
-import { Icon } from "./Icon";
+import { useEffect, useEffectEvent, useRef, useState, type KeyboardEvent } from "react";
+import { messageSent } from "../text/typing";
+import { IconButton } from "../components/Icon";
 
 interface ComposerProps {
-  /** What may be sent: nothing while the agent is at work or waits for an answer. */
+  /** A message can be sent only if this is "ready". */
   state: "ready" | "running" | "waiting";
-  /** Sends; false where it cannot be sent yet. */
+  /** Sends a message. False if the thread does not take it yet. */
   onSend: (text: string) => Promise<boolean>;
   onStop: () => void;
-  /** Put into the field by a sample. */
+  /** A sample task that replaces the text of the field. */
   suggestion?: string;
 }
 
-/** Milliseconds between tries to send what waits: a run's end is a moment behind its last words. */
+/** Milliseconds between tries to send a queued message. A run ends shortly after its last message. */
 const AGAIN = 500;
 
 const PLACEHOLDER = {
   ready: "Give the agent a task",
-  running: "The agent is at work. What you send now goes out when it has ended.",
+  running: "The agent is at work. A message that you send now waits until the run has ended.",
   waiting: "The agent waits for your answer above.",
 } as const;
 
+/** The message field with its button to send or to stop. */
 export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
   const [text, setText] = useState("");
   const [queued, setQueued] = useState(false);
@@ -38,32 +39,31 @@ export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
     element.style.height = "auto";
     element.style.height = `${Math.min(element.scrollHeight, 220)}px`;
   }, [text]);
-  const going = useRef(false);
+  const sending = useRef(false);
   const send = async () => {
-    if (!text.trim() || going.current) return;
+    if (!text.trim() || sending.current) return;
     if (state !== "ready") {
       setQueued(true);
       return;
     }
-    going.current = true;
-    written();
+    sending.current = true;
+    messageSent();
     const sent = await onSend(text.trim()).catch(() => false);
-    going.current = false;
-    // What was written since stays.
+    sending.current = false;
+    // Text that the person wrote during the request stays.
     if (sent) setText((now) => (now.startsWith(text) ? now.slice(text.length) : now));
     setQueued(!sent);
     setTries((count) => count + 1);
   };
-  // What was sent too early goes out when the agent has ended.
-  const early = useRef(send);
-  early.current = send;
+  // A message that was sent during a run goes out when the run has ended.
+  const sendQueued = useEffectEvent(send);
   useEffect(() => {
     if (state !== "ready") return;
     if (queued) {
-      const timer = setTimeout(() => void early.current(), tries > 0 ? AGAIN : 0);
+      const timer = setTimeout(() => void sendQueued(), tries > 0 ? AGAIN : 0);
       return () => clearTimeout(timer);
     }
-    // The button that had the focus may be gone. On a phone, the keyboard would come up.
+    // The button that had the focus may have disappeared. On a phone, focus would open the keyboard.
     if (document.activeElement === document.body && !matchMedia("(pointer: coarse)").matches) field.current?.focus();
   }, [state, queued, tries]);
   const onKey = (event: KeyboardEvent) => {
@@ -74,7 +74,7 @@ export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
   };
   return (
     <form
-      className="composer"
+      className="composer bar"
       onSubmit={(event) => {
         event.preventDefault();
         void send();
@@ -96,23 +96,20 @@ export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
       />
       {queued && (
         <span className="note queued" role="status">
-          Goes out when the agent has ended
+          Will be sent when the run has ended
         </span>
       )}
       {state === "running" ? (
-        <button type="button" className="round stop" onClick={onStop} aria-label="Stop the agent" title="Stop the agent">
-          <Icon name="stop" />
-        </button>
+        <IconButton icon="stop" className="round stop" aria-label="Stop the agent" title="Stop the agent" onClick={onStop} />
       ) : (
-        <button
+        <IconButton
+          icon="send"
           type="submit"
           className="round"
           disabled={state !== "ready" || !text.trim()}
           aria-label="Send"
           title="Send (Enter)"
-        >
-          <Icon name="send" />
-        </button>
+        />
       )}
     </form>
   );

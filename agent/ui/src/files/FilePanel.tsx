@@ -1,39 +1,38 @@
 import { useEffect, useRef, useState, type DragEvent } from "react";
-import { Icon } from "../chat/Icon";
+import type { PageConfig } from "../api/config";
+import { Alert, Loading } from "../components/Notice";
 import { harmless } from "../text/visible";
 import { folderOf, WORKSPACE } from "./names";
-import { Failed, Loading, Preview } from "./Preview";
+import { Preview } from "./Preview";
 import { Tree } from "./Tree";
 import { useFolders, type Row } from "./useFolders";
-import { dropped, useUpload, type Sent } from "./useUpload";
-import "../styles/files.css";
+import { useUpload } from "./useUpload";
 
-export interface FilePanelProps {
+interface FilePanelProps {
+  config: PageConfig;
   threadId: string | null;
-  /** Makes a thread where there is none yet, and opens it. */
+  /** Returns the thread of the chat; creates and opens one for a new chat. */
   onNeedThread: () => Promise<string>;
   /** Changes when files may have changed. */
   refreshKey: number;
 }
 
-/** The files of the workspace: what is there, what is in it, and a way in and out. */
-export function FilePanel({ threadId, onNeedThread, refreshKey }: FilePanelProps) {
+/** The files of the workspace, with previews, uploads and downloads. */
+export function FilePanel({ config, threadId, onNeedThread, refreshKey }: FilePanelProps) {
   const [target, setTarget] = useState<string | null>(null);
-  const [arrived, setArrived] = useState<{ path: string | null; count: number }>({ path: null, count: 0 });
   const [over, setOver] = useState(false);
-  const [note, setNote] = useState<string | null>(null);
+  const [note, setNote] = useState("");
   const chooser = useRef<HTMLInputElement>(null);
-  const { sent, send, forget } = useUpload(onNeedThread, (path) =>
-    setArrived((before) => ({ path, count: before.count + 1 })),
-  );
+  const { uploads, uploaded, send } = useUpload(config, onNeedThread);
 
   const drop = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);
-    const { files, folders } = dropped(event.dataTransfer);
-    setNote(folders ? "A folder cannot be sent as it is: drop the files in it." : null);
+    const items = [...event.dataTransfer.items].filter((each) => each.kind === "file");
+    const plain = items.filter((each) => !each.webkitGetAsEntry()?.isDirectory);
+    setNote(plain.length < items.length ? "Folders cannot be uploaded. Drop the files of the folder instead." : "");
     const row = (event.target as Element).closest<HTMLElement>("[data-folder]");
-    if (files.length) void send(files, row?.dataset.folder ?? target);
+    void send(plain.map((each) => each.getAsFile()!), row?.dataset.folder ?? target);
   };
   const drag = (event: DragEvent) => {
     if (!event.dataTransfer.types.includes("Files")) return;
@@ -45,42 +44,38 @@ export function FilePanel({ threadId, onNeedThread, refreshKey }: FilePanelProps
     if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false);
   };
   return (
-    <div className={`file-panel ${over ? "over" : ""}`} onDragOver={drag} onDragLeave={leave} onDrop={drop}>
-      <div className="file-head">
-        <h2>Files</h2>
+    <div className={`file-panel stack ${over ? "over" : ""}`} onDragOver={drag} onDragLeave={leave} onDrop={drop}>
+      <div className="bar">
+        <h2 className="grow">Files</h2>
         <input
           ref={chooser}
           type="file"
           multiple
           hidden
-          aria-hidden="true"
-          tabIndex={-1}
           onChange={(event) => {
-            const files = [...(event.target.files ?? [])];
+            void send([...(event.target.files ?? [])], target);
             event.target.value = "";
-            setNote(null);
-            if (files.length) void send(files, target);
           }}
         />
         <button type="button" onClick={() => chooser.current?.click()}>
           Upload
         </button>
       </div>
-      <p className="note drop">
+      <p className="note">
         Drop files here to put them into {target ? <code>{harmless(target)}</code> : "the workspace"}.
       </p>
       {note && <p className="note">{note}</p>}
-      <Sending sent={sent} onForget={forget} />
+      <div role="status" className="sending note">
+        {uploads.map((each, index) => (
+          <p key={index} className={each.state}>
+            <strong>{each.name}</strong> {each.message}
+          </p>
+        ))}
+      </div>
       {threadId ? (
-        <Workspace
-          key={threadId}
-          thread={threadId}
-          version={`${refreshKey} ${arrived.count}`}
-          arrived={arrived.path}
-          onTarget={setTarget}
-        />
+        <Workspace key={threadId} thread={threadId} refreshKey={refreshKey} uploaded={uploaded} onTarget={setTarget} />
       ) : (
-        <p className="note">What is in the workspace is shown here as soon as the chat has begun.</p>
+        <p className="note">The files of the workspace are shown here as soon as the chat has begun.</p>
       )}
     </div>
   );
@@ -88,46 +83,44 @@ export function FilePanel({ threadId, onNeedThread, refreshKey }: FilePanelProps
 
 interface WorkspaceProps {
   thread: string;
-  version: string;
-  /** The file that was sent last. */
-  arrived: string | null;
+  refreshKey: number;
+  /** The file that was uploaded last. */
+  uploaded: { path: string } | null;
   onTarget: (folder: string | null) => void;
 }
 
-function Workspace({ thread, version, arrived, onTarget }: WorkspaceProps) {
+function Workspace({ thread, refreshKey, uploaded, onTarget }: WorkspaceProps) {
   const [asked, setAsked] = useState(0);
-  const key = `${version} ${asked}`;
-  const { folders, rows, toggle } = useFolders(thread, key);
+  const { folders, rows, toggle } = useFolders(thread, `${refreshKey} ${asked}`);
   const [selected, setSelected] = useState<{ path: string; folder: boolean } | null>(null);
-  const before = useRef(arrived);
+  const before = useRef(uploaded);
   useEffect(() => {
-    if (!arrived || arrived === before.current) return;
-    before.current = arrived;
-    setSelected({ path: arrived, folder: false });
-    toggle(folderOf(arrived), true);
+    if (!uploaded || uploaded === before.current) return;
+    before.current = uploaded;
+    setSelected({ path: uploaded.path, folder: false });
+    toggle(folderOf(uploaded.path), true);
+    setAsked(asked + 1);
   });
   const select = (row: Row) => {
     setSelected({ path: row.path, folder: row.folder });
     onTarget(row.folder ? row.path : folderOf(row.path));
   };
   const root = folders.get(WORKSPACE);
-  // A file that is as it was is not read again: a page of a PDF file takes a while.
+  // An unchanged file is not loaded again: a page of a PDF file takes a while.
   const shown = selected && rows.find((row) => row.path === selected.path)?.entry;
-  const state = shown?.kind === "file" ? `${shown.modified} ${shown.bytes}` : key;
+  const state = shown?.kind === "file" ? `${shown.modified} ${shown.bytes}` : refreshKey;
   return (
     <>
-      <div className="file-list">
-        {!root && <Loading />}
-        {root?.problem && <Failed problem={root.problem} />}
-        {root && !root.problem && rows.length === 0 && <p className="note">The workspace is empty.</p>}
-        {rows.length > 0 && (
-          <Tree rows={rows} folders={folders} selected={selected?.path ?? null} onSelect={select} onToggle={toggle} />
-        )}
-        {root?.truncated && <p className="note">Only the first {root.entries.length} are shown.</p>}
-        <button type="button" className="quiet refresh" onClick={() => setAsked(asked + 1)}>
-          Refresh
-        </button>
-      </div>
+      {!root && <Loading />}
+      {root?.problem && <Alert>{root.problem}</Alert>}
+      {root && !root.problem && rows.length === 0 && <p className="note">The workspace is empty.</p>}
+      {rows.length > 0 && (
+        <Tree rows={rows} folders={folders} selected={selected?.path ?? null} onSelect={select} onToggle={toggle} />
+      )}
+      {root?.truncated && <p className="note">Only the first {root.entries.length} are shown.</p>}
+      <button type="button" className="quiet refresh" onClick={() => setAsked(asked + 1)}>
+        Refresh
+      </button>
       {selected && !selected.folder && (
         <Preview
           key={selected.path}
@@ -138,23 +131,5 @@ function Workspace({ thread, version, arrived, onTarget }: WorkspaceProps) {
         />
       )}
     </>
-  );
-}
-
-function Sending({ sent, onForget }: { sent: readonly Sent[]; onForget: () => void }) {
-  const done = sent.every((each) => each.state !== "sending");
-  return (
-    <div role="status" className="sending">
-      {sent.map((each, index) => (
-        <p key={index} className={each.state}>
-          <strong>{each.name}</strong> {each.told}
-        </p>
-      ))}
-      {sent.length > 0 && done && (
-        <button type="button" className="quiet" aria-label="Close what is said of the files sent" onClick={onForget}>
-          <Icon name="cross" />
-        </button>
-      )}
-    </div>
   );
 }

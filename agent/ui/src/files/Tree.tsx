@@ -1,5 +1,5 @@
-import { useRef, useState, type KeyboardEvent } from "react";
-import { Icon } from "../chat/Icon";
+import { useRef, useState, type CSSProperties, type KeyboardEvent } from "react";
+import { Icon } from "../components/Icon";
 import { harmless } from "../text/visible";
 import { folderOf, sizeOf } from "./names";
 import type { Folder, Row } from "./useFolders";
@@ -12,7 +12,7 @@ interface TreeProps {
   onToggle: (path: string, open: boolean) => void;
 }
 
-/** The folders and files, as a tree that is gone through by the arrow keys. */
+/** Folders and files as a tree. Arrow keys move through it. */
 export function Tree({ rows, folders, selected, onSelect, onToggle }: TreeProps) {
   const [current, setCurrent] = useState<string | null>(null);
   const tree = useRef<HTMLUListElement>(null);
@@ -40,11 +40,8 @@ export function Tree({ rows, folders, selected, onSelect, onToggle }: TreeProps)
     else if (event.key === "ArrowLeft" && row.open) onToggle(row.path, false);
     else if (event.key === "ArrowLeft") go(rows.findIndex((each) => each.path === folderOf(row.path)));
     else if (event.key === "Enter" || event.key === " ") choose(row);
-    else if (event.key.length === 1) go(beginning(rows, event.key, at));
     else return;
     event.preventDefault();
-    // A letter is the beginning of a name here, and must not approve what waits in the chat.
-    event.stopPropagation();
   };
   return (
     <ul className="tree" role="tree" aria-label="Files of the workspace" ref={tree} onKeyDown={press}>
@@ -57,27 +54,21 @@ export function Tree({ rows, folders, selected, onSelect, onToggle }: TreeProps)
           aria-expanded={row.folder ? row.open : undefined}
           tabIndex={index === at ? 0 : -1}
           data-folder={row.folder ? row.path : folderOf(row.path)}
-          className={`level-${Math.min(row.level, 8)}`}
+          className="bar"
+          style={{ "--level": row.level } as CSSProperties}
           onClick={() => choose(row)}
         >
-          {row.folder ? <Icon name="chevron" /> : <span className="no-chevron" />}
-          <span className="name">{harmless(row.entry.name)}</span>
-          <span className="size">{told(row, folders.get(row.path))}</span>
+          <Icon name="chevron" />
+          <span className="grow">{harmless(row.entry.name)}</span>
+          <span className="note">{noteOf(row, folders.get(row.path))}</span>
         </li>
       ))}
     </ul>
   );
 }
 
-/** The next row whose name begins so; -1 where none does. */
-function beginning(rows: readonly Row[], letter: string, at: number): number {
-  const begins = (row: Row) => row.entry.name.toLowerCase().startsWith(letter.toLowerCase());
-  const after = rows.findIndex((row, index) => index > at && begins(row));
-  return after >= 0 ? after : rows.findIndex(begins);
-}
-
-/** What is said beside a name. */
-function told(row: Row, folder: Folder | undefined): string {
+/** The note beside a name: its size or state. */
+function noteOf(row: Row, folder: Folder | undefined): string {
   if (row.folder) {
     if (!row.open) return row.entry.kind === "link" ? "link" : "";
     if (!folder) return "loading …";
@@ -86,5 +77,5 @@ function told(row: Row, folder: Folder | undefined): string {
     return folder.entries.length ? "" : "empty";
   }
   if (row.entry.kind === "link") return row.entry.leads_to === "file" ? "link" : "link to nothing";
-  return row.entry.kind === "other" ? "no file" : sizeOf(row.entry.bytes);
+  return row.entry.kind === "other" ? "not a file" : sizeOf(row.entry.bytes);
 }

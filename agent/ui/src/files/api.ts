@@ -1,4 +1,4 @@
-import { ask, RequestFailed, UNREACHABLE } from "../api/http";
+import { ask } from "../api/http";
 
 export interface Entry {
   name: string;
@@ -6,14 +6,22 @@ export interface Entry {
   bytes: number;
   /** Seconds since 1970. */
   modified: number;
-  /** What a link leads to; null where that is not there. */
+  /** The kind of a link's target; null if the target does not exist. */
   leads_to: "file" | "folder" | "other" | null;
 }
 
-export interface Listing {
+/** A file of a thread, as the views of files get it. */
+export interface FileProps {
+  thread: string;
+  path: string;
+  /** Changes when the file may have changed. */
+  version: string;
+}
+
+interface Listing {
   path: string;
   entries: Entry[];
-  /** Whether there are more than are told of. */
+  /** Whether the folder has more entries than are listed. */
   truncated: boolean;
 }
 
@@ -21,18 +29,17 @@ export interface Table {
   columns: string[];
   rows: string[][];
   offset: number;
-  /** Rows of the file; null where they are too many to count. */
+  /** Rows of the file; null if the server did not count them all. */
   total: number | null;
   cut: boolean;
 }
 
 type Part = "list" | "content" | "table" | "pdf";
 
-/** Where a part of a thread's files is read. */
+/** The URL of a view of a thread's file or folder. */
 export function addressOf(thread: string, part: Part, query: Record<string, string | number>): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
-  return `/files/${encodeURIComponent(thread)}/${part}?${parameters}`;
+  const parameters = Object.entries(query).map(([name, value]) => [name, String(value)]);
+  return `/files/${encodeURIComponent(thread)}/${part}?${new URLSearchParams(parameters)}`;
 }
 
 export const list = (thread: string, path: string): Promise<Listing> => ask(addressOf(thread, "list", { path }));
@@ -40,18 +47,7 @@ export const list = (thread: string, path: string): Promise<Listing> => ask(addr
 export const tableOf = (thread: string, path: string, offset: number, limit: number): Promise<Table> =>
   ask(addressOf(thread, "table", { path, offset, limit }));
 
-/** An answer that is no JSON. Throws `RequestFailed`, as `ask` does. */
-export async function fetched(address: string, signal: AbortSignal): Promise<Response> {
-  const response = await fetch(address, { signal }).catch((error: unknown) => {
-    if (signal.aborted) throw error;
-    throw new RequestFailed(UNREACHABLE, 0);
-  });
-  if (response.ok) return response;
-  const told = (await response.json().catch(() => ({}))) as { error?: string };
-  throw new RequestFailed(told.error ?? `The server answered ${response.status}.`, response.status);
-}
-
-/** Put a file into the workspace. Throws `RequestFailed`: 409 where there is one, and it is not to be replaced. */
+/** Upload a file to the workspace. Throws `RequestFailed`; its status is 409 if the file exists and `replace` is false. */
 export function upload(thread: string, path: string, content: Blob, replace: boolean): Promise<{ path: string }> {
   return ask(addressOf(thread, "content", replace ? { path, replace: 1 } : { path }), {
     method: "PUT",

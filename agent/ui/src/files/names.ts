@@ -1,6 +1,6 @@
 export const WORKSPACE = "/workspace";
 
-export type View = "image" | "table" | "pdf" | "text" | "none";
+type View = "image" | "table" | "pdf" | "text" | "none";
 
 const VIEWS: Record<Exclude<View, "text">, RegExp> = {
   image: /\.(?:png|jpe?g|gif|webp)$/i,
@@ -9,7 +9,7 @@ const VIEWS: Record<Exclude<View, "text">, RegExp> = {
   none: /\.(?:zip|gz|tgz|bz2|xz|zst|7z|tar|xlsx?|ods|docx?|odt|pptx?|parquet|feather|arrow|npy|npz|pkl|pickle|sqlite|db|bin|so|pyc|mp[34]|wav|ogg|mov|avi|webm|woff2?|ttf|otf|ico|bmp|tiff?|heic)$/i,
 };
 
-/** How a file is shown, by its name; what it holds has the last word. */
+/** How a file is shown, by its name. The server may still refuse the file for its content. */
 export function viewOf(path: string): View {
   for (const [view, ending] of Object.entries(VIEWS)) if (ending.test(path)) return view as View;
   return "text";
@@ -21,16 +21,10 @@ export const folderOf = (path: string): string => path.slice(0, Math.max(path.la
 
 export const below = (folder: string, name: string): string => `${folder === "/" ? "" : folder}/${name}`;
 
-/** A size for people: `812 bytes`, `3.4 kB`. */
+/** Format a size: `812 bytes`, `3.4 kB`. */
 export function sizeOf(bytes: number): string {
-  if (bytes < 1000) return bytes === 1 ? "1 byte" : `${bytes} bytes`;
-  const units = ["kB", "MB", "GB", "TB"];
-  let size = bytes;
-  let unit = "";
-  for (const each of units) {
-    if (size < 999.95) break;
-    size /= 1000;
-    unit = each;
-  }
-  return `${size < 10 ? size.toFixed(1) : Math.round(size)} ${unit}`;
+  if (bytes < 1000) return `${bytes} bytes`;
+  const power = Math.min(4, Math.floor(Math.log10(bytes) / 3));
+  const size = bytes / 1000 ** power;
+  return `${size < 10 ? size.toFixed(1) : Math.round(size)} ${["", "kB", "MB", "GB", "TB"][power]}`;
 }

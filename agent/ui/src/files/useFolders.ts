@@ -5,20 +5,20 @@ import { below, WORKSPACE } from "./names";
 export interface Folder {
   entries: Entry[];
   truncated: boolean;
-  /** Why it cannot be shown. */
+  /** Why the folder cannot be shown. */
   problem: string | null;
 }
 
 export interface Row {
   path: string;
   entry: Entry;
-  /** 1 for what is in the workspace itself. */
+  /** Depth: 1 for entries of the workspace itself. */
   level: number;
   open: boolean;
   folder: boolean;
 }
 
-/** What is shown of the workspace: folders that were opened, and what is in them. */
+/** The open folders of the workspace and their entries. */
 export function useFolders(thread: string, refreshKey: unknown) {
   const [folders, setFolders] = useState<ReadonlyMap<string, Folder>>(new Map());
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set([WORKSPACE]));
@@ -27,40 +27,32 @@ export function useFolders(thread: string, refreshKey: unknown) {
 
   const load = useCallback(
     async (path: string) => {
-      let found: Folder;
-      try {
-        found = { ...(await list(thread, path)), problem: null };
-      } catch (error) {
-        found = { entries: [], truncated: false, problem: (error as Error).message };
-      }
+      const found = await list(thread, path).then(
+        (listing): Folder => ({ ...listing, problem: null }),
+        (error: Error): Folder => ({ entries: [], truncated: false, problem: error.message }),
+      );
       setFolders((before) => new Map(before).set(path, found));
     },
     [thread],
   );
-  const reload = useCallback(() => Promise.all([...wanted.current].map(load)), [load]);
-  useEffect(() => void reload(), [reload, refreshKey]);
+  useEffect(() => wanted.current.forEach((path) => void load(path)), [load, refreshKey]);
 
   const toggle = (path: string, show: boolean) => {
     if (show && !open.has(path)) void load(path);
     setOpen((before) => {
-      const after = new Set(before);
-      if (show) after.add(path);
-      else after.delete(path);
-      return after;
+      const others = [...before].filter((each) => each !== path);
+      return new Set(show ? [...others, path] : others);
     });
   };
-  return { folders, open, toggle, reload, rows: rowsOf(folders, open, WORKSPACE, 1) };
+  return { folders, toggle, rows: rowsOf(folders, open, WORKSPACE, 1) };
 }
 
-/** Whether an entry has others in it. */
-export const isFolder = (entry: Entry): boolean => entry.kind === "folder" || entry.leads_to === "folder";
-
 function rowsOf(folders: ReadonlyMap<string, Folder>, open: ReadonlySet<string>, path: string, level: number): Row[] {
-  // Links may lead in a circle.
+  // Links may form a cycle.
   if (level > 20) return [];
   return (folders.get(path)?.entries ?? []).flatMap((entry) => {
     const here = below(path, entry.name);
-    const folder = isFolder(entry);
+    const folder = entry.kind === "folder" || entry.leads_to === "folder";
     const shown = folder && open.has(here);
     const row: Row = { path: here, entry, level, folder, open: shown };
     return shown ? [row, ...rowsOf(folders, open, here, level + 1)] : [row];

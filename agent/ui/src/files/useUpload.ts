@@ -1,56 +1,48 @@
 import { useState } from "react";
-import { loadConfig } from "../api/config";
+import type { PageConfig } from "../api/config";
 import { RequestFailed } from "../api/http";
 import { harmless } from "../text/visible";
 import { upload } from "./api";
 import { below, sizeOf, WORKSPACE } from "./names";
 
-export interface Sent {
+interface Upload {
   name: string;
   state: "sending" | "sent" | "failed";
-  /** What went wrong, or where it is. */
-  told: string;
+  /** The error, or the path of the uploaded file. */
+  message: string;
 }
 
-/** Sends files into a folder of the workspace, one after the other. */
-export function useUpload(needThread: () => Promise<string>, onSent: (path: string) => void) {
-  const [sent, setSent] = useState<readonly Sent[]>([]);
+/** Uploads files to a folder of the workspace, one after the other. `uploaded` is the last uploaded file. */
+export function useUpload(config: PageConfig, needThread: () => Promise<string>) {
+  const [uploads, setUploads] = useState<readonly Upload[]>([]);
+  const [uploaded, setUploaded] = useState<{ path: string } | null>(null);
 
   const send = async (files: readonly File[], folder: string | null) => {
-    setSent(files.map((file) => ({ name: harmless(file.name), state: "sending", told: "sending …" })));
+    setUploads(files.map((file) => ({ name: harmless(file.name), state: "sending", message: "sending …" })));
     for (const [index, file] of files.entries()) {
-      const now = await one(file, folder).then(
-        (path): Sent => ({ name: harmless(file.name), state: "sent", told: `is in ${path}` }),
-        (error: unknown): Sent => ({ name: harmless(file.name), state: "failed", told: (error as Error).message }),
+      const outcome = await uploadOne(file, folder).then(
+        (path) => ({ state: "sent", message: `is in ${path}` }) as const,
+        (error: Error) => ({ state: "failed", message: error.message }) as const,
       );
-      setSent((before) => before.map((each, at) => (at === index ? now : each)));
+      setUploads((before) => before.map((each, at) => (at === index ? { ...each, ...outcome } : each)));
     }
   };
-  const one = async (file: File, chosen: string | null): Promise<string> => {
-    const config = await loadConfig();
+  const uploadOne = async (file: File, chosen: string | null): Promise<string> => {
     if (file.size > config.upload_bytes) {
-      const most = sizeOf(config.upload_bytes);
-      throw new Error(`has ${sizeOf(file.size)}; at most ${most} are taken (HTTP_MAX_BODY raises that).`);
+      const limit = sizeOf(config.upload_bytes);
+      throw new Error(`has ${sizeOf(file.size)}. The limit is ${limit}, the setting HTTP_MAX_BODY.`);
     }
-    // Where agents look for what they are given; threads with a workspace of their own may only read there.
+    // Agents look for input in data. Threads with their own workspace may only read that folder.
     const folder = chosen ?? (config.sandbox_scope === "shared" ? `${WORKSPACE}/data` : WORKSPACE);
     const thread = await needThread();
     const path = below(folder, file.name);
     const made = await upload(thread, path, file, false).catch((error: unknown) => {
-      const there = error instanceof RequestFailed && error.status === 409;
-      if (!there || !confirm(`There is a file “${harmless(file.name)}” in ${folder} already. Replace it?`)) throw error;
+      const exists = error instanceof RequestFailed && error.status === 409;
+      if (!exists || !confirm(`The folder ${folder} already has a file “${harmless(file.name)}”. Replace the file?`)) throw error;
       return upload(thread, path, file, true);
     });
-    onSent(made.path);
+    setUploaded(made);
     return made.path;
   };
-  return { sent, send, forget: () => setSent([]) };
-}
-
-/** The files that were dropped; folders are left out, and `folders` says so. */
-export function dropped(data: DataTransfer): { files: File[]; folders: boolean } {
-  const items = [...data.items].filter((item) => item.kind === "file");
-  const plain = items.filter((item) => !item.webkitGetAsEntry()?.isDirectory);
-  const files = plain.map((item) => item.getAsFile()).filter((file) => file !== null);
-  return { files, folders: plain.length < items.length };
+  return { uploads, uploaded, send };
 }

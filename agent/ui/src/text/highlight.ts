@@ -12,22 +12,16 @@ import yaml from "highlight.js/lib/languages/yaml";
 
 const LANGUAGES = { bash, css, diff, javascript, json, markdown, python, sql, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
+hljs.registerAliases("ts", { languageName: "javascript" });
 
-/** Longer texts are shown plain: colouring them would stop the page for a while. */
+/** Longer texts get no colours, because highlighting them would block the page. */
 const MOST_CHARACTERS = 60_000;
 
-/** HTML of `code` with syntax colours, every character of it escaped; null where its language is not known. */
+/** `code` as escaped HTML with syntax colours; null if the language is unknown or the code too long. */
 export function highlighted(code: string, language: string | undefined): string | null {
   if (!language || code.length > MOST_CHARACTERS || !hljs.getLanguage(language)) return null;
   return hljs.highlight(code, { language, ignoreIllegals: true }).value;
 }
 
-const BY_ENDING: Record<string, string> = {
-  py: "python", sh: "bash", js: "javascript", ts: "javascript", json: "json", md: "markdown", yml: "yaml",
-  yaml: "yaml", sql: "sql", html: "xml", svg: "xml", xml: "xml", css: "css",
-};
-
-/** The language that a file's name speaks of. */
-export function languageOf(path: string): string | undefined {
-  return BY_ENDING[path.split(".").pop()?.toLowerCase() ?? ""];
-}
+/** The language of a file: highlight.js knows the endings of names as aliases. */
+export const languageOf = (path: string): string | undefined => path.split(".").pop();

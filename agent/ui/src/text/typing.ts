@@ -1,17 +1,17 @@
-/** When something was last written into the message, and not sent since, in `performance.now()`. */
+/** Time of the last input into the message field since a message was sent, in `performance.now()`. */
 let last = -Infinity;
 
 addEventListener("input", ({ target }) => {
-  // A reason for a rejection, say, goes with its answer.
+  // Other fields, such as the reason of a rejection, do not count.
   if (target instanceof HTMLElement && target.id === "message") last = performance.now();
 }, true);
 
-/** What was written has been sent: the person has ended. */
-export function written(): void {
+/** Call after a message was sent: the person no longer types. */
+export function messageSent(): void {
   last = -Infinity;
 }
 
-/** Whether a person has written at the message within so many milliseconds, and not sent it. */
-export function writing(within: number): boolean {
-  return performance.now() - last < within;
+/** Whether a person has typed in the last `milliseconds` and has not sent the text. */
+export function typedWithin(milliseconds: number): boolean {
+  return performance.now() - last < milliseconds;
 }

@@ -1,6 +1,6 @@
-import { useMemo, useState } from "react";
+import { useState } from "react";
 import type { ThreadSummary } from "../api/threads";
-import { Icon } from "../chat/Icon";
+import { Icon, IconButton } from "../components/Icon";
 import { dayOf } from "../text/time";
 import { harmless } from "../text/visible";
 
@@ -17,16 +17,16 @@ const STATES: Partial<Record<ThreadSummary["status"], string>> = {
   error: "ended with an error",
 };
 
-/** The chats there are, the latest first, and a search through what they begin with. */
+/** All chats, the latest first, with a search in their titles. */
 export function ThreadList({ threads, current, onOpen, onDelete }: ThreadListProps) {
   const [wanted, setWanted] = useState("");
-  const groups = useMemo(() => grouped(threads, wanted), [threads, wanted]);
+  const groups = grouped(threads, wanted);
   return (
-    <nav className="threads" aria-label="Chats">
+    <nav className="threads stack" aria-label="Chats">
       <button type="button" className="new" onClick={() => onOpen(null)}>
         <Icon name="plus" /> New chat
       </button>
-      <label className="search">
+      <label className="search bar box">
         <Icon name="search" />
         <input
           type="search"
@@ -40,30 +40,28 @@ export function ThreadList({ threads, current, onOpen, onDelete }: ThreadListPro
       <div className="thread-groups">
         {groups.map(([day, those]) => (
           <section key={day} aria-label={day}>
-            <h2>{day}</h2>
+            <h2 className="note">{day}</h2>
             <ul>
               {those.map((thread) => (
-                <li key={thread.thread_id} className={thread.thread_id === current ? "current" : ""}>
+                <li key={thread.thread_id} className={`bar ${thread.thread_id === current ? "current" : ""}`}>
                   <button
                     type="button"
-                    className="open"
+                    className="choice grow"
                     aria-current={thread.thread_id === current ? "page" : undefined}
                     onClick={() => onOpen(thread)}
                   >
-                    <span className="title">{harmless(thread.title)}</span>
+                    <span className="title cut">{harmless(thread.title)}</span>
                     {STATES[thread.status] && (
-                      <span className={`state ${thread.status}`}>{STATES[thread.status]}</span>
+                      <span className={thread.status}>{STATES[thread.status]}</span>
                     )}
                   </button>
-                  <button
-                    type="button"
+                  <IconButton
+                    icon="trash"
                     className="quiet delete"
                     aria-label={`Delete the chat ${harmless(thread.title)}`}
                     title="Delete"
                     onClick={() => onDelete(thread)}
-                  >
-                    <Icon name="trash" />
-                  </button>
+                  />
                 </li>
               ))}
             </ul>
@@ -76,14 +74,8 @@ export function ThreadList({ threads, current, onOpen, onDelete }: ThreadListPro
 }
 
 function grouped(threads: readonly ThreadSummary[], wanted: string): [string, ThreadSummary[]][] {
-  const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = wanted.toLowerCase().split(/\s+/);
+  const found = threads.filter(({ title }) => words.every((word) => title.toLowerCase().includes(word)));
   const now = new Date();
-  const groups = new Map<string, ThreadSummary[]>();
-  for (const thread of threads) {
-    const title = thread.title.toLowerCase();
-    if (!words.every((word) => title.includes(word))) continue;
-    const day = dayOf(thread.updated_at, now);
-    groups.set(day, [...(groups.get(day) ?? []), thread]);
-  }
-  return [...groups];
+  return [...Map.groupBy(found, (thread) => dayOf(thread.updated_at, now))];
 }

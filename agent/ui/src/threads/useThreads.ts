@@ -1,14 +1,13 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { listThreads, type ThreadSummary } from "../api/threads";
 
-/** Seconds between looks at the list: other programs begin chats, too. */
-const LOOK_AGAIN = 15;
+/** Milliseconds between loads of the list: other programs create threads, too. */
+const POLL = 15_000;
 
-/** Milliseconds until the server's list knows what has just happened: soon, or a little later. */
-const SOON = 600;
-const LATER = 2_500;
+/** Milliseconds after an event at which the list is loaded: the server's list is slightly behind. */
+const RELOADS = [600, 2_500];
 
-/** The list of threads. `reload` asks for it anew. */
+/** The list of threads. `reload` loads it again. */
 export function useThreads(reachable: boolean) {
   const [threads, setThreads] = useState<ThreadSummary[]>([]);
   const timers = useRef<number[]>([]);
@@ -17,12 +16,12 @@ export function useThreads(reachable: boolean) {
   }, []);
   const reload = useCallback(() => {
     timers.current.forEach(clearTimeout);
-    timers.current = [SOON, LATER].map((wait) => window.setTimeout(load, wait));
+    timers.current = RELOADS.map((wait) => window.setTimeout(load, wait));
   }, [load]);
   useEffect(() => {
     if (!reachable) return;
     load();
-    const again = setInterval(() => document.visibilityState === "visible" && load(), LOOK_AGAIN * 1000);
+    const again = setInterval(() => document.visibilityState === "visible" && load(), POLL);
     return () => clearInterval(again);
   }, [load, reachable]);
   return { threads, reload };

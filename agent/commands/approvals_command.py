@@ -1,0 +1,78 @@
+"""`code-agent approvals`: lists and revokes grants, which are approvals for the rest of a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import nullcontext
+from typing import Annotated, Any
+
+import typer
+
+from agent.commands.command_output import AsJson, end, read_settings
+
+__all__ = ["approvals_app"]
+
+approvals_app = typer.Typer(
+    no_args_is_help=True,
+    help="What you have approved for the rest of a thread: nobody is asked about it again.",
+)
+
+Thread = Annotated[str, typer.Argument(help="The id of the thread.", metavar="THREAD")]
+
+
+@approvals_app.command("list")
+def list_approvals(
+    thread: Thread,
+    as_json: AsJson = False,
+) -> None:
+    """List the approvals that hold in a thread, with the number that `revoke` takes."""
+    from agent.terminal import grant_lines
+
+    grants = _grants(thread)
+    if as_json:
+        typer.echo(json.dumps([{"number": number, **grant} for number, grant in enumerate(grants, 1)]))
+    else:
+        typer.echo("\n".join(grant_lines(grants)))
+
+
+@approvals_app.command("revoke")
+def revoke_approvals(
+    thread: Thread,
+    number: Annotated[int | None, typer.Argument(help="Only this one of the list.")] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+) -> None:
+    """Take approvals of a thread back: such calls are asked about again. What waits goes on waiting."""
+    if (number is None) != every:
+        end("Give the NUMBER of one approval, as `code-agent approvals list` shows it, or --all.", status=2)
+    left = _grants(thread, "all" if number is None else str(number))
+    typer.echo(f"Revoked. Approvals that still hold: {len(left)}.")
+
+
+def _grants(thread: str, revoked: str = "") -> list[dict[str, Any]]:
+    """Return the grants of a thread; see `agent.terminal.grants_of`."""
+    from agent.run import complaint
+    from agent.terminal import NoSuchGrant, grants_of
+    from agent.threads import LOCKS, THREADS, open_threads, place
+    from libs.persistence import thread_lock
+
+    async def read() -> list[dict[str, Any]] | None:
+        async with open_threads(settings) as threads:
+            return await grants_of(threads, thread, revoked=revoked)
+
+    settings = read_settings()
+    try:
+        grants = None
+        if settings.postgres_url or THREADS.exists():
+            with thread_lock(LOCKS, thread) if revoked else nullcontext():
+                grants = asyncio.run(read())
+    except NoSuchGrant as error:
+        end(str(error), status=2)
+    except Exception as error:
+        if (told := complaint(error)) is None:
+            raise
+        end(told[0], status=told[1])
+    if grants is None:
+        end(f"There is no thread {thread!r} in {place(settings)}.", status=2)
+    return grants

@@ -1,0 +1,170 @@
+"""Checks everything that `code-agent run` needs. Each failed check says how to mend it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.settings import Settings, SettingsError, load_settings
+from libs.backends.docker import host_certificates, image_state
+from libs.middleware.skills.skill_files import SkillFolders, validate_skills
+from libs.sandbox import SandboxError, program
+from libs.sandbox.docker import connect, endpoint, explained
+
+__all__ = ["Check", "check_all", "doctor", "reload_check"]
+
+_NEEDED_BYTES = 2 * 1024**3  # for building the image
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The result of one check."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+    """What to do; empty for a passed check."""
+
+
+def doctor(*, workspace: Path, image: str, runtime: str | None = None) -> list[Check]:
+    """Check this machine. Changes nothing; a problem is a failed check, not an exception."""
+    checks = _engine_checks(image, runtime)
+    return [*checks, _workspace_check(workspace), _trust_check()]
+
+
+def _engine_checks(image: str, runtime: str | None) -> list[Check]:
+    try:
+        with closing(connect(timeout=10)) as client, explained():
+            info: dict[str, Any] = client.info()
+            state = image_state(client, image)
+        engine = Check("Docker Engine", True, f"{info['ServerVersion']} at {endpoint()}")
+    except SandboxError as error:
+        return [Check("Docker Engine", False, str(error), error.hint)]
+    missing = {"missing": "is not built", "stale": "was built from other sources than these"}.get(state)
+    built = Check(
+        "image", not missing, f"{image} {missing or 'is current'}", f"{program()} setup" if missing else ""
+    )
+    checks = [engine, _limits_check(info), built, _disk_check(Path(info["DockerRootDir"]))]
+    if runtime:
+        known = ", ".join(sorted(info["Runtimes"]))
+        hint = f"Unset SANDBOX_RUNTIME, or install it; the Engine knows {known}."
+        checks.append(Check("runtime", runtime in info["Runtimes"], runtime, hint))
+    return checks
+
+
+def _limits_check(info: dict[str, Any]) -> Check:
+    """Check that the kernel enforces the limits of containers."""
+    needed = {"MemoryLimit": "memory", "CpuCfsQuota": "CPU", "PidsLimit": "processes"}
+    absent = [what for key, what in needed.items() if not info.get(key)]
+    version = f"cgroup v{info.get('CgroupVersion', '1')}"
+    if absent:
+        hint = "Enable these cgroup controllers in the kernel; a rootless Engine needs them delegated."
+        return Check("limits", False, f"{version}: not enforced for {', '.join(absent)}", hint)
+    return Check("limits", True, f"{version}: memory, CPU and processes are limited")
+
+
+def _disk_check(root: Path) -> Check:
+    if not root.is_dir():
+        return Check("disk", True, f"{root} is not on this machine (Docker Desktop keeps its own disk)")
+    free = shutil.disk_usage(root).free
+    detail = f"{free / 1024**3:.1f} GiB free in {root}"
+    enough = free >= _NEEDED_BYTES
+    return Check(
+        "disk", enough, detail, "" if enough else "Free some: `docker system df`, `docker system prune`."
+    )
+
+
+def _workspace_check(workspace: Path) -> Check:
+    place = next(
+        folder for folder in (workspace.absolute(), *workspace.absolute().parents) if folder.exists()
+    )
+    if not place.is_dir():
+        return Check("workspace", False, f"{place} is not a folder", "Choose another with WORKSPACE_DIR.")
+    if not os.access(place, os.W_OK | os.X_OK):
+        hint = f"Run `sudo chown $USER {place}`, or choose another folder with WORKSPACE_DIR."
+        return Check("workspace", False, f"{place} cannot be written", hint)
+    return Check("workspace", True, f"{workspace.absolute()} can be written")
+
+
+def _trust_check() -> Check:
+    count = len(host_certificates())
+    if not count:
+        return Check("CA certificates", True, "none found on this host: the image keeps those of its base")
+    return Check("CA certificates", True, f"{count} of this host are trusted in the image")
+
+
+def check_all() -> list[Check]:
+    """Check everything. Changes nothing; a problem is a failed check, not an exception."""
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        hint = "Change it in the environment or in .env; docs/configuration.md lists what is allowed."
+        # The other checks use the defaults: they may find problems too.
+        settings = Settings.model_construct()
+        checks = [Check("settings", False, str(error), hint)]
+    else:
+        checks = [Check("settings", True, "valid")]
+    checks += [_model_check(settings), *_skill_checks(settings)]
+    machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
+    return [*checks, *machine, reload_check(settings.workspace_dir)]
+
+
+def _model_check(settings: Settings) -> Check:
+    from agent.parts import build_model
+    from libs.models import DeferredChatModel, ModelUnavailable, ScriptError
+
+    try:
+        model = build_model(settings)
+        if isinstance(model, DeferredChatModel):
+            model.build()
+            return Check("model", True, f"{model.label} is configured (it was not called)")
+        return Check("model", True, f"{settings.model}: a script that is played, not a model")
+    except (ModelUnavailable, ScriptError) as error:
+        reason, _, hint = str(error).partition(". ")
+        return Check("model", False, reason, hint)
+
+
+def _skill_checks(settings: Settings) -> Iterator[Check]:
+    folders = settings.skill_folders
+    problems = [problem for folder in folders.values() for problem in validate_skills(folder)]
+    if problems:
+        yield Check("skills", False, "; ".join(map(str, problems)), f"{program()} skills validate")
+    else:
+        found = SkillFolders(folders, trusted=settings.skills_trusted).scan()
+        usable = sum(skill.problem is None for skill in found)
+        yield Check("skills", True, f"{len(found)} valid, {usable} of them trusted")
+
+
+def reload_check(workspace: Path) -> Check:
+    """Look for a server that reloads when a file in the workspace changes, which ends its runs."""
+    import psutil
+
+    workspace = workspace.resolve()
+    watching = [
+        f"process {process.info['pid']} in {process.info['cwd']}"
+        for process in psutil.process_iter(["pid", "cmdline", "cwd"])
+        if _reloads(process.info["cmdline"] or [])
+        and process.info["cwd"]
+        and workspace.is_relative_to(process.info["cwd"])
+    ]
+    if not watching:
+        return Check("reload", True, "no server watches the workspace; `make dev` starts one that does not")
+    return Check(
+        "reload",
+        False,
+        f"`langgraph dev` watches the workspace ({', '.join(watching)}): it starts anew with every .py file "
+        "that the agent writes, and ends all runs",
+        "End it and start it with `make dev`, or with --no-reload.",
+    )
+
+
+def _reloads(command: list[str]) -> bool:
+    """Return whether a command line is that of a reloading server."""
+    names = [Path(part).name for part in command[:3]]
+    return "langgraph" in names and "dev" in command and "--no-reload" not in command

@@ -1,0 +1,82 @@
+"""`code-agent skills`: lists, writes and validates skills, and removes approved skills of agents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.commands.command_output import AsJson, end, read_settings, say, say_json, table
+
+__all__ = ["skills_app"]
+
+skills_app = typer.Typer(no_args_is_help=True, help="The skills that the agent can use.")
+
+
+@skills_app.command("list")
+def list_skills(as_json: AsJson = False) -> None:
+    """List the skills as the agent is told of them."""
+    from libs.middleware.skills.skill_files import SkillFolders
+
+    settings = read_settings()
+    skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted).scan()
+    if as_json:
+        keys = ("name", "description", "path", "problem", "outside")
+        say_json([{key: getattr(skill, key) for key in keys} for skill in skills])
+    else:
+        table(
+            ("skill", "what it is for", "path"),
+            [(s.name, f"UNUSABLE: {s.problem}" if s.problem else s.description, s.path) for s in skills],
+        )
+
+
+@skills_app.command("new")
+def new_skill(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and hyphens.")],
+    description: Annotated[
+        str, typer.Option(help="What it does, and when to use it: all that the agent knows of it at first.")
+    ] = "Say what this skill does, and when to use it.",
+) -> None:
+    """Begin a skill in skills/."""
+    from agent.settings import ROOT
+    from libs.middleware.skills.skill_template import write_skill
+
+    try:
+        path = write_skill(ROOT / "skills", name, description)
+    except ValueError as error:
+        end(str(error), status=2)
+    typer.echo(f"Written: {path}")
+
+
+@skills_app.command("validate")
+def validate(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="A skill, or a folder of skills. Default: all that are set.")
+    ] = None,
+) -> None:
+    """Check skills against every rule of the format. Exit status 1 if one is broken."""
+    from libs.middleware.skills.skill_files import validate_skills
+
+    chosen = folders or [path for path in read_settings().skill_folders.values() if path.exists()]
+    problems = [problem for folder in chosen for problem in validate_skills(folder)]
+    for problem in problems:
+        say(str(problem))
+    if problems:
+        raise typer.Exit(1)
+    typer.echo(f"Valid: {', '.join(str(folder) for folder in chosen)}")
+
+
+@skills_app.command()
+def forget(name: Annotated[str, typer.Argument(help="As `code-agent skills list` has it.")]) -> None:
+    """Remove a skill that an agent proposed and you approved. You are asked again once it is changed."""
+    from agent.settings import LEARNED
+    from libs.middleware.skills import SkillOverlay
+
+    try:
+        there = LEARNED.is_dir() and SkillOverlay(LEARNED.absolute()).forget(name)
+    except OSError as error:
+        end(f"{name} cannot be removed: {error}")
+    if not there:
+        end(f"No skill of this name was approved here: {name}", status=2)
+    typer.echo(f"Removed: {name}")

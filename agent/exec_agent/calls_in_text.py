@@ -1,0 +1,150 @@
+"""Turns code blocks of models without tools into calls, and asks again where a call is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, NotRequired
+from uuid import uuid4
+
+from langchain.agents.middleware import hook_config
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ModelRequest,
+    ModelResponse,
+    PrivateStateAttr,
+)
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
+from langgraph.runtime import Runtime
+
+from agent.parts import calls_tools
+from libs.code_blocks import read_reply, without_thoughts
+from libs.exec_tool import NAME
+from libs.middleware.program_messages import by_person, told
+
+__all__ = ["CallsInText"]
+
+_NUDGE = (
+    "Nothing has been run yet. If any of your answer depends on files, on the date or on a calculation, do "
+    "the task with one whole program. If none of it does, give the whole answer again."
+)
+_ONE_LANGUAGE = (
+    "Nothing of your reply was run: it has programs in several languages. Send one whole program in one "
+    "language, in one block, that does all of the task."
+)
+_SEVERAL = "several_languages"
+"""Key in the metadata of a reply whose blocks have several languages."""
+_MOST_NUDGES = 1
+
+
+class TextState(AgentState[Any]):
+    exec_nudges: NotRequired[Annotated[int, PrivateStateAttr]]
+    exec_status: NotRequired[Annotated[str | None, PrivateStateAttr]]
+
+
+class CallsInText(AgentMiddleware[TextState, Any, Any]):
+    """Asks a model without tools for a block, and turns the block into a call.
+
+    List this middleware last, so that budget and approvals see the calls made here.
+
+    Args:
+        prompt: the system prompt of the agent.
+        in_text: the system prompt for a model without tools.
+    """
+
+    state_schema = TextState
+
+    def __init__(self, prompt: str, in_text: str) -> None:
+        super().__init__()
+        self._prompt = prompt
+        self._in_text = in_text
+
+    def before_agent(self, state: TextState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        return {"exec_nudges": 0}
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        if calls_tools(request.model):
+            return handler(request)
+        return _with_call(handler(self._as_text(request)))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        if await asyncio.to_thread(calls_tools, request.model):
+            return await handler(request)
+        return _with_call(await handler(self._as_text(request)))
+
+    def _as_text(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """Return the request without tools, with calls and results as text."""
+        before = request.system_message.text if request.system_message else ""
+        return request.override(
+            tools=[],
+            system_message=SystemMessage(before.replace(self._prompt, self._in_text)),
+            messages=[_as_text(message) for message in request.messages],
+        )
+
+    @hook_config(can_jump_to=["model"])
+    def after_model(self, state: TextState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """Ask again once, where the first reply has no program, or programs in several languages."""
+        reply = state["messages"][-1]
+        if not isinstance(reply, AIMessage) or reply.tool_calls:
+            return None
+        several = bool(reply.response_metadata.get(_SEVERAL))
+        asked = state.get("exec_nudges", 0) >= _MOST_NUDGES
+        # Text is an answer after a program has run, or when the model repeats it after the nudge.
+        if not several and (asked or _has_called(state)):
+            return None
+        if asked:
+            return {"exec_status": "no_execution"}
+        nudge = told(_ONE_LANGUAGE if several else _NUDGE)
+        return {"messages": [nudge], "exec_nudges": 1, "jump_to": "model"}
+
+
+def _has_called(state: TextState) -> bool:
+    """Return whether a tool was called in this run."""
+    run = itertools.takewhile(lambda message: not by_person(message), reversed(state["messages"]))
+    return any(isinstance(message, ToolMessage) for message in run)
+
+
+def _as_text(message: Any) -> Any:
+    if isinstance(message, ToolMessage):
+        return HumanMessage(f"What came of it:\n{message.text}", id=message.id)
+    if isinstance(message, AIMessage) and message.tool_calls:
+        blocks = [
+            f"```{call['args'].get('language', 'python')}\n{call['args'].get('code', '')}\n```"
+            for call in message.tool_calls
+        ]
+        return AIMessage("\n\n".join(blocks), id=message.id)
+    return message
+
+
+def _with_call(response: ModelResponse[Any]) -> ModelResponse[Any]:
+    """Turn the blocks of a reply into one call; blocks of one language are joined in order."""
+    reply = response.result[-1]
+    if not isinstance(reply, AIMessage):
+        return response
+    reading = read_reply(without_thoughts(reply.text))
+    if reading.problem or not reading.blocks:
+        return response
+    languages = {block.language for block in reading.blocks}
+    if len(languages) > 1:
+        metadata = {**reply.response_metadata, _SEVERAL: True}
+        calling = reply.model_copy(update={"response_metadata": metadata})
+    else:
+        code = "\n\n".join(block.code for block in reading.blocks)
+        call = ToolCall(
+            name=NAME,
+            args={"code": code, "language": languages.pop()},
+            id=f"call_{uuid4().hex}",
+            type="tool_call",
+        )
+        calling = reply.model_copy(update={"content": "", "tool_calls": [call]})
+    return ModelResponse(
+        result=[*response.result[:-1], calling], structured_response=response.structured_response
+    )

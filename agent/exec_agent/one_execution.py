@@ -1,0 +1,113 @@
+"""Decides what follows an execution of the one-tool agent: the answer, another try, or the end.
+
+A successful program ends the run, and its output is the answer. The error of a failed program goes back to
+the model, at most EXEC_REPAIRS times. A person's refusal always goes back to the model.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware import hook_config
+from langchain.agents.middleware.types import AgentMiddleware, AgentState, PrivateStateAttr
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langgraph.runtime import Runtime
+
+from libs.exec_tool import outcome_in
+from libs.sandbox.host import shortened
+
+__all__ = ["OneExecution"]
+
+_SHOWN = 4_000
+"""Characters of the output that are the answer of a program without JSON."""
+_MOST_DATA = 100_000
+_MOST_NAMED = 20
+
+
+class OnceState(AgentState[Any]):
+    exec_failures: NotRequired[Annotated[int, PrivateStateAttr]]
+    """Replies of this run with failed programs."""
+    exec_status: NotRequired[Annotated[str | None, PrivateStateAttr]]
+    """Status of the run, if it did not end with an answer of the model."""
+
+
+class OneExecution(AgentMiddleware[OnceState, Any, Any]):
+    """List this middleware before the budget, so that the status of the budget wins.
+
+    Args:
+        repairs: failed programs that the model may correct in one run.
+        prepare: is called when a run begins, to prepare a sandbox.
+    """
+
+    state_schema = OnceState
+
+    def __init__(self, repairs: int, prepare: Callable[[], None]) -> None:
+        super().__init__()
+        self._repairs = repairs
+        self._prepare = prepare
+
+    def before_agent(self, state: OnceState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        self._prepare()
+        return {"exec_failures": 0, "exec_status": None}
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: OnceState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """End the run after a successful program, or after too many failures."""
+        answers = _latest_answers(state["messages"])
+        outcomes = [outcome for answer in answers if (outcome := outcome_in(answer))]
+        if not outcomes:
+            return None
+        failed = [outcome for outcome in outcomes if outcome["error"]]
+        if failed:
+            failures = state.get("exec_failures", 0) + 1
+            if failures <= self._repairs:
+                return {"exec_failures": failures}
+            last = AIMessage(_failed(failed[-1], failures))
+            return {"messages": [last], "exec_failures": failures, "exec_status": "error", "jump_to": "end"}
+        if len(outcomes) < len(answers):
+            return None  # the model reads why a person refused a call
+        return {"messages": [AIMessage("\n\n".join(map(_answer, outcomes)))], "jump_to": "end"}
+
+    def after_agent(self, state: OnceState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        status = state.get("exec_status")
+        return {"status": status} if status else None
+
+
+def _answer(outcome: Mapping[str, Any]) -> str:
+    """Return the answer of a program: its text, data and files."""
+    result, parts = outcome["result"], []
+    if isinstance(result, dict) and isinstance(result.get("answer"), str):
+        parts.append(result["answer"].strip())
+        result = {key: value for key, value in result.items() if key not in ("answer", "ok")}
+    if isinstance(result, str):
+        parts.append(result)
+    elif result is not None and result != {}:
+        shown = shortened(json.dumps(result, indent=2, ensure_ascii=False), _MOST_DATA)
+        parts.append(f"```json\n{shown}\n```")
+    elif not parts:
+        parts.append(
+            shortened(outcome["stdout"].strip(), _SHOWN) or "The program ended well and printed nothing."
+        )
+    if files := outcome["files"]:
+        named = [f"{file['path']} ({file['size']:,} bytes)" for file in files[:_MOST_NAMED]]
+        more = f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
+        parts.append(f"Files: {', '.join(named)}{more}")
+    return "\n\n".join(parts)
+
+
+def _failed(outcome: Mapping[str, Any], tries: int) -> str:
+    error = outcome["error"]
+    what = "the program" if tries == 1 else f"{tries} programs"
+    return (
+        f"I stopped here: {what} failed, and the task is not done. {error['message']} ({error['class']}) "
+        f"{error['hint']}\n\nSend another message to go on; EXEC_REPAIRS says how often a program is mended."
+    )
+
+
+def _latest_answers(messages: Sequence[AnyMessage]) -> list[ToolMessage]:
+    """Return the tool messages at the end of a conversation, in order."""
+    last = itertools.takewhile(lambda message: isinstance(message, ToolMessage), reversed(messages))
+    return [message for message in last if isinstance(message, ToolMessage)][::-1]

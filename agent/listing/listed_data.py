@@ -1,0 +1,127 @@
+"""Lists /data for prompts, by a program in the sandbox's image."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ModelRequest,
+    ModelResponse,
+    PrivateStateAttr,
+)
+from langchain_core.messages import SystemMessage
+from langgraph.runtime import Runtime
+
+from agent.listing.produced_files import listing
+from agent.prompts import exec_prompt
+from libs.sandbox import Sandbox, SandboxError
+from libs.sandbox.host import blocking
+from libs.sandbox.pool import FreshSandboxes
+
+__all__ = ["LISTING_SECONDS", "DataListing", "ShowsData", "data_listing"]
+
+_MOST_KEPT = 32
+"""Cached listings, each for one state of the folder."""
+
+
+LISTING_SECONDS = 10.0
+"""Seconds that a listing of the sandbox's files may take before a model call."""
+
+
+async def data_listing(sandbox: Sandbox) -> str:
+    """Return the listing of /data; "" if it cannot be made, as the first block then shows the error."""
+    command = "python3 -I -m tablereader.list_folder /data"
+    try:
+        result = await sandbox.arun(command, timeout=LISTING_SECONDS, merge_stderr=False)
+    except SandboxError:
+        return ""
+    return result.output if result.exit_code == 0 else ""
+
+
+class DataListing:
+    """Makes the listing in a sandbox. A listing is made again only when a file has changed.
+
+    Args:
+        sandboxes: gives the sandbox.
+        home: the workspace on the host. For an empty data/ no sandbox is started.
+    """
+
+    def __init__(self, sandboxes: FreshSandboxes[Any], home: Path) -> None:
+        self._sandboxes = sandboxes
+        self._home = home
+        self._known: dict[tuple[object, ...], str] = {}
+
+    async def text(self) -> str:
+        """Return the listing; "" for an empty folder, or where no sandbox starts."""
+        looks = await asyncio.to_thread(self._looks)
+        if not looks:
+            return ""
+        if looks not in self._known:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            try:
+                async with self._sandboxes.one() as sandbox:
+                    self._known[looks] = await data_listing(sandbox)
+            except SandboxError:
+                return ""
+        return self._known[looks]
+
+    def _looks(self) -> tuple[object, ...]:
+        """Return the state of the folder, seen from the host, as a key of the cache."""
+        files = listing(self._home)
+        return tuple(
+            (path, *state)
+            for path, state in sorted(files.items())
+            if path.startswith("data/") and not path.endswith("/.gitkeep")
+        )
+
+
+class ListingState(AgentState[Any]):
+    data_listing: NotRequired[Annotated[str, PrivateStateAttr]]
+    """The listing at the begin of the run."""
+
+
+class ShowsData(AgentMiddleware[ListingState, Any, Any]):
+    """Puts the listing into the system prompt."""
+
+    state_schema = ListingState
+
+    def __init__(self, data: DataListing) -> None:
+        super().__init__()
+        self._data = data
+
+    async def abefore_agent(self, state: ListingState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        """List the folder when a run begins."""
+        return {"data_listing": await self._data.text()}
+
+    def before_agent(self, state: ListingState, runtime: Runtime[Any]) -> dict[str, Any]:
+        """As `abefore_agent`."""
+        return blocking(self.abefore_agent)(state, runtime)
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Add the listing to the system prompt."""
+        return handler(_with_listing(request))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """As `wrap_model_call`."""
+        return await handler(_with_listing(request))
+
+
+def _with_listing(request: ModelRequest[Any]) -> ModelRequest[Any]:
+    listed = request.state.get("data_listing")
+    if not listed:
+        return request
+    before = request.system_message.text if request.system_message else ""
+    text = f"{before}\n\n{exec_prompt.data_section(str(listed))}".strip()
+    return request.override(system_message=SystemMessage(text))

@@ -1,0 +1,38 @@
+"""Builds the parts of graphs and runs from the settings: model, computer, gateway, memory.
+
+In come the settings. Out go parts that a process builds once. Each part opens its resources at its first use.
+"""
+
+from __future__ import annotations
+
+from agent.parts.agent_backend import build_backend
+from agent.parts.chat_model import (
+    CHOICES,
+    RUNTIME_COMMAND,
+    RealModel,
+    build_model,
+    calls_tools,
+    is_local,
+    name_of,
+    shown_name,
+)
+from agent.parts.page_stream import stream_transformers
+from agent.parts.process import Parts, build_parts, graph_of, run_budget, served
+
+__all__ = [
+    "CHOICES",
+    "RUNTIME_COMMAND",
+    "Parts",
+    "RealModel",
+    "build_backend",
+    "build_model",
+    "build_parts",
+    "calls_tools",
+    "graph_of",
+    "is_local",
+    "name_of",
+    "run_budget",
+    "served",
+    "shown_name",
+    "stream_transformers",
+]

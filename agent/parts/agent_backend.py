@@ -1,0 +1,42 @@
+"""Builds the computer of the agents: the workspace backend with its sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.parts.egress_gateway import doors
+from agent.secrets import secret_filter, suspected
+from agent.settings import COMMANDS, LEARNED, Settings
+from libs.backends import WorkspaceBackend
+from libs.backends.docker import DockerExecutionBackend
+from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT
+from libs.sandbox.host import CommandRecords
+
+__all__ = ["build_backend"]
+
+
+def build_backend(settings: Settings) -> WorkspaceBackend:
+    """Make the agent's computer. Needs no Docker: the container starts at the first command."""
+    folders = settings.skill_folders
+    if settings.skills_evolve:
+        from libs.middleware.skills import SkillOverlay
+
+        Path(LEARNED.parts[0]).mkdir(mode=0o700, exist_ok=True)  # the folder will also hold threads
+        SkillOverlay(folders[LEARNED_MOUNT]).make()
+    sandbox = DockerExecutionBackend(
+        settings.workspace_dir.absolute(),
+        skills_dir=folders[OWN_MOUNT],
+        extra_skills=[folder for mount, folder in folders.items() if mount != OWN_MOUNT],
+        limits=settings.limits,
+        env_allow=settings.env_patterns,
+        image=settings.image,
+        runtime=settings.sandbox_runtime,
+        scope=settings.scope,
+        warm=settings.sandbox_warm,
+        idle_seconds=settings.sandbox_idle_seconds,
+        redact=secret_filter(settings),
+        egress=doors(settings),
+        suspect=suspected,
+        records=CommandRecords(COMMANDS),
+    )
+    return WorkspaceBackend(sandbox, read_only=list(folders))

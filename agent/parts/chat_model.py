@@ -1,0 +1,236 @@
+"""Builds the chat model that the settings choose."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
+
+from agent.secrets import PROVIDER_KEYS
+from agent.settings import Settings
+from libs.models import DeferredChatModel, ModelUnavailable
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseLLM
+
+    from libs.models.openvino_engine import OpenVinoEngine
+
+__all__ = [
+    "CHOICES",
+    "RUNTIME_COMMAND",
+    "RealModel",
+    "build_model",
+    "calls_tools",
+    "is_local",
+    "name_of",
+    "served_model",
+    "shown_name",
+]
+
+CHOICES = (
+    "Set MODEL=provider:model and the provider's key, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of "
+    "your own (Ollama, vLLM, llama.cpp), in the environment or in .env; MODEL=scripted:<file> plays a "
+    "script, as `make demo` does, which needs no model."
+)
+"""Tells how to choose a model, for error messages."""
+
+RUNTIME_COMMAND = "pip install -e '.[local]'"
+"""Installs the runtime of a local model."""
+
+
+def build_model(settings: Settings) -> BaseChatModel:
+    """Make the model that `Settings.chosen_model` names.
+
+    Needs neither key nor network: except for a script, the model is built at its first call, which raises
+    `ModelUnavailable` if something is missing.
+
+    Raises:
+        ScriptError: the file in `MODEL=scripted:<file>` is not a script.
+    """
+    spec = settings.chosen_model
+    provider, _, name = spec.partition(":")
+    if provider == "scripted":
+        from libs.models import ScriptedChatModel
+
+        return ScriptedChatModel.from_file(Path(name))
+    return DeferredChatModel(label=spec, build=functools.cache(lambda: _build(settings, provider, name)))
+
+
+def served_model(settings: Settings) -> BaseChatModel:
+    """Make the settings' model. If a script cannot be read, the first call raises `ModelUnavailable`.
+
+    So importing a module that serves a graph does not fail, for example for callers with another model.
+    """
+    if not settings.chosen_model.startswith("scripted:"):
+        return build_model(settings)
+
+    from libs.models import ScriptError
+
+    try:
+        return build_model(settings)
+    except ScriptError as error:
+        reason = ModelUnavailable(str(error))
+
+    def refuse() -> BaseChatModel:
+        raise reason
+
+    return DeferredChatModel(label=str(settings.model), build=refuse)
+
+
+def is_local(model: BaseChatModel | BaseLLM) -> bool:
+    """Return whether a model runs in this process. Loads no weights."""
+    if isinstance(model, DeferredChatModel):
+        return model.label.partition(":")[0] == "local"
+
+    from libs.models.local_model import LocalChatModel
+
+    return isinstance(model, LocalChatModel)
+
+
+def calls_tools(model: BaseChatModel) -> bool:
+    """Return whether a model can call tools. Builds a deferred model: do not call on the event loop.
+
+    Raises:
+        ModelUnavailable: the model cannot be built.
+    """
+    if is_local(model):
+        return False
+    if isinstance(model, DeferredChatModel):
+        model = model.build()
+    return type(model).bind_tools is not BaseChatModel.bind_tools
+
+
+def name_of(model: BaseChatModel) -> str:
+    """Return a model's name in the form of MODEL."""
+    return str(getattr(model, "label", None) or f"scripted:{getattr(model, 'source', '')}")
+
+
+def shown_name(model: BaseChatModel) -> str:
+    """Return a model's name for people, which tells a script from a model."""
+    scripted = " (a script that is played, not a model)"
+    return name_of(model) + ("" if isinstance(model, DeferredChatModel) else scripted)
+
+
+class RealModel(AgentMiddleware[Any, Any, Any]):
+    """Replaces a deferred model by the real model, so that prompt caching recognizes Anthropic's models.
+
+    Args:
+        errors: makes a context that redacts errors while the model is built and called.
+    """
+
+    def __init__(self, errors: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        super().__init__()
+        self._errors = errors
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        with self._errors():
+            return handler(_with_real_model(request))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        with self._errors():
+            # In a thread, because building imports packages and reads certificates.
+            return await handler(await asyncio.to_thread(_with_real_model, request))
+
+
+def _with_real_model(request: ModelRequest[Any]) -> ModelRequest[Any]:
+    if isinstance(request.model, DeferredChatModel):
+        return request.override(model=request.model.build())
+    return request
+
+
+def _build(settings: Settings, provider: str, name: str) -> BaseChatModel:
+    if provider == "local":
+        return _local(settings, name)
+    if provider == "openai":
+        return _openai(settings, name)
+
+    from langchain.chat_models import init_chat_model
+
+    variable = PROVIDER_KEYS.get(provider)
+    key = settings.secret(variable) if variable else None
+    if variable and key is None:
+        raise _missing(variable, f"{provider}:{name}")
+    options: dict[str, Any] = {"api_key": key} if key else {}
+    try:
+        model: BaseChatModel = init_chat_model(name, model_provider=provider, **options)
+    except (ImportError, ValueError) as error:  # package not installed, or unknown provider
+        raise ModelUnavailable(f"MODEL={provider}:{name} cannot be used: {error}") from error
+    return model
+
+
+def _local(settings: Settings, name: str) -> BaseChatModel:
+    """Make the fetched model, or the model in the GGUF file of MODEL=local:<file>."""
+    from libs.models import GgufError
+    from libs.models.local_model import LocalChatModel
+    from libs.models.openvino_engine import runtime_installed
+    from libs.models.weights import QWEN_CODER, kept
+
+    path = Path(name).expanduser() if name else kept(QWEN_CODER, settings.models_dir)
+    missing = []
+    if path is None:
+        missing.append(f"fetch its {QWEN_CODER.bytes / 1e9:.1f} GB with `code-agent model fetch`")
+    if not runtime_installed():
+        missing.append(f"install what runs it with `{RUNTIME_COMMAND}`")
+    if path is None or missing:
+        why = "The local model" if settings.model else "No model is configured, and the local one"
+        both = ", or do both with `make local`" if len(missing) > 1 else ""
+        raise ModelUnavailable(f"{why} is not ready: {', and '.join(missing)}{both}. {CHOICES}")
+    try:
+        return LocalChatModel(engine=_engine(path), model_name=f"local:{path.name}")
+    except GgufError as error:
+        raise ModelUnavailable(f"MODEL=local:{name} cannot be used: {error}. {CHOICES}") from error
+
+
+@functools.cache
+def _engine(path: Path) -> OpenVinoEngine:
+    """Make one engine for all graphs of this process, because an engine takes gigabytes."""
+    from libs.models.openvino_engine import OpenVinoEngine
+
+    return OpenVinoEngine(path)
+
+
+def _openai(settings: Settings, name: str) -> BaseChatModel:
+    from langchain_openai import ChatOpenAI
+
+    key = settings.openai_api_key
+    if key is None:
+        if settings.openai_base_url is None:
+            raise _missing("OPENAI_API_KEY", f"openai:{name}")
+        # The client requires a key; a server without keys ignores it.
+        key = SecretStr("none")
+    url, options = _without_password(settings.openai_base_url)
+    # stream_usage: budgets count tokens, which other servers than OpenAI's report only on request.
+    return ChatOpenAI(model=name, api_key=key, base_url=url, stream_usage=True, **options)
+
+
+def _without_password(url: str | None) -> tuple[str | None, dict[str, Any]]:
+    """Move user and password from the URL into client options, because tracers record the URL."""
+    if url is None or (parts := httpx.URL(url)).userinfo == b"":
+        return url, {}
+
+    from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
+
+    auth = (parts.username, parts.password)
+    clients = {
+        "http_client": DefaultHttpxClient(auth=auth),
+        "http_async_client": DefaultAsyncHttpxClient(auth=auth),
+    }
+    return str(parts.copy_with(username=None, password=None)), clients
+
+
+def _missing(variable: str, spec: str) -> ModelUnavailable:
+    return ModelUnavailable(f"{variable} is not set, and {spec} needs it. {CHOICES}")

@@ -1,0 +1,88 @@
+"""The file tools and `execute` of deepagents, adapted to the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractContextManager
+from typing import Any
+
+from deepagents.middleware.filesystem import FilesystemMiddleware as DeepagentsFilesystemMiddleware
+from langchain.agents.middleware.types import ModelRequest
+from langchain.tools.tool_node import ToolCallRequest
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.types import Command
+
+from libs.sandbox.host import CurrentCall, carrying
+
+__all__ = ["FilesystemMiddleware", "call_of", "with_artifact"]
+
+_CHANGING = {"execute", "write_file", "edit_file", "delete"}
+"""Tools with effects, which must not run twice."""
+
+
+class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
+    """Replaces deepagents' middleware of the same name.
+
+    This class omits deepagents' prompt, which says that the shell cannot reach routed folders: here the
+    sandbox mounts them at the same path. And it passes the id of each tool call to the backend, so that a
+    resumed run carries out no call twice.
+    """
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
+        prompt = request.system_message
+        return super().wrap_model_call(request, lambda asked: handler(asked.override(system_message=prompt)))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
+    ) -> Any:
+        prompt = request.system_message
+        return await super().awrap_model_call(
+            request, lambda asked: handler(asked.override(system_message=prompt))
+        )
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+
+        # Not around the middleware's own work, such as writing a long result to a file.
+        def once(request: ToolCallRequest) -> ToolMessage | Command[Any]:
+            with call_of(request, keyed=_CHANGING) as call:
+                return with_artifact(handler(request), call)
+
+        return super().wrap_tool_call(request, once)
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+
+        async def once(request: ToolCallRequest) -> ToolMessage | Command[Any]:
+            with call_of(request, keyed=_CHANGING) as call:
+                return with_artifact(await handler(request), call)
+
+        return await super().awrap_tool_call(request, once)
+
+
+def call_of(request: ToolCallRequest, *, keyed: Collection[str]) -> AbstractContextManager[CurrentCall]:
+    """Return a context with the call of a request as the current call, with a key for tools in `keyed`."""
+    name, call_id = request.tool_call["name"], request.tool_call["id"]
+    return carrying(call_id, _key(request) if name in keyed else None)
+
+
+def with_artifact(answer: ToolMessage | Command[Any], call: CurrentCall) -> ToolMessage | Command[Any]:
+    """Return the answer of a tool with the result of its call as the artifact."""
+    if isinstance(answer, ToolMessage) and call.artifact is not None:
+        answer.artifact = call.artifact
+    return answer
+
+
+def _key(request: ToolCallRequest) -> str | None:
+    """Return the key `<message id>/<call id>`. The call id alone is not unique: some models repeat ids."""
+    call_id = request.tool_call["id"]
+    if not call_id:
+        return None
+    for message in reversed(request.state.get("messages") or []):
+        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
+            return f"{message.id}/{call_id}" if message.id else call_id
+    return call_id

@@ -1,0 +1,103 @@
+"""Builds the parts that a process needs once: settings, model and computer, for all graphs, routes and runs.
+
+LangGraph's server loads the modules of langgraph.json under other names, so objects made in these modules
+would exist twice. Objects made here exist once: a thread has the same sandbox in LangGraph's routes and ours.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from langchain_core.language_models import BaseChatModel
+
+from agent.parts.chat_model import build_model, served_model
+from agent.secrets import guard_process
+from agent.settings import Settings, load_settings
+from agent.threads import taking_turns
+from libs.backends import WorkspaceBackend
+from libs.middleware.approvals import AddressedGraph
+from libs.middleware.budget import Budget
+
+if TYPE_CHECKING:
+    from agent.parts.exec_parts import ExecParts
+    from libs.backends.docker import DockerExecutionBackend
+
+__all__ = ["Parts", "build_parts", "graph_of", "run_budget", "served"]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Settings, model and computer. Making them needs neither Docker nor a key."""
+
+    settings: Settings
+    model: BaseChatModel
+    backend: WorkspaceBackend
+
+    @property
+    def computer(self) -> DockerExecutionBackend:
+        """The computer; in scope `thread` the computer of the current thread."""
+        return cast("DockerExecutionBackend", self.backend.default)
+
+    @functools.cached_property
+    def exec_parts(self) -> ExecParts:
+        """Parts of the one-tool agent, made at their first use."""
+        from agent.parts.exec_parts import build_exec_parts
+
+        return build_exec_parts(self.settings)
+
+    def close(self) -> None:
+        """End the sandboxes; blocks."""
+        self.computer.close()
+        if "exec_parts" in self.__dict__:
+            self.exec_parts.close()
+
+
+def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] = build_model) -> Parts:
+    """Make the parts.
+
+    Raises:
+        ScriptError: the file in `MODEL=scripted:<file>` is not a script.
+    """
+    from agent.parts.agent_backend import build_backend  # imports the container modules
+
+    guard_process(settings)
+    return Parts(settings, model(settings), build_backend(settings))
+
+
+@functools.cache
+def served() -> Parts:
+    """Return the parts of the graphs that this process serves.
+
+    Raises:
+        SettingsError: a setting is wrong.
+    """
+    return build_parts(load_settings(), served_model)
+
+
+def run_budget(settings: Settings) -> Budget:
+    """Return the limits of one run: model calls, seconds of work, tokens."""
+    return Budget(
+        calls=settings.run_max_calls, seconds=settings.run_max_seconds, tokens=settings.run_max_tokens
+    )
+
+
+def graph_of(module: dict[str, Any], build: Callable[..., AddressedGraph]) -> Callable[[str], Any]:
+    """Return a module's `__getattr__` (PEP 562) that makes `graph` at its first use.
+
+    So importing `build_graph` from the module makes no graph. LangGraph's server reads the module's
+    dictionary (langgraph-api 0.16), so for the server the graph is made at once.
+    """
+
+    def made(name: str) -> Any:
+        if name != "graph":
+            raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+        parts = served()
+        graph = taking_turns(build(parts.model, settings=parts.settings, backend=parts.backend))
+        return module.setdefault(name, graph)
+
+    if not module["__name__"].startswith("agent."):  # the server loads the file under another name
+        made("graph")
+    return made

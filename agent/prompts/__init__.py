@@ -1,0 +1,25 @@
+"""The texts for models, except those of the deep agent (`agent.prompt`).
+
+In come the settings; out come prompts, the rule about the network, examples, and descriptions of tools.
+"""
+
+from __future__ import annotations
+
+from agent.prompts.code_prompt import STOPPED
+from agent.prompts.exec_catalogue import load_catalogue
+from agent.prompts.network_text import network_rule
+from agent.prompts.skill_growth_rule import growth
+from agent.prompts.tool_descriptions import SUBAGENT_DESCRIPTION, TODO_PROMPT, TODO_TOOL, TOOLS
+from agent.prompts.worked_examples import example_turns
+
+__all__ = [
+    "STOPPED",
+    "SUBAGENT_DESCRIPTION",
+    "TODO_PROMPT",
+    "TODO_TOOL",
+    "TOOLS",
+    "example_turns",
+    "growth",
+    "load_catalogue",
+    "network_rule",
+]

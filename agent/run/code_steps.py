@@ -1,0 +1,43 @@
+"""Reads the steps of the code-block agent: blocks that its loop reports (see `block_loop.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from langgraph.types import Command, StateSnapshot
+
+from agent.prompts import STOPPED
+from agent.run.run_events import CommandEnded, CommandStarted, Event
+from libs.middleware.program_messages import told
+from libs.sandbox import Execution
+
+__all__ = ["CodeSteps"]
+
+
+class CodeSteps:
+    """Reads the `custom` stream. Implements `agent.run.run_steps.Steps`."""
+
+    def read(self, mode: str, data: Any, *, subagent: bool) -> Iterator[Event]:
+        """See `Steps.read`."""
+        if mode != "custom" or not isinstance(data, dict):
+            return
+        match data.get("type"):
+            case "code":
+                granted = data.get("granted")
+                yield CommandStarted(data["id"], data["language"], data["code"], subagent, granted)
+            case "execution":
+                execution = Execution(
+                    language=data["language"],
+                    code=data["code"],
+                    output=data["output"],
+                    exit_code=data["exit_code"],
+                    seconds=data["seconds"],
+                )
+                yield CommandEnded(data["id"], execution)
+
+    def cut_off(self, state: StateSnapshot) -> tuple[str, Any] | None:
+        """See `Steps.cut_off`: the model reads that the effect of its reply's blocks is unknown."""
+        if "run" not in state.next:
+            return None
+        return "run", Command(goto="model", update={"messages": [told(STOPPED)], "nudges": 0})

@@ -1,0 +1,198 @@
+"""`Runtime` makes runs of every agent in the threads of this installation, for every door."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.types import StateSnapshot
+
+from agent.parts import Parts, build_parts, run_budget
+from agent.run.agent_run import Run
+from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
+from agent.secrets import secret_filter
+from agent.settings import load_settings
+from agent.threads import open_threads
+from libs.middleware.approvals import AddressedGraph
+from libs.models import DeferredChatModel
+from libs.persistence.served_saver import ServedSaver
+
+if TYPE_CHECKING:
+    from libs.backends.docker import DockerExecutionBackend
+
+__all__ = ["Runtime", "open_runtime"]
+
+Approvals = Literal["ask", "auto"]
+
+
+class Runtime:
+    """Makes runs in threads; builds each graph once.
+
+    Args:
+        parts: parts of the agents; the caller closes them.
+        threads: the checkpointer.
+    """
+
+    def __init__(self, parts: Parts, threads: ServedSaver) -> None:
+        self.settings = parts.settings
+        self.model = parts.model
+        self.threads = threads
+        self._parts = parts
+        self._graphs: dict[tuple[AgentName, Approvals], AddressedGraph] = {}
+        self._building = asyncio.Lock()
+
+    @property
+    def computer(self) -> DockerExecutionBackend:
+        """See `Parts.computer`."""
+        return self._parts.computer
+
+    @functools.cached_property
+    def _redact(self) -> Callable[[str], str]:
+        return secret_filter(self.settings) or str
+
+    async def agent(self, thread_id: str, asked: AgentName | Literal["auto"] = "auto") -> AgentName:
+        """Return the agent for a run in this thread.
+
+        Raises:
+            AgentRefused, ModelUnavailable: see `agent.run.agents.choose_agent`.
+        """
+        return await asyncio.to_thread(
+            choose_agent,
+            asked,
+            thread_id=thread_id,
+            thread_agent=await agent_of(self.threads, thread_id),
+            model=self.model,
+        )
+
+    async def run(
+        self,
+        thread_id: str,
+        asked: AgentName | Literal["auto"] = "auto",
+        *,
+        pending: bool = False,
+        watched: bool = True,
+        metadata: Mapping[str, Any] = {},
+    ) -> Run:
+        """Make a run in a thread, which may be new.
+
+        Args:
+            thread_id: the thread.
+            asked: the agent of a new thread.
+            pending: whether the run resumes a pending step. Approvals that wait in the thread are then asked
+                for although APPROVALS is now `auto`, because only a graph with a gate can resume them.
+            watched: whether the run yields events.
+            metadata: metadata for the thread's checkpoints.
+
+        Raises:
+            AgentRefused, ModelUnavailable: see `agent`.
+        """
+        name = await self.agent(thread_id, asked)
+        graph = await self._graph(name, "ask" if pending else self.settings.approvals)
+        if pending and self.settings.approvals == "auto":
+            state = await graph.aget_state({"configurable": {"thread_id": thread_id}})
+            graph = graph if state.interrupts else await self._graph(name, "auto")
+        # In a thread, because `Run` lists the workspace, and the first redaction reads `.env`.
+        return await asyncio.to_thread(
+            lambda: Run(
+                graph,
+                name,
+                thread_id,
+                self.settings.workspace_of(thread_id) if watched else None,
+                redact=self._redact,
+                budget=run_budget(self.settings),
+                metadata=metadata,
+            )
+        )
+
+    async def state(self, thread_id: str) -> StateSnapshot | None:
+        """Return the state of a thread; None where the thread does not exist."""
+        name = await agent_of(self.threads, thread_id)
+        if name is None:
+            return None
+        graph = await self._graph(name, "ask")
+        return await graph.aget_state({"configurable": {"thread_id": thread_id}})
+
+    def use(self, model: BaseChatModel) -> None:
+        """Use another model for later runs."""
+        self.model = model
+        self._graphs.clear()
+
+    async def check_model(self) -> None:
+        """Build the model, so that a missing key is reported before a thread begins.
+
+        Raises:
+            ModelUnavailable: the model cannot be built; the error says what to do.
+        """
+        if isinstance(self.model, DeferredChatModel):
+            await asyncio.to_thread(self.model.build)
+
+    async def check(self) -> None:
+        """Check that the model can be built, an Engine answers and the image exists.
+
+        Without the check only the model would read that Docker is missing.
+
+        Raises:
+            ModelUnavailable, SandboxError: one is missing; the error says what to do.
+        """
+        await self.check_model()
+        await asyncio.to_thread(self._check_sandbox)
+
+    @contextmanager
+    def within(self, thread_id: str) -> Iterator[DockerExecutionBackend]:
+        """Yield the computer of a thread, for use outside of a run."""
+        token = var_child_runnable_config.set({"configurable": {"thread_id": thread_id}})
+        try:
+            yield self.computer
+        finally:
+            var_child_runnable_config.reset(token)
+
+    async def build_all(self) -> None:
+        """Build the graphs of all agents now instead of at their first run."""
+        for name in GRAPH_IDS:
+            await self._graph(name, self.settings.approvals)
+
+    async def _graph(self, name: AgentName, approvals: Approvals) -> AddressedGraph:
+        async with self._building:
+            if (name, approvals) not in self._graphs:
+                # In a thread, because the imports take seconds.
+                self._graphs[name, approvals] = await asyncio.to_thread(
+                    lambda: build_agent(
+                        name,
+                        self.model,
+                        checkpointer=self.threads,
+                        settings=self.settings.model_copy(update={"approvals": approvals}),
+                        backend=self._parts.backend,
+                        parts=self._parts.exec_parts if name == "exec" else None,
+                    )
+                )
+            return self._graphs[name, approvals]
+
+    def _check_sandbox(self) -> None:
+        from libs.backends.docker import require_image
+        from libs.sandbox.docker import connect, explained
+
+        with closing(connect(timeout=10)) as client, explained():
+            require_image(client, self.settings.image)
+
+
+@asynccontextmanager
+async def open_runtime(**overrides: Any) -> AsyncIterator[Runtime]:
+    """Read the settings, open the threads, make model and computer. Needs neither Docker nor a key.
+
+    Args:
+        overrides: settings that win over the environment.
+
+    Raises:
+        SettingsError, ScriptError, CheckpointerUnavailable: see the called functions.
+    """
+    parts = await asyncio.to_thread(lambda: build_parts(load_settings(**overrides)))
+    async with open_threads(parts.settings) as threads:
+        try:
+            yield Runtime(parts, threads)
+        finally:
+            await asyncio.to_thread(parts.close)

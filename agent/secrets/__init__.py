@@ -1,0 +1,24 @@
+"""Finds the secrets of this installation and redacts them in this process.
+
+In come the settings. Out come the filter of the known secrets, and guards for logs, crash tracebacks, traces,
+input of graphs and errors of model providers. `suspected` reports output that looks like an unknown secret.
+"""
+
+from __future__ import annotations
+
+from agent.secrets.redaction_guards import KNOWN, clean_input, guard_process, guard_sinks, provider_errors
+from agent.secrets.secret_values import PROVIDER_KEYS, known_secrets, own_variables, secret_filter
+from agent.secrets.suspected_secrets import suspected
+
+__all__ = [
+    "KNOWN",
+    "PROVIDER_KEYS",
+    "clean_input",
+    "guard_process",
+    "guard_sinks",
+    "known_secrets",
+    "own_variables",
+    "provider_errors",
+    "secret_filter",
+    "suspected",
+]

@@ -1,0 +1,103 @@
+"""Lists the secrets of this installation, which `[REDACTED]` replaces in output."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from urllib.parse import unquote, urlsplit
+
+from pydantic import SecretStr
+
+from agent.settings import Settings
+from libs.gateway import is_placeholder
+from libs.redaction import SecretFilter
+
+__all__ = ["PROVIDER_KEYS", "known_secrets", "own_variables", "secret_filter"]
+
+PROVIDER_KEYS = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "google_genai": "GOOGLE_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "mistralai": "MISTRAL_API_KEY",
+    "nvidia": "NVIDIA_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "perplexity": "PPLX_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "upstage": "UPSTAGE_API_KEY",
+    "xai": "XAI_API_KEY",
+}
+"""Providers of `init_chat_model` whose only credential is one key, and the variable that holds it."""
+
+_OTHER_KEYS = ("OPENAI_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
+"""Keys that packages read from the environment by themselves, or that are settings."""
+
+_NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
+_NAMED_NOT = re.compile(r"_(?:FILE|PATH|DIR|ID|NAME|URL|HOST)$|PUBLIC|TOKENIZERS|MAX_TOKENS", re.IGNORECASE)
+
+
+def own_variables(settings: Settings) -> frozenset[str]:
+    """Return the variables with secrets of this application or of the gateway, which programs never see."""
+    fields = type(settings).model_fields
+    held = {name.upper() for name in fields if isinstance(getattr(settings, name), SecretStr)}
+    given = {rule.secret for rule in settings.egress_credentials}
+    return frozenset({*PROVIDER_KEYS.values(), *_OTHER_KEYS, "BRAVE_API_KEY", *held, *given})
+
+
+def known_secrets(settings: Settings) -> dict[str, str]:
+    """Return every known secret: variable or setting -> value.
+
+    The secrets are:
+
+    - secret settings (OPENAI_API_KEY) and passwords in URLs of settings and proxies;
+    - keys of providers and variables that EGRESS_CREDENTIALS names, in the environment or `.env`;
+    - variables in `.env`, or visible to commands, whose name looks like a secret (KEY, TOKEN, PASSWORD, …)
+      or whose value is a URL with a password.
+    """
+    found: dict[str, str] = {}
+    passed = settings.variables_of_programs(own_variables(settings))
+    for name, value in {**settings.dotenv(), **passed}.items():
+        if _NAMED.search(name) and not _NAMED_NOT.search(name):
+            found[name] = value
+        elif password := _password(value):
+            found[name] = password
+    credentials = [rule.secret for rule in settings.egress_credentials]
+    for name in [*PROVIDER_KEYS.values(), *_OTHER_KEYS, *credentials]:
+        if secret := settings.secret(name):
+            found[name] = secret.get_secret_value()
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, SecretStr):
+            secret_value = value.get_secret_value()
+            found[name.upper()] = _password(secret_value) or secret_value
+        elif isinstance(value, str) and (password := _password(value)):
+            found[name.upper()] = password
+    for name, value in settings.given().items():
+        if password := _password(value):
+            found.setdefault(name, password)
+    # Inside the sandbox of another installation, variables hold placeholders, which are no secrets.
+    return {name: value for name, value in found.items() if not is_placeholder(value)}
+
+
+def secret_filter(settings: Settings) -> SecretFilter | None:
+    """Return the filter of the known secrets; None without any. Logs a warning about unusable secrets."""
+    known = known_secrets(settings)
+    return (_filter(tuple(sorted(known.items()))) or None) if known else None
+
+
+@lru_cache(maxsize=8)
+def _filter(secrets: tuple[tuple[str, str], ...]) -> SecretFilter:
+    """Make one filter for all callers, so that its warning is logged once."""
+    return SecretFilter(dict(secrets))
+
+
+def _password(value: str) -> str | None:
+    """Return the password in a URL, such as the URL of a database or a package index."""
+    if "://" not in value or "@" not in value:
+        return None
+    try:
+        return unquote(urlsplit(value).password or "") or None
+    except ValueError:
+        return None

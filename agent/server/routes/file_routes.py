@@ -1,0 +1,219 @@
+"""Serves `/files/{thread_id}/…`: the workspace of a thread, for the page's file panel.
+
+No answer can run as this origin, whatever the file holds: a file is sent as an attachment, plain text, JSON,
+or a picture whose first bytes prove its type. `own_threads.py` has checked the thread and its owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+from urllib.parse import quote
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent.parts import served
+from agent.server.json_exchange import Refused, answer, endpoint, read_query
+from agent.server.methods import nothing_below, routes
+from agent.server.openapi import BYTES, described
+from agent.server.routes.held_bytes import ROOM, HeldResponse
+from agent.server.routes.workspace_files import MOST_ROWS, Listing, Table, WorkspaceFiles
+
+__all__ = ["ROUTES", "picture_type", "thread_of"]
+
+_HEADERS = {
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, no-store",
+    "Referrer-Policy": "no-referrer",
+}
+_BYTES = "application/octet-stream"
+
+
+class _Folder(BaseModel):
+    path: str = "/workspace"
+
+
+class _File(BaseModel):
+    path: str = Field(min_length=1, description="A path below /workspace.")
+
+
+class _Content(_File):
+    view: Literal["", "image", "text"] = Field(
+        "",
+        description="image: PNG, JPEG, GIF or WebP, to be shown as a picture. text: its beginning, with "
+        "X-Truncated: 1 where there is more. Empty: all its bytes, to be saved.",
+    )
+
+
+class _Rows(_File):
+    offset: int = Field(0, ge=0, le=1_000_000_000)
+    limit: int = Field(100, ge=1, le=MOST_ROWS)
+
+
+class _Page(_File):
+    page: int = Field(1, ge=1, le=100_000)
+
+
+class _Upload(_File):
+    replace: Literal["0", "1"] = Field("0", description="1: a file of this name is replaced.")
+
+
+class _Written(BaseModel):
+    path: str
+    bytes: int
+
+
+_REFUSALS = {
+    400: "The path or another parameter is not what it must be.",
+    403: "The host or the origin is not one of this server's; or the sandbox may not read or write there.",
+    404: "There is no such thread, it is another owner's, or there is no such file in its workspace.",
+    409: "It is a folder, or there is a file of this name already.",
+    413: "The file is too large.",
+    422: "It is not of a kind that can be shown so.",
+    500: "It failed.",
+    503: "The server is busy, or the sandbox cannot be had; the error says what mends it.",
+    507: "The sandbox has no space left.",
+}
+
+
+@endpoint
+@described(
+    "List a folder of the workspace",
+    path=("thread_id",),
+    query=_Folder,
+    answers={200: ("What is in it, folders first.", Listing)},
+    refusals=_REFUSALS,
+)
+async def _list(request: Request) -> Response:
+    asked, files = read_query(request, _Folder), await _files(request)
+    return _data(await files.list(asked.path))
+
+
+@endpoint
+@described(
+    "Read a file of the workspace",
+    path=("thread_id",),
+    query=_Content,
+    answers={200: ("The file.", BYTES)},
+    media=(_BYTES, "text/plain; charset=utf-8", "image/png", "image/jpeg", "image/gif", "image/webp"),
+    refusals=_REFUSALS,
+)
+async def _read(request: Request) -> Response:
+    asked, files = read_query(request, _Content), await _files(request)
+    if asked.view == "text":
+        text, truncated = await files.text(asked.path)
+        headers = _attached(asked.path) | {"X-Truncated": str(int(truncated))}
+        return Response(text, headers=headers, media_type="text/plain; charset=utf-8")
+    found = await files.find(asked.path)
+    ROOM.take(found.bytes)
+    try:
+        content = await files.read(found)
+        kind = picture_type(content) if asked.view == "image" else _BYTES
+        if kind is None:
+            raise Refused(
+                422, "Its content is no PNG, JPEG, GIF or WebP, whatever its name says: download it instead."
+            )
+    except BaseException:
+        ROOM.give_back(found.bytes)
+        raise
+    return HeldResponse(ROOM, found.bytes, content, headers=_attached(asked.path), media_type=kind)
+
+
+@endpoint
+@described(
+    "Rows of a CSV file of the workspace",
+    path=("thread_id",),
+    query=_Rows,
+    answers={200: ("Rows; the first line of the file names the columns.", Table)},
+    refusals=_REFUSALS,
+)
+async def _table(request: Request) -> Response:
+    asked, files = read_query(request, _Rows), await _files(request)
+    return _data(await files.table(asked.path, asked.offset, asked.limit))
+
+
+@endpoint
+@described(
+    "A page of a PDF file of the workspace, as a picture",
+    path=("thread_id",),
+    query=_Page,
+    answers={200: ("The page; X-Page-Count says how many there are.", BYTES)},
+    media=("image/png",),
+    refusals=_REFUSALS,
+)
+async def _pdf(request: Request) -> Response:
+    asked, files = read_query(request, _Page), await _files(request)
+    picture, pages = await files.page(asked.path, asked.page)
+    headers = _attached(f"{asked.path}-{asked.page}.png") | {"X-Page-Count": str(pages)}
+    return Response(picture, headers=headers, media_type="image/png")
+
+
+@endpoint
+@described(
+    "Put a file into the workspace",
+    path=("thread_id",),
+    query=_Upload,
+    takes_file=True,
+    answers={200: ("It is there.", _Written)},
+    refusals=_REFUSALS,
+)
+async def _write(request: Request) -> Response:
+    asked, files = read_query(request, _Upload), await _files(request)
+    content = await request.body()
+    place = await files.write(asked.path, content, replace=asked.replace == "1")
+    return answer(_Written(path=place, bytes=len(content)).model_dump())
+
+
+def thread_of(request: Request) -> str:
+    """Return the path's thread id as its sandbox is named: a UUID can be written in several ways."""
+    name = str(request.path_params["thread_id"])
+    try:
+        return str(UUID(name))
+    except ValueError:  # of `code-agent run`
+        return name
+
+
+def picture_type(content: bytes) -> str | None:
+    """Return a picture's media type by its first bytes; None for other files, and for SVG, which can run."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if content.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if content.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    return "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None
+
+
+async def _files(request: Request) -> WorkspaceFiles:
+    # In a thread: the first look-up may read the disk.
+    return await asyncio.to_thread(_of, thread_of(request))
+
+
+def _of(thread: str) -> WorkspaceFiles:
+    return WorkspaceFiles(served().computer.sandbox_of(thread))
+
+
+def _data(model: BaseModel) -> Response:
+    response = answer(model.model_dump())
+    response.headers.update(_HEADERS)
+    return response
+
+
+def _attached(path: str) -> dict[str, str]:
+    """Return the headers of a file that a browser saves to disk if a person follows a link to the file."""
+    name = quote(path.rstrip("/").rpartition("/")[2] or "file", safe="", errors="replace")
+    return {**_HEADERS, "Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+
+
+ROUTES = [
+    *routes("/files/{thread_id}/list", GET=_list),
+    *routes("/files/{thread_id}/content", GET=_read, PUT=_write),
+    *routes("/files/{thread_id}/table", GET=_table),
+    *routes("/files/{thread_id}/pdf", GET=_pdf),
+    *nothing_below("/files", "GET /files/{thread_id}/list, content, table and pdf"),
+]

@@ -1,0 +1,117 @@
+"""Serves `POST /run` and `POST /run/{thread_id}/resume`: run an agent and answer with its result."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent.server.json_exchange import Refused, answer, endpoint, read_body, until_left
+from agent.server.methods import nothing_below, routes
+from agent.server.openapi import ShownStep, Task, described
+from agent.server.routes.run_service import Ended, Runs
+from libs.models import ModelUnavailable
+from libs.persistence import database_errors
+
+__all__ = ["ROUTES"]
+
+logger = logging.getLogger(__name__)
+
+
+class _Task(BaseModel, extra="forbid", strict=True):
+    input: Task
+    agent: Literal["deep", "code", "exec"] | None = None
+    thread_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    includeSteps: bool = False
+
+
+class _Decisions(BaseModel, extra="forbid", strict=True):
+    decisions: list[Any] | dict[str, list[Any]] = Field(
+        description="A decision for each request of the only open question, such as `{type: approve}`; or "
+        "the id of each question -> its list."
+    )
+    includeSteps: bool = False
+
+
+class _Answered(BaseModel):
+    output: str
+    thread_id: str
+    status: str
+    steps: list[ShownStep] = []
+
+
+class _Question(BaseModel):
+    id: str
+    value: dict[str, Any] = Field(description="Has action_requests and review_configs.")
+
+
+class _Asks(BaseModel):
+    thread_id: str
+    interrupts: list[_Question]
+
+
+_ANSWERS: Mapping[int, tuple[str, type[BaseModel]]] = {
+    200: ("The answer.", _Answered),
+    202: ("It wants to run something: decide.", _Asks),
+}
+
+
+@endpoint
+@described(
+    "Carry out a task with an agent",
+    body=_Task,
+    answers=_ANSWERS,
+    refusals=(400, 404, 409, 413, 415, 500),
+)
+async def _run(request: Request) -> Response:
+    asked = await read_body(request, _Task)
+    runs: Runs = request.app.state.runs
+    owner = request.scope.get("owner")
+    run = runs.begin(asked.input, agent=asked.agent, thread_id=asked.thread_id, owner=owner)
+    return _response(await _carried_out(request, run), with_steps=asked.includeSteps)
+
+
+@endpoint
+@described(
+    "Decide what a run waits for, and go on with it",
+    path=("thread_id",),
+    body=_Decisions,
+    answers=_ANSWERS,
+    refusals=(400, 404, 409, 413, 415, 422, 500),
+)
+async def _resume(request: Request) -> Response:
+    given = await read_body(request, _Decisions)
+    runs: Runs = request.app.state.runs
+    thread_id, owner = request.path_params["thread_id"], request.scope.get("owner")
+    run = runs.answer(thread_id, given.decisions, owner=owner)
+    return _response(await _carried_out(request, run), with_steps=given.includeSteps)
+
+
+async def _carried_out(request: Request, run: Coroutine[Any, Any, Ended]) -> Ended:
+    try:
+        return await until_left(request, run)
+    except database_errors() as error:
+        logger.warning("a thread cannot be read or written: %s", error)
+        raise Refused(503, "The thread could not be written to the database: try again later.") from error
+    except ModelUnavailable as error:
+        raise Refused(500, str(error)) from error
+
+
+def _response(ended: Ended, *, with_steps: bool) -> Response:
+    if ended.failed:
+        raise Refused(500, ended.output)
+    if ended.questions:
+        return answer({"thread_id": ended.thread_id, "interrupts": ended.questions}, 202)
+    result: dict[str, Any] = {"output": ended.output, "thread_id": ended.thread_id, "status": ended.status}
+    return answer({**result, "steps": ended.steps} if with_steps else result)
+
+
+ROUTES = [
+    *routes("/run", POST=_run),
+    *routes("/run/{thread_id}/resume", POST=_resume),
+    *nothing_below("/run", "POST /run, and POST /run/{thread_id}/resume"),
+]

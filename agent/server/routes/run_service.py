@@ -1,0 +1,220 @@
+"""Carries out runs for `/run` and `/mcp`: from a task or decisions to an answer or open questions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+from uuid import uuid4
+
+from agent.parts import served
+from agent.run import (
+    GRACE,
+    GRAPH_IDS,
+    AgentName,
+    AgentRefused,
+    Event,
+    Result,
+    Run,
+    Runtime,
+    carry_out,
+    explained,
+    steps_taken,
+)
+from agent.server.durable.listed import is_busy, listed
+from agent.server.durable.saver import open_saver
+from agent.server.json_exchange import Refused
+from agent.threads import held
+from libs.middleware.approvals import WrongAnswer, read_answer
+from libs.persistence import ThreadInUse, database_errors
+
+__all__ = ["Ended", "Runs", "open_runs"]
+
+OWNER = "owner"
+"""Key of the owner in the metadata of a thread's checkpoints."""
+
+Decisions = list[Any] | Mapping[str, list[Any]]
+"""Decisions on the only open question, or question id -> decisions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended, or which questions it waits for."""
+
+    thread_id: str
+    status: str
+    output: str
+    """The model's last words."""
+    steps: list[dict[str, Any]]
+    """Steps since the person's message; the last is the answer."""
+    questions: list[dict[str, Any]]
+    """`{id, value}` of each open interrupt; empty if the run has ended."""
+    failed: bool = False
+    """Whether an error ended the run; `output` names the error."""
+
+
+@asynccontextmanager
+async def open_runs() -> AsyncIterator[Runs]:
+    """Build the graphs, open the threads, and yield the runs of this process.
+
+    Raises:
+        CheckpointerUnavailable: the database of threads cannot be used.
+    """
+    async with open_saver() as saver:
+        runtime = Runtime(await asyncio.to_thread(served), saver)
+        await runtime.build_all()
+        yield Runs(runtime)
+
+
+class Runs:
+    """Carries out runs. Parallel runs share only the agents' compiled graphs.
+
+    Args:
+        runtime: creates the runs.
+        grace: see `agent.run.driver.GRACE`.
+    """
+
+    def __init__(self, runtime: Runtime, *, grace: float = GRACE) -> None:
+        self._runtime = runtime
+        self._grace = grace
+
+    async def begin(
+        self, task: str, *, agent: AgentName | None, thread_id: str | None, owner: str | None
+    ) -> Ended:
+        """Carry out a task in an existing or new thread. Calls that wait for approval there are dropped.
+
+        Args:
+            task: what the person wants.
+            agent: the agent of a new thread; None chooses by the model's abilities.
+            thread_id: the thread to go on in; None begins one.
+            owner: the caller; None if AUTH_TOKENS is unset.
+
+        Raises:
+            Refused: this owner has no such thread, the thread is at work or belongs to another agent, or the
+                model cannot run this agent.
+        """
+        if thread_id is None:
+            thread_id = str(uuid4())
+        else:
+            owner = await self._owner(thread_id, owner)
+        run = await self._run(thread_id, agent or "auto", owner)
+        # A new thread is listed as soon as it begins, so another run may try to enter.
+        async with _held(thread_id):
+            return await self._carry_out(run, run.begin(task), owner)
+
+    async def answer(self, thread_id: str, decisions: Decisions, *, owner: str | None) -> Ended:
+        """Go on with a person's decisions. Decisions that do not fit the questions change nothing.
+
+        Raises:
+            Refused: this owner has no such thread, the thread is at work or waits for nothing, or the
+                decisions do not fit the questions.
+        """
+        owner = await self._owner(thread_id, owner)
+        run = await self._run(thread_id, "auto", owner, pending=True)
+        async with _held(thread_id):
+            waiting = {each.interrupt_id: each.question for each in await run.approvals()}
+            if not waiting:
+                raise Refused(409, "Nothing in this thread waits for approval.")
+            answers = _addressed(decisions, waiting)
+            for question, given in answers.items():
+                try:
+                    read_answer({"decisions": given}, waiting[question], run.graph.edits)
+                except WrongAnswer as wrong:
+                    raise Refused(422, str(wrong), thread_id=thread_id, interrupts=_shown(waiting)) from None
+            ended = await self._carry_out(run, run.answer(answers), owner)
+            for asked in ended.questions:
+                if asked["id"] in answers and (error := asked["value"].get("error")):
+                    raise Refused(422, str(error), thread_id=thread_id, interrupts=ended.questions)
+            return ended
+
+    async def stands(self, thread_id: str, *, agent: AgentName, owner: str | None) -> Ended:
+        """Return the state of a thread: its result or its open questions.
+
+        The status is `running` while a run is at work in the thread.
+
+        Raises:
+            Refused: this owner has no such thread, or the thread belongs to another agent.
+        """
+        owner = await self._owner(thread_id, owner)
+        run = await self._run(thread_id, agent, owner, pending=True)
+        if is_busy(thread_id):
+            return Ended(thread_id, "running", "It is at work: ask again later.", [], [])
+        return await _ended(run, await run.result())
+
+    async def _run(
+        self, thread_id: str, agent: AgentName | Literal["auto"], owner: str | None, *, pending: bool = False
+    ) -> Run:
+        try:
+            return await self._runtime.run(
+                thread_id,
+                agent,
+                pending=pending,
+                watched=False,
+                metadata={OWNER: owner} if owner else {},
+            )
+        except AgentRefused as refused:
+            raise Refused(409 if refused.thread_agent else 400, str(refused)) from None
+
+    async def _owner(self, thread_id: str, owner: str | None) -> str | None:
+        """Return a thread's owner; refuse another owner's thread. Without tokens, everybody has access."""
+        latest = await self._runtime.threads.aget_tuple({"configurable": {"thread_id": thread_id}})
+        its_owner = cast("str | None", latest.metadata.get(OWNER)) if latest else None
+        if latest is None or owner not in (None, its_owner):
+            raise Refused(404, "There is no such thread. To begin one, leave thread_id out.")
+        return its_owner
+
+    async def _carry_out(self, run: Run, events: AsyncGenerator[Event, None], owner: str | None) -> Ended:
+        metadata = {"graph_id": GRAPH_IDS[run.agent]} | ({OWNER: owner} if owner else {})
+        try:
+            async with listed(run.graph, run.thread_id, metadata):
+                return await _ended(run, await carry_out(run, events, grace=self._grace))
+        except Exception as error:
+            if isinstance(error, database_errors()) or (text := explained(error)) is None:
+                raise
+            return Ended(run.thread_id, "error", run.ended("error", text).text, [], [], failed=True)
+
+
+async def _ended(run: Run, result: Result) -> Ended:
+    state = await run.state()
+    steps = [*steps_taken(state.values), {"type": "final", "content": result.text}]
+    questions = {each.id: each.value for each in state.interrupts}
+    return Ended(run.thread_id, result.status, result.text, steps, _shown(questions))
+
+
+@asynccontextmanager
+async def _held(thread_id: str) -> AsyncIterator[None]:
+    try:
+        async with held(thread_id):
+            yield
+    except ThreadInUse:
+        raise Refused(409, "The thread is at work: wait until its run has ended.") from None
+
+
+def _addressed(
+    decisions: Decisions, waiting: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, list[dict[str, Any]]]:
+    """Return question id -> decisions.
+
+    Raises:
+        Refused: the decisions name no question although several are open, or a question that is not open.
+    """
+    questions = _shown(waiting)
+    if isinstance(decisions, list):
+        if len(waiting) > 1:
+            raise Refused(
+                422,
+                f'{len(waiting)} questions wait: send "decisions" as an object, the id of each -> its list.',
+                interrupts=questions,
+            )
+        return dict.fromkeys(waiting, decisions)
+    if unknown := [question for question in decisions if question not in waiting]:
+        raise Refused(422, f"No question {unknown[0][:100]!r} waits in this thread.", interrupts=questions)
+    if not decisions:
+        raise Refused(422, '"decisions" is empty.', interrupts=questions)
+    return decisions
+
+
+def _shown(waiting: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{"id": question, "value": value} for question, value in waiting.items()]

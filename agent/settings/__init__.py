@@ -1,0 +1,27 @@
+"""Settings from the environment and `.env`, and the documents that are written from the settings.
+
+In come the environment and `.env`. Out goes `Settings`: checked values, nothing built from them.
+"""
+
+from __future__ import annotations
+
+from agent.settings.application_settings import Settings
+from agent.settings.read_settings import SettingsError, load_settings, unchecked_settings
+from agent.settings.state_paths import COMMANDS, LEARNED, LITE_ROOT, MEMORY, ROOT
+from agent.settings.token_settings import Token, TokenRefused, new_token, owner_by_token
+
+__all__ = [
+    "COMMANDS",
+    "LEARNED",
+    "LITE_ROOT",
+    "MEMORY",
+    "ROOT",
+    "Settings",
+    "SettingsError",
+    "Token",
+    "TokenRefused",
+    "load_settings",
+    "new_token",
+    "owner_by_token",
+    "unchecked_settings",
+]

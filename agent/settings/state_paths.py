@@ -1,0 +1,22 @@
+"""Paths of the files that this installation keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["COMMANDS", "LEARNED", "LITE_ROOT", "MEMORY", "ROOT"]
+
+ROOT = Path(__file__).absolute().parents[2]
+"""The checkout, which holds `skills/`."""
+
+LITE_ROOT = ROOT / "sandbox-lite"
+"""The folder that `/run-lite` works in."""
+
+LEARNED = Path(".code-agent/skills/learned")
+"""Approved skills of agents, below the working directory."""
+
+MEMORY = Path(".code-agent/memory.sqlite")
+"""Messages, values and files of the one-tool agent's threads, below the working directory."""
+
+COMMANDS = Path(".code-agent/commands.sqlite")
+"""Records of begun and ended commands, below the working directory."""

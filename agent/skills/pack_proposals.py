@@ -1,0 +1,89 @@
+"""Prints the files of proposed skills as JSON. This program runs in the sandbox.
+
+    python3 -I -c "$PROGRAM" /workspace/skills
+
+The output is a list of `{"name", "files": {path: text}, "unread": [why]}`, sorted by name. No link is
+followed, and only plain files are opened. Limits: 20 folders; in each 50 files and 256 KB of text. `unread`
+names other files. `__pycache__` is left out.
+
+Standard library only, because the source is sent to the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+MOST_FOLDERS = 20
+MOST_FILES = 50
+MOST_BYTES = 256 * 1024
+MOST_UNREAD = 10
+
+
+def proposal(folder: Path) -> dict[str, Any]:
+    """Return the proposal in one folder."""
+    files: dict[str, str] = {}
+    unread: list[str] = []
+    room = MOST_BYTES
+    for path in paths(folder):
+        shown = plain(str(path.relative_to(folder)))
+        if len(files) == MOST_FILES or len(unread) == MOST_UNREAD:
+            unread.append(f"{shown} is one of more than {MOST_FILES} files")
+            break
+        try:
+            content = read(path, room)
+        except OSError as error:
+            unread.append(f"{shown} cannot be read ({error.strerror})")
+            continue
+        if content is None:
+            unread.append(f"{shown} is no plain file")
+        elif len(content) > room:
+            unread.append(f"{shown} makes it larger than {MOST_BYTES:,} bytes")
+        elif shown != str(path.relative_to(folder)):
+            unread.append(f"{shown} has a name that is no text")
+        else:
+            try:
+                files[shown] = content.decode()
+                room -= len(content)
+            except UnicodeDecodeError:
+                unread.append(f"{shown} is no text")
+    return {"name": plain(folder.name), "files": files, "unread": unread}
+
+
+def plain(name: str) -> str:
+    """Return a name with question marks for bytes that are not UTF-8."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def paths(folder: Path) -> Iterator[Path]:
+    """Yield the files and links below a folder, sorted by name."""
+    for place, folders, names in os.walk(folder):
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        folders[:] = sorted(set(folders) - {"__pycache__", *links})
+        yield from (Path(place, name) for name in sorted(names + links))
+
+
+def read(path: Path, room: int) -> bytes | None:
+    """Return at most `room + 1` bytes of a plain file; None for anything else."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return None
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(file, "rb") as opened:
+        return opened.read(room + 1)
+
+
+def main(folder: Path) -> None:
+    """Print the proposals in a folder; an empty list if the folder does not exist."""
+    there = folder.is_dir() and not folder.is_symlink()
+    folders = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()] if there else []
+    chosen = sorted(path for path in folders if not path.name.startswith("."))[:MOST_FOLDERS]
+    json.dump([proposal(path) for path in chosen], sys.stdout)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

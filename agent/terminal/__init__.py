@@ -1,0 +1,36 @@
+"""Shows a run to a person at a terminal, and reads the person's answers.
+
+In come the events of a run and the lines that a person types. Out go text at the terminal and decisions.
+`typed_answers` (prompt_toolkit) and `terminal_plots` (Pillow) are imported by name, because they are slow to
+import.
+"""
+
+from __future__ import annotations
+
+from agent.terminal.approval_prompt import ask_person
+from agent.terminal.ctrl_c import STOPPED, on_ctrl_c, prompting, run_stoppable
+from agent.terminal.json_view import JsonLines, write_result
+from agent.terminal.progress import steps
+from agent.terminal.terminal_turn import exit_status, take_turn
+from agent.terminal.terminal_view import APPROVALS_OFF, EventView, HumanView, harmless
+from agent.terminal.thread_grants import NoSuchGrant, grant_lines, grants_of
+
+__all__ = [
+    "APPROVALS_OFF",
+    "STOPPED",
+    "EventView",
+    "HumanView",
+    "JsonLines",
+    "NoSuchGrant",
+    "ask_person",
+    "exit_status",
+    "grant_lines",
+    "grants_of",
+    "harmless",
+    "on_ctrl_c",
+    "prompting",
+    "run_stoppable",
+    "steps",
+    "take_turn",
+    "write_result",
+]

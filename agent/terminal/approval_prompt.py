@@ -1,0 +1,130 @@
+"""Asks a person at the terminal for approvals, one call at a time."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent.run import Approval, LeftPending
+from agent.terminal.terminal_view import EventView, harmless
+from libs.middleware.approvals import Request
+
+if TYPE_CHECKING:
+    from agent.terminal.typed_answers import TypedAnswers
+
+__all__ = ["ask_person"]
+
+_PROMPT = (
+    "[a]pprove; for the rest of the thread [e]xactly this, or any call of the [t]ool {tool};\n"
+    "{change}[r]eject, or [q]uit and leave it pending: "
+)
+_PROMPT_ONCE = "[a]pprove, {change}[r]eject, or [q]uit and leave it pending: "
+"""The prompt where a grant for the rest of the thread is not possible."""
+_CHANGE = "[c]hange it first, "
+_ANSWERS: Mapping[tuple[str, ...], Mapping[str, str]] = {
+    ("a", "approve", "y", "yes"): {"type": "approve"},
+    ("e", "exactly"): {"type": "approve", "scope": "command"},
+    ("t", "tool"): {"type": "approve", "scope": "tool"},
+    ("r", "reject", "n", "no"): {"type": "reject"},
+}
+_CHANGES = {"type": "edit"}
+
+
+async def ask_person(approval: Approval, *, view: EventView, answers: TypedAnswers) -> list[dict[str, Any]]:
+    """Return a decision for each call of an approval.
+
+    Each decision carries the digest of its call, so that the gate cannot apply it to another call.
+
+    Raises:
+        LeftPending: the person quit, closed the input or pressed Ctrl-C.
+    """
+    question = approval.question
+    if error := question.get("error"):
+        _say(f"That answer was not taken: {error}\n")
+    allowed = {
+        config["action_name"]: config["allowed_decisions"] for config in question.get("review_configs", ())
+    }
+    requests: Sequence[Mapping[str, Any]] = question["action_requests"]
+    decisions: list[dict[str, Any]] = []
+    for index, request in enumerate(requests):
+        view.show_request(question, index)
+        while True:
+            decision = await _decision(
+                request,
+                answers,
+                may_change="edit" in allowed.get(request["name"], ()),
+                once=question.get("scopes") == ["call"],
+            )
+            if decision is not None:
+                break
+        decisions.append({**decision, "digest": request["digest"]})
+    return decisions
+
+
+async def _decision(
+    request: Mapping[str, Any], answers: TypedAnswers, *, may_change: bool, once: bool
+) -> dict[str, Any] | None:
+    """Return the person's decision; None if the person changed the call and then refused the change."""
+    offered = dict(_ANSWERS)
+    if may_change:
+        offered["c", "change"] = _CHANGES
+    if once:
+        offered = {keys: decision for keys, decision in offered.items() if "scope" not in decision}
+    chosen = await _choice(request["name"], offered, answers)
+    if chosen["type"] == "reject":
+        reason = await answers.line("Reason, for the model to read (may be empty): ")
+        return {**chosen, "message": reason} if reason else dict(chosen)
+    if chosen["type"] == "edit":
+        return await _changed(request, answers)
+    return dict(chosen)
+
+
+async def _choice(
+    tool: str, offered: Mapping[tuple[str, ...], Mapping[str, str]], answers: TypedAnswers
+) -> Mapping[str, str]:
+    change = _CHANGE if _CHANGES in offered.values() else ""
+    lasting = any("scope" in decision for decision in offered.values())
+    prompt = (_PROMPT if lasting else _PROMPT_ONCE).format(tool=harmless(tool), change=change)
+    while True:
+        key = (await answers.choice(prompt)).lower()
+        if key in ("q", "quit"):
+            raise LeftPending(by_ctrl_c=False)
+        for keys, decision in offered.items():
+            if key in keys:
+                return decision
+        _say(f"Please answer {', '.join(keys[0][0] for keys in offered)} or q.\n")
+
+
+async def _changed(request: Mapping[str, Any], answers: TypedAnswers) -> dict[str, Any] | None:
+    """Let the person change the call, show the result whole, and ask again; None if refused."""
+    args: dict[str, Any] = {}
+    for name, value in request["args"].items():
+        args[name] = await _argument(harmless(str(name)), value, answers)
+    shown = Request(request["name"], args, "").description
+    _say("".join(f"  {line}".rstrip() + "\n" for line in harmless(shown).splitlines()))
+    while (key := (await answers.choice("Run this? [y]es, or [n]o and ask again: ")).lower()) not in (
+        *("y", "yes"),
+        *("n", "no"),
+    ):
+        _say("Please answer y or n.\n")
+    if key.startswith("n"):
+        return None
+    return {"type": "edit", "edited_action": {"name": request["name"], "args": args}}
+
+
+async def _argument(name: str, value: Any, answers: TypedAnswers) -> Any:
+    if isinstance(value, str):
+        return await answers.edited(f"{name}: ", value)
+    while True:
+        given = await answers.edited(f"{name} (JSON): ", json.dumps(value))
+        try:
+            return json.loads(given)
+        except ValueError as error:
+            _say(f"That is no JSON: {error}\n")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,117 @@
+"""Draws the plots of a run at a terminal.
+
+A picture is decoded and scaled in the sandbox, and only its pixels leave the sandbox: no decoder of the host
+reads bytes that the agent made. `textual-image` draws the pixels as sixels, with kitty's protocol, or as half
+blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+from rich.console import Console
+
+from agent.listing import is_plot
+from agent.terminal.terminal_view import harmless
+
+if TYPE_CHECKING:
+    from libs.backends.docker import DockerExecutionBackend
+
+__all__ = ["show_plot", "show_plots"]
+
+_MOST = 3
+"""Plots that are drawn of one run; others are only named."""
+_COLUMNS, _ROWS = 80, 30
+"""Largest size of a plot on the screen, in characters."""
+_SIZE = 960, 600
+"""Largest size of a picture from the sandbox, in pixels."""
+_SECONDS = 30
+
+_PROGRAM = """
+import struct, sys
+from PIL import Image
+path, out, width, height = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+Image.MAX_IMAGE_PIXELS = 50_000_000
+with Image.open(path) as image:
+    image.draft("RGB", (width, height))
+    image = image.convert("RGBA")
+image.thumbnail((width, height))
+white = Image.new("RGBA", image.size, "white")
+white.alpha_composite(image)
+with open(out, "xb") as file:
+    file.write(struct.pack(">HH", *image.size) + white.convert("RGB").tobytes())
+"""
+
+
+class _NoPicture(Exception):
+    """The file cannot be shown as a picture; the message says why."""
+
+
+async def show_plots(files: Sequence[str], sandbox: DockerExecutionBackend, console: Console) -> None:
+    """Show the first three plots among the files of a run; see `show_plot`."""
+    for path in [path for path in files if is_plot(path)][:_MOST]:
+        await show_plot(path, sandbox, console)
+
+
+async def show_plot(path: str, sandbox: DockerExecutionBackend, console: Console) -> str | None:
+    """Show one plot of the workspace; return the reason if it was not shown, else None."""
+    terminal = console.is_terminal and not console.is_dumb_terminal and sys.stdin.isatty()
+    draw = await asyncio.to_thread(_renderable, console) if terminal else None
+    if draw is None:
+        return "this terminal draws no pictures"
+    if path.lower().endswith(".svg"):
+        return "it is an SVG: open the file"
+    try:
+        picture = await _pixels(path, sandbox)
+    except _NoPicture as error:
+        return harmless(str(error))
+    width, height = min(console.width - 1, _COLUMNS), min(console.height - 2, _ROWS)
+    await asyncio.to_thread(console.print, draw(picture, "auto", "auto"), width=width, height=height)
+    return None
+
+
+def _renderable(console: Console) -> Any:
+    """Return the class that draws at this terminal, or None. The first call asks the terminal (0.2 s)."""
+    # textual-image logs a traceback for terminals that do not report the size of a character.
+    logging.getLogger("textual_image").setLevel(logging.ERROR)
+    from textual_image.renderable import HalfcellImage, SixelImage, TGPImage
+    from textual_image.renderable import Image as Drawn
+
+    with contextlib.suppress(ImportError):  # Windows
+        import termios
+
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)  # drop a late answer of the terminal, which is no key
+    colours = console.color_system in ("256", "truecolor") and not console.no_color
+    return Drawn if Drawn in (SixelImage, TGPImage) or (Drawn is HalfcellImage and colours) else None
+
+
+async def _pixels(path: str, sandbox: DockerExecutionBackend) -> Image.Image:
+    """Read a picture of the workspace, scaled to fit, on a white background.
+
+    Raises:
+        _NoPicture: the file cannot be read, or is not a picture.
+    """
+    out = f"/tmp/.shown-{secrets.token_hex(8)}"  # noqa: S108 - in the sandbox
+    arguments = [f"/workspace/{path}", out, *map(str, _SIZE)]
+    # -I: Python imports nothing from folders that the agent can write.
+    done = await sandbox.aexecute(shlex.join(["python3", "-I", "-c", _PROGRAM, *arguments]), timeout=_SECONDS)
+    if done.exit_code != 0:
+        lines = done.output.strip().splitlines()
+        raise _NoPicture(lines[-1][:300] if lines else "it could not be read")
+    [answer] = await sandbox.adownload_files([out])
+    await sandbox.aexecute(shlex.join(["rm", "-f", out]), timeout=_SECONDS)
+    content = answer.content or b""
+    # The sandbox is not trusted: check that the number of pixels fits the size.
+    size = int.from_bytes(content[:2]), int.from_bytes(content[2:4])
+    fits = 0 < size[0] <= _SIZE[0] and 0 < size[1] <= _SIZE[1]
+    if not fits or len(content) != 4 + 3 * size[0] * size[1]:
+        raise _NoPicture("its pixels could not be read")
+    return Image.frombytes("RGB", size, content[4:])

@@ -1,0 +1,229 @@
+"""Prints a run for a person, at a terminal or in a log."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.segment import Segment, Segments
+
+from agent.listing import is_plot
+from agent.run import (
+    Approval,
+    CommandEnded,
+    CommandStarted,
+    Event,
+    FileMade,
+    Message,
+    Output,
+    Result,
+    Run,
+    SecretSuspected,
+    TextDelta,
+    ToolEnded,
+    ToolStarted,
+)
+from libs.code_blocks import without_thoughts
+from libs.sandbox import program
+
+__all__ = ["APPROVALS_OFF", "EventView", "HumanView", "harmless"]
+
+APPROVALS_OFF = "Approvals are off: every command, edit and deletion runs without asking."
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# C0 without tab and newline, DEL and C1; marks that reorder text; surrogates.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_PROMPTS = {"bash": "$", "python": ">>>"}
+_GRANTED = {"command": "exactly this", "tool": "any call of this tool"}
+_MARKS = {"completed": "✓", "in_progress": "›", "pending": " "}
+
+
+def harmless(text: str) -> str:
+    """Return `text` without control of the terminal: newlines and tabs stay, colours are dropped.
+
+    Other control characters, and marks that reorder text, are written out, such as `‹U+001B›`.
+    """
+    text = _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROL.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text)
+
+
+class EventView:
+    """Prints each event. Tabs and long lines stay unchanged, and markup is not interpreted."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._streaming: str | None = None
+        """Id of the message whose pieces are printed now."""
+        self._streamed: dict[str, str] = {}
+        self._said = ""
+        """The last whole reply."""
+        self._at_line_start = True
+        self._commands: dict[str, str] = {}
+        self._output_of: str | None = None
+
+    def show(self, event: Event) -> None:
+        """Print an event."""
+        match event:
+            case TextDelta():
+                self._delta(event)
+            case Message(message_id=message_id, text=text, subagent=subagent):
+                if (rest := _unsaid(text, self._streamed.get(message_id, ""))).strip():
+                    self._delta(TextDelta(message_id, rest, subagent))
+                self._end_line()
+                self._said = text
+            case CommandStarted(call_id=call_id, language=language, code=code, subagent=subagent):
+                shown = _briefly(code) if code in self._said else code
+                self._commands[call_id] = f"{_PROMPTS[language]} {_briefly(code)}"
+                self._line(f"{_indent(subagent)}{_PROMPTS[language]} {shown}", "bold cyan")
+                self._earlier(event.granted)
+                self._output_of = call_id
+            case Output(call_id=call_id, text=text):
+                self._output(call_id, text)
+            case CommandEnded(execution=done):
+                self._output_of = None
+                code = "stopped" if done["exit_code"] is None else f"exit {done['exit_code']}"
+                self._line(f"  {code}, {done['seconds']:.1f} s", "green" if done["exit_code"] == 0 else "red")
+                if done["exit_code"] in (None, 125):  # the command printed nothing: show the reason
+                    self._line(f"  {done['output']}", "red")
+            case ToolStarted(name=name, args=args, subagent=subagent):
+                self._line(f"{_indent(subagent)}• {_about_tool(name, args)}", "cyan")
+                self._earlier(event.granted)
+            case ToolEnded(name=name, error=error):
+                if error is not None:
+                    self._line(f"  {name}: {error}", "red")
+            case SecretSuspected(found=found):
+                self._line("  This looks like a secret, and is in the thread now:", "yellow")
+                for each in found:
+                    self._line(
+                        f"    {each['kind']} {each['sample']} in line {each['line']} of the output", "yellow"
+                    )
+            case FileMade(path=path):
+                self._line(f"+ {path}{'  (plot)' if is_plot(path) else ''}", "magenta")
+            case Approval(question=question):
+                for index in range(len(question["action_requests"])):
+                    self.show_request(question, index)
+
+    def show_request(self, question: Mapping[str, Any], index: int) -> None:
+        """Print one call of an approval, whole."""
+        requests: Sequence[Mapping[str, Any]] = question["action_requests"]
+        count = f" ({index + 1} of {len(requests)})" if len(requests) > 1 else ""
+        self._line(f"Waits for approval{count}:", "bold yellow")
+        self._line(_shifted(requests[index]["description"]), "")
+
+    def say(self, text: str, style: str = "") -> None:
+        """Print text as lines of their own."""
+        self._line(text, style)
+
+    def finish(self, result: Result) -> None:
+        """Print the error and the files of a run."""
+        self._end_line()
+        if result.status == "error" and result.text != self._said:
+            self._line(result.text, "bold red")
+        self.console.print()
+        for path in result.files:
+            self._line(f"{'Plot' if is_plot(path) else 'File'}: {path}", "magenta")
+
+    def _earlier(self, granted: str | None) -> None:
+        if granted:
+            self._line(f"  approved earlier in this thread: {_GRANTED[granted]}", "yellow")
+
+    def _delta(self, delta: TextDelta) -> None:
+        if self._streaming != delta.message_id:
+            self._end_line()
+            self._streaming = delta.message_id
+            self._streamed.setdefault(delta.message_id, "")
+            self.console.print()
+            if delta.subagent:
+                self._print("[subagent]\n", "dim")
+        self._streamed[delta.message_id] += delta.text
+        self._piece(delta.text, "")
+
+    def _output(self, call_id: str, text: str) -> None:
+        if self._output_of != call_id:
+            self._line(f"output of {self._commands.get(call_id, '')[:100]}", "dim")
+            self._output_of = call_id
+        for line in harmless(text).splitlines(keepends=True):
+            self._piece(f"  │ {line}" if self._at_line_start else line, "dim")
+
+    def _piece(self, text: str, style: str) -> None:
+        """Print text that may end in the middle of a line."""
+        text = harmless(text)
+        self._print(text, style)
+        self._at_line_start = text.endswith("\n")
+
+    def _line(self, text: str, style: str) -> None:
+        self._end_line()
+        self._print(f"{harmless(text)}\n", style)
+
+    def _print(self, text: str, style: str) -> None:
+        # As segments, because rich expands tabs and folds long lines in text.
+        segments = Segments([Segment(text, self.console.get_style(style))])
+        self.console.print(segments, end="", crop=False, soft_wrap=True)
+
+    def _end_line(self) -> None:
+        self._streaming = None
+        if not self._at_line_start:
+            self.console.print()
+            self._at_line_start = True
+
+
+class HumanView(EventView):
+    """Prints one run, with a header, and at the end the command that goes on, with `options` again."""
+
+    def __init__(
+        self, console: Console, run: Run, model: str, approvals: str, options: Sequence[str]
+    ) -> None:
+        super().__init__(console)
+        self._model = model
+        self._go_on = shlex.join([program(), "run", "--thread", run.thread_id, *options])
+        self._line(f"Thread {run.thread_id}, {run.agent} agent, model {model}", "dim")
+        if approvals == "auto":
+            self._line(APPROVALS_OFF, "yellow")
+
+    def finish(self, result: Result) -> None:
+        """Print how the run ended, its files, and the command that goes on."""
+        super().finish(result)
+        self._line(f"Thread {result.thread_id}: {result.status}. Model: {self._model}", "dim")
+        if result.status == "interrupted":
+            self._line("Nothing of what waits was run. Go on at a terminal, or approve it:", "yellow")
+            self._line(f"  {self._go_on}", "")
+            self._line(f"  {self._go_on} --approve auto", "")
+        else:
+            self._line(f'Go on: {self._go_on} "…"', "dim")
+
+
+def _indent(subagent: bool) -> str:
+    return "[subagent] " if subagent else ""
+
+
+def _unsaid(text: str, streamed: str) -> str:
+    """Return the end of a reply that was not streamed, such as words added at the end of a run."""
+    for said in (streamed, without_thoughts(streamed)):
+        if text.startswith(said):
+            return text.removeprefix(said)
+    return text
+
+
+def _briefly(code: str) -> str:
+    """Return the first line of code and the number of lines."""
+    first, *others = code.split("\n")
+    return f"{first} … ({len(others) + 1} lines)" if others else first
+
+
+def _shifted(text: str) -> str:
+    return "\n".join(f"  {line}" if line else "" for line in text.split("\n"))
+
+
+def _about_tool(name: str, args: Mapping[str, Any]) -> str:
+    if name == "write_todos" and isinstance(args.get("todos"), list):
+        steps = (
+            f"\n    {_MARKS.get(step.get('status'), '?')} {step.get('content')}" for step in args["todos"]
+        )
+        return f"plan{''.join(steps)}"
+    shown = args.get("file_path") or args.get("path") or args.get("pattern") or args.get("description") or ""
+    return f"{name} {str(shown)[:200]}".rstrip()

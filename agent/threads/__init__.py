@@ -1,0 +1,13 @@
+"""Opens the database of threads, and lets one run at a time work in a thread.
+
+In: the settings and a thread's id. Out: the checkpointer, a lock on the thread, its memory, and the files
+that it exports.
+"""
+
+from __future__ import annotations
+
+from agent.threads.checkpointer import LOCKS, THREADS, open_threads, place
+from agent.threads.exported_files import ExportedFiles
+from agent.threads.thread_turns import held, taking_turns
+
+__all__ = ["LOCKS", "THREADS", "ExportedFiles", "held", "open_threads", "place", "taking_turns"]

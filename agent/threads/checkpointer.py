@@ -1,0 +1,89 @@
+"""Opens the checkpointer: a file in the working directory, or the database that the settings name."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from agent.settings import COMMANDS, Settings
+from libs.persistence import CheckpointerUnavailable
+from libs.persistence.served_saver import ServedSaver
+from libs.sandbox import RecordUnavailable
+from libs.sandbox.host import CommandRecords
+
+__all__ = ["LOCKS", "THREADS", "open_threads", "place"]
+
+logger = logging.getLogger(__name__)
+
+THREADS = Path(".code-agent/threads.sqlite")
+"""The SQLite file, in the working directory."""
+
+LOCKS = THREADS.parent / "locks"
+"""Folder of the threads' locks: see `libs.persistence.locked_thread`."""
+
+
+def place(settings: Settings) -> str:
+    """Say where threads are kept, for messages."""
+    return "the database at DATABASE_URL" if settings.postgres_url else str(THREADS.absolute())
+
+
+@asynccontextmanager
+async def open_threads(settings: Settings) -> AsyncIterator[ServedSaver]:
+    """Open the checkpointer of this installation.
+
+    Deleting a thread also deletes the record of its commands, its values, files and messages. Copying a
+    thread copies its values, files and messages.
+
+    Raises:
+        CheckpointerUnavailable: the file or the database cannot be used; the error says what to do.
+    """
+    records = CommandRecords(COMMANDS)
+
+    async def forget(thread_id: str) -> None:
+        from agent.threads.memory_store import kept_data
+
+        # The thread itself is deleted by now.
+        try:
+            await records.forget(thread_id)
+        except RecordUnavailable as error:
+            logger.warning("the record of its commands stays: %s %s", error, error.hint)
+        try:
+            async with kept_data(settings) as stores:
+                for store in stores:
+                    await store.forget(thread_id)
+        except CheckpointerUnavailable as error:
+            logger.warning("its values, files and messages stay: %s %s", error, error.hint)
+
+    async def copied(source: str, target: str) -> None:
+        from agent.threads.memory_store import kept_data
+
+        try:
+            async with kept_data(settings) as stores:
+                for store in stores:
+                    await store.copy(source, target)
+        except CheckpointerUnavailable as error:
+            logger.warning("the copy has no values, files and messages: %s %s", error, error.hint)
+
+    try:
+        async with _open(settings) as saver:
+            saver.forget, saver.copied = forget, copied
+            yield saver
+    finally:
+        await asyncio.to_thread(records.close)
+
+
+@asynccontextmanager
+async def _open(settings: Settings) -> AsyncIterator[ServedSaver]:
+    if url := settings.postgres_url:
+        from libs.persistence.postgres_saver import open_postgres
+
+        async with open_postgres(url) as in_postgres:
+            yield in_postgres
+    else:
+        from libs.persistence.sqlite_saver import open_checkpointer
+
+        async with open_checkpointer(THREADS) as in_sqlite:
+            yield in_sqlite

@@ -1,0 +1,69 @@
+"""Keeps the files of a one-tool thread in its store, and writes its results to the workspace as well."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from libs.lite import PathRefused, resolve_sandbox_path
+from libs.persistence import CheckpointerUnavailable
+from libs.persistence.thread_store import ThreadStore, TooMuch
+from libs.sandbox import RecordUnavailable, SandboxError
+
+__all__ = ["ExportedFiles"]
+
+logger = logging.getLogger(__name__)
+
+_RESULTS = "results/"
+
+
+class ExportedFiles:
+    """Implements `libs.exec_tool.program_runner.ThreadFiles`.
+
+    Files below `results/` are also written to that folder of the workspace, where a person looks for them.
+    Commands of other agents can change the workspace, so no file there is opened by its path: each folder is
+    opened from its parent folder, and no link is followed.
+
+    Args:
+        store: keeps the files.
+        home: the workspace of the installation.
+        folder_of: thread -> its workspace, relative to `home`.
+    """
+
+    def __init__(self, store: ThreadStore, home: Path, folder_of: Callable[[str], Path]) -> None:
+        self._store = store
+        self._home = home
+        self._folder_of = folder_of
+
+    async def files(self, thread: str) -> Mapping[str, bytes]:
+        """See `ThreadFiles.files`."""
+        if not thread:
+            return {}
+        try:
+            return await self._store.files(thread)
+        except CheckpointerUnavailable as error:
+            raise RecordUnavailable(str(error), hint=error.hint) from error
+
+    async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
+        """See `ThreadFiles.keep`."""
+        if thread:
+            try:
+                await self._store.keep(thread, changed, removed)
+            except CheckpointerUnavailable as error:
+                raise RecordUnavailable(str(error), hint=error.hint) from error
+            except TooMuch as error:
+                raise SandboxError(f"{error}.", hint="Remove files that are not needed any more.") from error
+        handed_over = {path: content for path, content in changed.items() if path.startswith(_RESULTS)}
+        if handed_over:
+            await asyncio.to_thread(self._hand_over, self._folder_of(thread), handed_over)
+
+    def _hand_over(self, folder: Path, files: Mapping[str, bytes]) -> None:
+        home = self._home.resolve()  # a person may have made `home` a link; links below it are not followed
+        for path, content in files.items():
+            try:
+                with resolve_sandbox_path(home, (folder / path).as_posix(), make_folders=True) as place:
+                    place.replace(content)
+            except (OSError, PathRefused) as error:
+                logger.warning("%s is kept in its thread, not written to the workspace: %s", path, error)

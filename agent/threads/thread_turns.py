@@ -1,0 +1,82 @@
+"""Lets one run at a time work in a thread, for LangGraph's routes, /run, commands and editors.
+
+Two runs at once would mix their checkpoints in one thread and their commands in one sandbox, and could answer
+a question that is no longer open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+
+from libs.middleware.approvals import AddressedGraph, Turns
+
+__all__ = ["held", "taking_turns"]
+
+_LOOK_AGAIN = 0.1
+"""Seconds between checks whether a thread is free; the kernel does not notify."""
+
+
+@asynccontextmanager
+async def held(thread_id: str) -> AsyncIterator[None]:
+    """Keep other runs, also those of other programs, out of the thread.
+
+    Raises:
+        ThreadInUse: another run is at work in the thread.
+    """
+    # Imported here and below, because importing a graph should not import the database.
+    from agent.threads.checkpointer import LOCKS
+    from libs.persistence import thread_lock
+
+    held = ExitStack()
+    taking = asyncio.ensure_future(
+        asyncio.to_thread(lambda: held.enter_context(thread_lock(LOCKS, thread_id)))
+    )
+    try:
+        await asyncio.shield(taking)
+        yield
+    finally:
+        await asyncio.wait({taking})  # a cancelled caller may still get the lock
+        await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(held.close)))
+
+
+@asynccontextmanager
+async def _in_turn(thread_id: str) -> AsyncIterator[None]:
+    """Wait until the thread is free, then hold it."""
+    from libs.persistence import ThreadInUse
+
+    while True:
+        taken = held(thread_id)
+        try:
+            await taken.__aenter__()
+            break
+        except ThreadInUse:
+            await asyncio.sleep(_LOOK_AGAIN)
+    try:
+        yield
+    finally:
+        await taken.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def _at_once(thread_id: str) -> AsyncIterator[None]:
+    """Hold the thread, or answer the client of LangGraph's server with 409."""
+    from starlette.exceptions import HTTPException
+
+    from libs.persistence import ThreadInUse
+
+    try:
+        async with held(thread_id):
+            yield
+    except ThreadInUse:
+        raise HTTPException(409, "The thread is at work: wait until its run has ended.") from None
+
+
+def taking_turns(graph: AddressedGraph) -> AddressedGraph:
+    """Prepare a graph for LangGraph's server: a run waits until its thread is free, a change is refused.
+
+    The server itself knows only its own runs.
+    """
+    graph.turns = Turns(run=_in_turn, change=_at_once)
+    return graph

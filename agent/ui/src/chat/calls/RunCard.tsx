@@ -1,0 +1,80 @@
+import { useEffect, useMemo, useState, type ReactNode } from "react";
+import { duration } from "../../text/time";
+import { linesOf, visible } from "../../text/visible";
+import { Code } from "../../components/Code";
+import { Icon } from "../../components/Icon";
+import { Lines } from "./Lines";
+import type { Live } from "../stream/outputs";
+
+export type RunState = "running" | "done" | "failed" | "refused" | "waiting" | "stopped";
+
+interface RunCardProps {
+  /** Such as "Command" or "Python, block 2". */
+  title: string;
+  /** The code that runs; null if the reply above shows it. */
+  code: string | null;
+  language: string;
+  state: RunState;
+  live: Live | undefined;
+  /** The result in the thread's state. Its text is null if `live` has the whole output. */
+  result?: { text: string | null; exitCode: number | null; seconds: number | null } | null;
+  /** The scope of the earlier approval that covers this call. */
+  granted?: string | undefined;
+}
+
+const GRANTED: Record<string, string> = {
+  command: "Approved earlier in this chat: exactly this",
+  tool: "Approved earlier in this chat: every call of this tool",
+};
+
+/** A command or a block in the sandbox: its code, live output, exit code and duration. */
+export function RunCard({ title, code, language, state, live, result, ...props }: RunCardProps) {
+  const running = state === "running";
+  const elapsed = useElapsed(live?.began ?? null, running);
+  const seconds = result?.seconds ?? live?.seconds ?? (running ? elapsed : null);
+  const text = result?.text;
+  const lines = useMemo(() => (text == null ? null : linesOf(text)), [text]) ?? live?.lines ?? [];
+  const granted = props.granted ?? live?.block?.granted;
+  return (
+    <details className={`card run ${state}`} open>
+      <summary className="bar">
+        <StateIcon state={state} />
+        <span className="card-title cut grow">{title}</span>
+        <span className="card-facts bar">
+          <ExitCode state={state} exitCode={result?.exitCode ?? live?.exitCode ?? null} />
+          {seconds !== null && <span className="seconds">{duration(seconds)}</span>}
+        </span>
+      </summary>
+      {granted && <p className="note">{GRANTED[granted] ?? "Approved earlier in this chat"}</p>}
+      {code !== null && <Code code={visible(code)} language={language} label={`${title}, ${language}`} />}
+      {lines.length > 0 && <Lines lines={lines} running={running} label={`Output of ${title.toLowerCase()}`} />}
+      {lines.length === 0 && !running && state !== "refused" && <p className="note">It printed nothing.</p>}
+    </details>
+  );
+}
+
+function ExitCode({ state, exitCode }: { state: RunState; exitCode: number | null }): ReactNode {
+  if (state === "running") return <span className="pill busy">running</span>;
+  if (state === "refused") return <span className="pill bad">rejected</span>;
+  if (state === "stopped") return <span className="pill">stopped</span>;
+  if (exitCode === null) return null;
+  return <span className={`pill ${exitCode === 0 ? "good" : "bad"}`}>exit {exitCode}</span>;
+}
+
+const ICONS = { done: "check", failed: "cross", refused: "cross", waiting: "pause", stopped: "stop" } as const;
+
+export function StateIcon({ state }: { state: RunState }) {
+  if (state === "running") return <span className="spinner" aria-hidden="true" />;
+  return <Icon name={ICONS[state]} />;
+}
+
+/** Seconds since `began`, updated while `running`. */
+function useElapsed(began: number | null, running: boolean): number | null {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    if (!running) return;
+    const timer = setInterval(() => setNow(Date.now()), 200);
+    return () => clearInterval(timer);
+  }, [running]);
+  return began === null ? null : Math.max(0, (now - began) / 1000);
+}

@@ -1,0 +1,21 @@
+import { createContext, useContext } from "react";
+import type { Outputs } from "./outputs";
+import type { Conversation } from "./useConversation";
+
+interface ChatState {
+  stream: Conversation["stream"];
+  outputs: Outputs;
+  /** Null until a new chat has its thread. */
+  thread: string | null;
+  /** Whether a run is active. */
+  busy: boolean;
+  /** Whether a question waits for a person. */
+  asked: boolean;
+}
+
+export const ChatContext = createContext<ChatState | null>(null);
+
+/** The state of the chat around a component. */
+export function useChat(): ChatState {
+  return useContext(ChatContext)!;
+}

@@ -1,0 +1,41 @@
+import type { Conversation } from "./useConversation";
+
+type Stream = Conversation["stream"];
+type Client = Stream["client"];
+
+/** The runs of a thread that run or wait for their turn. */
+export async function activeRuns(client: Client, thread: string) {
+  const runs = await client.runs.list(thread, { limit: 10 });
+  return runs.filter(({ status }) => status === "running" || status === "pending");
+}
+
+/** The ids of the interrupts in a thread's state, and the error of its last run. */
+export async function stateOf(client: Client, thread: string) {
+  const { tasks } = await client.threads.getState(thread);
+  const waiting: ReadonlySet<string> = new Set(tasks.flatMap((task) => task.interrupts.map(({ id }) => id ?? "")));
+  const error = tasks.map((task) => task.error).find(Boolean);
+  return { waiting, failure: error ? String(error) : null };
+}
+
+/**
+ * Whether a thread takes a message: no run is active and no question waits.
+ *
+ * If a question waits, the server takes a message as the answer to the question.
+ */
+export async function takesMessage(client: Client, thread: string | null): Promise<boolean> {
+  if (!thread) return true;
+  try {
+    return (await activeRuns(client, thread)).length === 0 && (await stateOf(client, thread)).waiting.size === 0;
+  } catch (error) {
+    // The thread does not exist or belongs to someone else: the error of the next request says so.
+    const { status } = error as { status?: number };
+    return status !== undefined && status < 500;
+  }
+}
+
+/** Cancel all runs of a thread and wait for their end. The stream can cancel only the runs that it started. */
+export async function stopRuns(stream: Stream, thread: string): Promise<void> {
+  const active = await activeRuns(stream.client, thread);
+  await Promise.allSettled(active.map((run) => stream.client.runs.cancel(thread, run.run_id, true)));
+  await stream.disconnect();
+}

@@ -1,0 +1,64 @@
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { isQuestion, type Pending } from "../../approvals/question";
+import { stateOf } from "./runs";
+import type { Conversation } from "./useConversation";
+
+/** Milliseconds between checks of the state for a question, and the number of checks. */
+const LOOK_AGAIN = 500;
+const LOOKS = 20;
+
+const NONE: ReadonlySet<string> = new Set();
+
+/**
+ * The questions that wait in the thread's state, and the error of its last run.
+ *
+ * `settled` is false until the state has confirmed or denied every question of the stream. `reload` reads the state
+ * again. The stream reports an error only once, and it replays all events of the thread, also
+ * questions that were answered long ago. So the page shows a question only after the state has confirmed it.
+ */
+export function usePending(stream: Conversation["stream"], thread: string | null) {
+  const [confirmed, setConfirmed] = useState(NONE);
+  const [absent, setAbsent] = useState(NONE);
+  const [failure, setFailure] = useState<string | null>(null);
+  const streamed = useMemo(
+    () => stream.interrupts.flatMap(({ id, value }): Pending[] => (id && isQuestion(value) ? [{ id, question: value }] : [])),
+    [stream.interrupts],
+  );
+  const unconfirmed = streamed.map(({ id }) => id).filter((id) => !confirmed.has(id)).join();
+  const { client, isLoading } = stream;
+  const reload = useCallback(async () => {
+    if (!thread) return;
+    const { waiting, failure } = await stateOf(client, thread);
+    setFailure(failure);
+    setConfirmed((before) => new Set([...before].filter((id) => waiting.has(id))));
+  }, [client, thread]);
+  // A question may have been answered at a terminal or in another tab.
+  useEffect(() => {
+    setAbsent(NONE);
+    setFailure(null);
+    if (!isLoading) void reload().catch(() => undefined);
+  }, [reload, isLoading]);
+  useEffect(() => {
+    if (!unconfirmed || !thread) return;
+    const ids = unconfirmed.split(",");
+    let timer = 0;
+    let ended = false;
+    const look = async (left: number) => {
+      // The status is read first: if the thread was idle before the state was read, the state is complete.
+      const idle = await client.threads.get(thread).then(({ status }) => status !== "busy", () => false);
+      const waiting = await stateOf(client, thread).then((state) => state.waiting, () => null);
+      if (ended) return;
+      const found = ids.filter((id) => waiting?.has(id));
+      if (found.length > 0) setConfirmed((before) => new Set([...before, ...found]));
+      else if (left > 0 && !(idle && waiting)) timer = window.setTimeout(() => void look(left - 1), LOOK_AGAIN);
+      else setAbsent(new Set(ids));
+    };
+    void look(LOOKS);
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+    };
+  }, [client, thread, unconfirmed, isLoading]);
+  const pending = useMemo(() => streamed.filter(({ id }) => confirmed.has(id)), [streamed, confirmed]);
+  return { pending, settled: streamed.every(({ id }) => confirmed.has(id) || absent.has(id)), reload, failure };
+}

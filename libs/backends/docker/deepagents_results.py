@@ -1,0 +1,174 @@
+"""Converts answers of the sandbox to deepagents' results, one function for each operation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from deepagents.backends.protocol import (
+    DeleteResult,
+    EditResult,
+    ExecuteResponse,
+    FileData,
+    FileDownloadResponse,
+    FileInfo,
+    FileUploadResponse,
+    GlobResult,
+    GrepMatch,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.backends.sandbox import TRUNCATION_MSG
+from deepagents.backends.utils import normalize_read_bounds
+
+from libs.private_names import is_read_as_text
+from libs.sandbox import FileFailed, RunResult, SandboxError
+
+Answer = tuple[dict[str, Any], bytes] | FileFailed | SandboxError
+"""An answer of the sandbox, or its error."""
+
+_EMPTY = "System reminder: File exists but has empty contents"
+_WORDS = {"file_not_found": "path_not_found"}
+_PROTOCOL_ERRORS = {"file_not_found", "permission_denied", "is_directory", "invalid_path"}
+
+
+def execute(result: RunResult) -> ExecuteResponse:
+    output = result.output
+    return ExecuteResponse(output=output, exit_code=result.exit_code, truncated=result.truncated)
+
+
+def _told(error: FileFailed | SandboxError) -> str:
+    return f"{error} {error.hint}" if isinstance(error, SandboxError) else str(error)
+
+
+def _shown(path: str) -> str:
+    """Return a printable path. Bytes that are not UTF-8 become `\\xff`."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def ls(path: str, answer: Answer) -> LsResult:
+    if not isinstance(answer, tuple):
+        return LsResult(error=f"Path '{path}': {_reason(answer)}")
+    return LsResult(entries=[_info(entry) for entry in answer[0]["entries"]])
+
+
+def _info(entry: dict[str, Any]) -> FileInfo:
+    info = FileInfo(path=_shown(entry["path"]), is_dir=entry["is_dir"])
+    if "size" in entry:
+        info["size"] = entry["size"]
+        info["modified_at"] = datetime.fromtimestamp(entry["modified"], UTC).isoformat()
+    return info
+
+
+def _reason(error: FileFailed | SandboxError) -> str:
+    """Return deepagents' word for an error, or the message."""
+    if isinstance(error, FileFailed) and error.code not in ("failed", "too_many", "timeout", "invalid_path"):
+        return _WORDS.get(error.code, error.code)
+    return _told(error)
+
+
+def page_request(path: str, offset: int, limit: int) -> dict[str, Any]:
+    offset, limit = normalize_read_bounds(offset, limit)
+    return {"path": path, "offset": offset, "limit": limit, "text": is_read_as_text(path)}
+
+
+def read(path: str, answer: Answer) -> ReadResult:
+    if not isinstance(answer, tuple):
+        told = {"file_not_found": "file_not_found", "permission_denied": "permission_denied"}
+        code = getattr(answer, "code", "")
+        return ReadResult(error=f"File '{path}': {told.get(code) or _told(answer)}")
+    page, _ = answer
+    if page.get("empty"):
+        return ReadResult(file_data=FileData(content=_EMPTY, encoding="utf-8"))
+    if page.get("none_asked"):
+        return ReadResult(file_data=FileData(content="", encoding="utf-8"), no_lines_requested=True)
+    if "base64" in page:
+        return ReadResult(file_data=FileData(content=page["base64"], encoding="base64"))
+    content = page["content"] + (TRUNCATION_MSG if page["cut"] else "")
+    return ReadResult(
+        file_data=FileData(content=content, encoding="utf-8"),
+        total_lines=page["total"],
+        start_line=page["start"],
+        end_line=page["end"],
+        next_offset=page["next"],
+    )
+
+
+def write(path: str, answer: Answer) -> WriteResult:
+    if isinstance(answer, tuple):
+        return WriteResult(path=path)
+    if isinstance(answer, FileFailed) and answer.code == "exists":
+        return WriteResult(
+            error=f"Error: '{path}' already exists. Change it with edit_file, or choose another name."
+        )
+    return WriteResult(error=f"Error: Failed to write file '{path}': {_told(answer)}")
+
+
+def edit(path: str, old: str, answer: Answer) -> EditResult:
+    if isinstance(answer, tuple):
+        return EditResult(path=path, occurrences=answer[0]["count"])
+    messages = {
+        "empty_old": "Error: old_string is empty: name the text that is to be replaced",
+        "file_not_found": f"Error: File '{path}' not found",
+        "permission_denied": f"Error: Permission denied editing file '{path}'",
+        "is_directory": f"Error: '{path}' is not a regular file",
+        "not_text": f"Error: File '{path}' is not a text file",
+        "not_found": f"Error: String not found in file: '{old}'",
+        "ambiguous": f"Error: String '{old}' appears multiple times ({answer}). "
+        "Use replace_all=True to replace all occurrences, or give more of the text around the one you mean.",
+    }
+    code = getattr(answer, "code", "")
+    return EditResult(error=messages.get(code, f"Error editing file '{path}': {_told(answer)}"))
+
+
+def delete(path: str, answer: Answer) -> DeleteResult:
+    if isinstance(answer, tuple):
+        return DeleteResult(path=path)
+    messages = {
+        "file_not_found": f"Error: '{path}' not found",
+        "protected": f"Error: '{path}' holds the workspace or is one of its folders: it is never deleted. "
+        "Delete what is in it by name.",
+    }
+    code = getattr(answer, "code", "")
+    return DeleteResult(error=messages.get(code, f"Error deleting file '{path}': {_told(answer)}"))
+
+
+def glob(path: str | None, answer: Answer) -> GlobResult:
+    if not isinstance(answer, tuple):
+        return GlobResult(error=f"Path '{path or '/workspace'}': {_reason(answer)}")
+    found, _ = answer
+    matches = [FileInfo(path=_shown(name), is_dir=False) for name in found["paths"]]
+    return GlobResult(matches=matches, truncated=bool(found["cut"]), truncation_reason=found["cut"])
+
+
+def grep(path: str | None, answer: Answer) -> GrepResult:
+    if not isinstance(answer, tuple):
+        return GrepResult(error=f"Path '{path or '/workspace'}': {_reason(answer)}")
+    found, _ = answer
+    matches = [
+        GrepMatch(path=_shown(item["path"]), line=item["line"], text=item["text"])
+        for item in found["matches"]
+    ]
+    return GrepResult(matches=matches, truncated=found["cut"])
+
+
+def _protocol_error(answer: FileFailed | SandboxError) -> str:
+    code = getattr(answer, "code", "")
+    return code if code in _PROTOCOL_ERRORS else _told(answer)
+
+
+def absolute(path: str) -> FileFailed | None:
+    """Return an error for a relative path, because uploads and downloads have no working folder."""
+    return None if path.startswith("/") else FileFailed("invalid_path", f"{path!r} is not absolute")
+
+
+def upload(path: str, answer: Answer) -> FileUploadResponse:
+    return FileUploadResponse(path=path, error=None if isinstance(answer, tuple) else _protocol_error(answer))
+
+
+def download(path: str, answer: Answer) -> FileDownloadResponse:
+    if isinstance(answer, tuple):
+        return FileDownloadResponse(path=path, content=answer[1])
+    return FileDownloadResponse(path=path, error=_protocol_error(answer))

@@ -1,0 +1,306 @@
+"""Offers a sandbox as a deepagents backend. Errors become results that the model can act on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from deepagents.backends.protocol import (
+    DeleteResult,
+    EditResult,
+    ExecuteResponse,
+    FileDownloadResponse,
+    FileUploadResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from deepagents.backends.sandbox import BaseSandbox
+from langgraph.config import get_config
+
+from libs.backends.asynchronous_backend import AsyncBackend
+from libs.backends.docker import deepagents_results as answers
+from libs.backends.docker.deepagents_results import Answer
+from libs.backends.docker.live_stream import live_output
+from libs.redaction import Redact
+from libs.sandbox import FileFailed, SandboxError, SandboxLimits
+from libs.sandbox.host import core, current_call, failed_result
+
+if TYPE_CHECKING:
+    import docker
+
+    from libs.sandbox.docker import DockerSandbox
+    from libs.sandbox.host import ChannelSandbox, CommandRecords, Egress
+    from libs.sandbox.pool import SandboxPool
+
+__all__ = ["DockerExecutionBackend"]
+
+WORKSPACE = "/workspace"
+OUTSIDE = "outside-of-threads"
+"""The thread of calls that are made outside of any thread."""
+
+
+def _thread() -> str:
+    try:
+        return str(get_config()["configurable"].get("thread_id") or OUTSIDE)
+    except (RuntimeError, KeyError):
+        return OUTSIDE
+
+
+class DockerExecutionBackend(AsyncBackend, BaseSandbox):
+    """A computer for agents: `execute` and the file tools work in one hardened container.
+
+    Creating the object needs no Docker: the container starts with the first call. No method raises for what a
+    command or a file does, nor for a sandbox that fails; the result says what to do. As a context manager, it
+    stops the containers at the end.
+    """
+
+    def __init__(
+        self,
+        root_dir: Path,
+        *,
+        skills_dir: Path | None = None,
+        extra_skills: Sequence[Path] = (),
+        limits: SandboxLimits = SandboxLimits(),
+        env_allow: Sequence[str] = (),
+        image: str = "code-execution-agent",
+        name: str = "code-execution-agent",
+        runtime: str | None = None,
+        scope: Literal["shared", "thread"] = "shared",
+        warm: int = 1,
+        idle_seconds: float = 900,
+        redact: Redact | None = None,
+        egress: Egress | None = None,
+        suspect: Callable[[str, str | None], None] | None = None,
+        records: CommandRecords | None = None,
+        sandbox: ChannelSandbox | None = None,
+    ) -> None:
+        """Create the object. No container is started.
+
+        Args:
+            root_dir: the workspace on the host, mounted at `/workspace`. Created if missing.
+            skills_dir: mounted read-only at `/skills`.
+            extra_skills: each mounted read-only at `/skills.d/<folder name>`.
+            limits: limits of each container.
+            env_allow: patterns (`LANG`, `TZ`, `MY_*`) of this process's variables that are passed in.
+                PATH, HOME and the user's name are never passed. `*` passes all others, which is unsafe.
+            image: name of the image.
+            name: containers are called `<name>-<8 hex digits>`.
+            runtime: an OCI runtime of the Engine, such as `runsc`.
+            scope: `shared`: one container for all threads. `thread`: one for each thread, on
+                `<root_dir>/threads/<id>`, with `<root_dir>/data` to read. Calls outside of threads share one.
+            warm: in scope `thread`, number of spare containers for new threads.
+            idle_seconds: seconds without a request after which a container is stopped. The workspace stays,
+                and the next call starts a container again. 0: never.
+            redact: removes secrets from all results: output, live output, names and contents of files,
+                errors. A binary file that holds a secret is refused.
+            egress: creates the gateway's end for each container. None: programs inside find no proxy.
+            suspect: called with the output of each command, without known secrets, and the id of its tool
+                call. `aexecute` calls it in a thread, as it may take a second.
+            records: the command log. With it, a call with a key (see `CurrentCall.key`) runs once, even if
+                the run is executed again after a kill. Closed with the containers.
+            sandbox: an existing sandbox, used instead of the one that the other arguments describe.
+
+        Raises:
+            ValueError: two extra skill folders have the same name, a skill folder does not exist, or the
+                sandbox does not isolate commands from this machine.
+        """
+        if sandbox is not None and not sandbox.isolated:
+            raise ValueError(f"{type(sandbox).__name__} does not isolate: it must not get a model's commands")
+        read_only = {"/skills": skills_dir} if skills_dir else {}
+        for folder in extra_skills:
+            if read_only.setdefault(f"/skills.d/{folder.name}", folder) != folder:
+                raise ValueError(f"two skill folders are called {folder.name!r}: rename one of them")
+        for folder in read_only.values():
+            if not folder.is_dir():
+                raise ValueError(f"the skill folder {folder} is not there: make it, or leave it out")
+        # Resolve links here: the first call may come on an event loop, which must not wait for a disk.
+        root = root_dir.resolve()
+        mounted = {path: folder.resolve() for path, folder in read_only.items()}
+        self.name = name
+        self._suspect = suspect
+        self._records = records
+        self._image = image
+        # The only code outside Settings that reads the environment. `env_allow` is a setting.
+        environment = {
+            key: os.environ[key]
+            for key in os.environ
+            if any(fnmatchcase(key, pattern) for pattern in env_allow)
+        }
+
+        def make(folder: Path, thread: str | None = None, **more: Any) -> DockerSandbox:
+            from libs.sandbox.docker import THREAD_LABEL, WORKSPACE_LABEL, DockerSandbox
+
+            data = {"/workspace/data": root / "data"} if scope == "thread" else {}
+            # A spare has no thread label, because the Engine cannot add a label later.
+            whose = {} if thread is None else {THREAD_LABEL: thread}
+            return DockerSandbox(
+                folder,
+                image=image,
+                name=name,
+                limits=limits,
+                read_only={**mounted, **data},
+                environment=environment,
+                runtime=runtime,
+                check_image=self._check_image,
+                labels={WORKSPACE_LABEL: str(root), **whose},
+                idle_seconds=idle_seconds if thread is not None or scope == "shared" else 0,
+                redact=redact,
+                egress=egress,
+                records=records,
+                thread=_thread,
+                **more,
+            )
+
+        def make_pool() -> SandboxPool:
+            from libs.sandbox.pool import SandboxPool
+
+            return SandboxPool(root, make, warm=warm)
+
+        self._make_shared: Callable[[], ChannelSandbox] = lambda: make(root, resolved=True)
+        self._make_pool = make_pool if scope == "thread" else None
+        # Created by the first call, so that building a graph does not import the container modules.
+        self._making = threading.Lock()
+        self._shared = sandbox
+        self._pool: SandboxPool | None = None
+
+    @property
+    def sandbox(self) -> ChannelSandbox:
+        """The sandbox. In scope `thread`, the sandbox of the current thread."""
+        return self.sandbox_of(_thread())
+
+    def sandbox_of(self, thread: str) -> ChannelSandbox:
+        """Return the sandbox of a thread, for callers outside of its runs."""
+        with self._making:
+            if self._make_pool:
+                self._pool = self._pool or self._make_pool()
+                return self._pool.sandbox_for(thread)
+            self._shared = self._shared or self._make_shared()
+            return self._shared
+
+    @property
+    def id(self) -> str:
+        return f"docker-exec-{self.name}"
+
+    def _check_image(self, client: docker.DockerClient) -> None:
+        from libs.backends.docker.sandbox_image import require_image
+
+        require_image(client, self._image)
+
+    # -- commands
+
+    async def aexecute(self, command: str, *, timeout: float | None = None) -> ExecuteResponse:
+        """Run a command in `/workspace`; see `libs.sandbox.protocol.Sandbox.run`. Cancelling ends it.
+
+        Returns:
+            Exit code 124 after a time-out. 125 with a hint as output if the sandbox failed, or if this call
+            began before and its effect is unknown; then nothing was run.
+
+        Raises:
+            ValueError: the time-out is not over 0 and at most 3,600 seconds.
+        """
+        call = current_call()
+        with live_output(call.id) as show:
+            try:
+                result = await self.sandbox.arun(command, timeout=timeout, on_output=show, key=call.key)
+            except SandboxError as error:
+                result = failed_result(error)
+        if self._suspect:
+            await asyncio.to_thread(self._suspect, result.output, call.id)
+        call.artifact = asdict(result)
+        return answers.execute(result)
+
+    def execute(self, command: str, *, timeout: float | None = None) -> ExecuteResponse:
+        """`aexecute`, for callers without an event loop. Ctrl-C ends the command."""
+        return core().wait(self.aexecute(command, timeout=timeout))
+
+    # -- files
+
+    async def _file(self, do: str, **arguments: Any) -> Answer:
+        try:
+            return await self.sandbox.afile(do, **arguments)
+        except (FileFailed, SandboxError) as error:
+            return error
+
+    async def _changed(self, do: str, **request: Any) -> Answer:
+        """Run a file change with the key of the current call, so that it is not done twice."""
+        return await self._file(do, key=current_call().key, **request)
+
+    async def als(self, path: str) -> LsResult:
+        return answers.ls(path, await self._file("ls", path=path or WORKSPACE))
+
+    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        request = answers.page_request(file_path, offset, limit)
+        return answers.read(file_path, await self._file("page", **request))
+
+    async def awrite(self, file_path: str, content: str) -> WriteResult:
+        """Create a new file. An existing file is refused, as `edit` changes files."""
+        data = content.encode("utf-8", "replace")
+        answer = await self._changed("write", path=file_path, replace=False, content=data)
+        return answers.write(file_path, answer)
+
+    async def aedit(
+        self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
+    ) -> EditResult:
+        texts = {"old": old_string, "new": new_string, "replace_all": replace_all}
+        answer = await self._changed("edit", path=file_path, **texts)
+        return answers.edit(file_path, old_string, answer)
+
+    async def adelete(self, file_path: str) -> DeleteResult:
+        """Delete a file or a folder with its content, but never the workspace or its own folders."""
+        return answers.delete(file_path, await self._changed("delete", path=file_path))
+
+    async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
+        return answers.glob(path, await self._file("glob", path=path or WORKSPACE, pattern=pattern))
+
+    async def agrep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        folder = path or WORKSPACE
+        answer = await self._file("grep", path=folder, text=pattern, pattern=glob, most=max_count)
+        return answers.grep(path, answer)
+
+    async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        """Create or replace files; see `libs.sandbox.protocol.Sandbox.write_file`."""
+        done = []
+        for path, content in files:
+            refused = answers.absolute(path)
+            answer = refused or await self._file("write", path=path, replace=True, content=content)
+            done.append(answers.upload(path, answer))
+        return done
+
+    async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return [
+            answers.download(path, answers.absolute(path) or await self._file("read", path=path))
+            for path in paths
+        ]
+
+    # -- life
+
+    def reset(self) -> None:
+        """Stop the container. The next call starts a fresh container on the same workspace."""
+        self.sandbox.reset()
+
+    def close(self) -> None:
+        """Stop every container. A later call starts a new container."""
+        if made := self._pool or self._shared:
+            made.close()
+        if self._records:
+            self._records.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,91 @@
+"""Run the approved blocks of a reply in order, stop at the first failure, and count repetitions."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Sequence
+
+from langgraph.config import get_stream_writer
+
+from libs.code_blocks.block_feedback import Outcome
+from libs.code_blocks.block_protocol import BlockCall, Live, Refused
+from libs.code_blocks.block_runner import SandboxRunner
+from libs.middleware.budget import BudgetStatus, Meter
+from libs.sandbox import Execution
+
+__all__ = ["repeats", "run_blocks"]
+
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+"""The address of an object differs each time the object is made."""
+
+
+async def run_blocks(
+    blocks: Sequence[BlockCall],
+    *,
+    runner: SandboxRunner,
+    live: Live,
+    thread: str,
+    meter: Meter,
+    begun: Collection[str] = (),
+) -> tuple[list[Outcome], BudgetStatus | None]:
+    """Run the blocks of a reply in order and stop at the first failure. Refused blocks are skipped.
+
+    `begun` are the keys of blocks that had begun before this process was killed; then no other block runs.
+    Returns one outcome for each block, and the budget that the blocks used up, or None.
+    """
+    outcomes: list[Outcome] = []
+    over: BudgetStatus | None = None
+    stopped = False
+    for each in blocks:
+        if "refused" in each:
+            outcomes.append(Refused(each["refused"]))
+        elif stopped or (begun and each["key"] not in begun):
+            outcomes.append(None)
+        else:
+            done, over = await _execute(each, runner, live, thread, meter)
+            outcomes.append(done)
+            stopped = done["exit_code"] != 0 or over is not None
+    return outcomes, over
+
+
+def repeats(executions: Sequence[Execution]) -> int:
+    """Return how many earlier executions have the code and the result of the last one."""
+    *earlier, last = map(_ended, executions)
+    return earlier.count(last)
+
+
+async def _execute(
+    block: BlockCall, runner: SandboxRunner, live: Live, thread: str, meter: Meter
+) -> tuple[Execution, BudgetStatus | None]:
+    """Run one block. Return its execution and the budget that the block used up, or None."""
+    write = get_stream_writer()
+    language, code, key = block["language"], block["code"], block["key"]
+    granted = {"granted": block["granted"]} if "granted" in block else {}
+    write({"type": "code", "id": key, "language": language, "code": code, **granted})
+    over: BudgetStatus | None = None
+    left = meter.remaining()
+    with meter.working(), live(key) as show:
+        try:
+            async with asyncio.timeout(left) as deadline:
+                result = await runner.run(language, code, thread_id=thread, key=key, on_output=show)
+            output, exit_code, seconds = result.output, result.exit_code, result.seconds
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            output, exit_code, seconds = "[cancelled: the run's time is used up]", 124, max(left, 0.0)
+            over = "budget_seconds"
+    done = Execution(
+        language=language, code=code, output=output, exit_code=exit_code, seconds=round(seconds, 3)
+    )
+    write({"type": "execution", "id": key, **done})
+    return done, over
+
+
+def _ended(done: Execution) -> tuple[str, str, str | None]:
+    """Return language, code and last line of the error, which are equal for a repeated execution.
+
+    A different error means progress: a program that is repaired step by step is run many times.
+    """
+    error = _ADDRESS.sub("", done["output"].rstrip().rpartition("\n")[2]) if done["exit_code"] else None
+    return done["language"], done["code"].strip(), error

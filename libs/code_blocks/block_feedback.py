@@ -1,0 +1,134 @@
+"""The texts of the loop: its messages to the model, and the last message of a run."""
+
+# ruff: noqa: E501 - prose
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from libs.code_blocks.block_protocol import BlockCall, Refused
+from libs.code_blocks.block_reader import MAX_REPLY, Reading
+from libs.sandbox import Execution
+from libs.sandbox.host import shortened
+
+__all__ = ["PROBLEMS", "Outcome", "closing", "languages", "outputs", "remarks"]
+
+Outcome = Execution | Refused | None
+"""The result of a block: its execution, a refusal by a person, or None if the block did not run."""
+
+_MOST_CHANGED = 4_000
+"""Characters shown of a block that a person has edited."""
+
+_CUT_OFF = (
+    "The program was stopped while this code ran. Nothing was run a second time: what had ended is shown as it was "
+    "recorded. Variables and the working directory may be lost. Look at what is there, then send the code for the rest."
+)
+
+PROBLEMS = {
+    "too_long": f"Your reply was longer than {MAX_REPLY:,} characters, so it was not read and nothing of it was run. "
+    "Reply again in a few steps: one short block at a time.",
+    "unclosed": "A code block of your reply has no closing ```, so it was not run. Send the whole block again, shorter "
+    "if it was cut off, and close it.",
+    "nested": "A code block of your reply holds the beginning of another block, so it is not clear where it ends, and "
+    "it was not run. Send it again: close each block before the next, and put code that holds ``` itself between ```` "
+    "and ````.",
+}
+
+
+def outputs(
+    blocks: Sequence[BlockCall],
+    outcomes: Sequence[Outcome],
+    remarks: str = "",
+    *,
+    repeats: int,
+    limit: int,
+    cut_off: bool = False,
+) -> str:
+    """Return the labelled outputs of a reply's blocks as the next user message.
+
+    `repeats` says how often the last code had run before with the same result, and `cut_off` whether the
+    process was killed while the blocks ran. The blocks share `limit` characters of output evenly.
+    """
+    ran = [outcome for outcome in outcomes if outcome and not isinstance(outcome, Refused)]
+    share = limit // max(1, len(ran))
+    said: list[str] = []
+    failed = 0
+    for number, (block, outcome) in enumerate(zip(blocks, outcomes, strict=True), 1):
+        language = block["language"]
+        name = f"Block {number} ({language})" if len(outcomes) > 1 else f"The {language} block"
+        if block.get("changed") and outcome and not isinstance(outcome, Refused):
+            code = _fenced(shortened(block["code"], _MOST_CHANGED), language)
+            said.append(f"{name} was changed by a person before it ran. What ran is this:\n{code}")
+        if outcome is None:
+            said.append(f"{name} was not run{f', because block {failed} failed' if failed else ''}.")
+        elif isinstance(outcome, Refused):
+            said.append(f"{name} was not run. A person refused it: {outcome.reason}")
+        elif outcome["exit_code"] == 0:
+            said.append(f"{name} succeeded{_shown(outcome['output'], share)}")
+        else:
+            failed = number
+            said.append(
+                f"{name} failed with exit code {outcome['exit_code']}{_shown(outcome['output'], share)}"
+            )
+    if cut_off:
+        said.append(_CUT_OFF)
+    elif failed:
+        said.append("Read the error, mend its cause and send the whole corrected block.")
+    if repeats:
+        said.append(_repeated(repeats, failed=bool(failed)))
+    if remarks:
+        said.append(remarks)
+    return "\n\n".join(said)
+
+
+def remarks(reading: Reading) -> str:
+    """Return why parts of a reply did not run, for the message with the outputs."""
+    problem = PROBLEMS[reading.problem] if reading.problem else ""
+    return "\n\n".join(filter(None, (problem, languages(reading) if reading.others else "")))
+
+
+def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> str:
+    """Return the last message of a run that ends without an answer."""
+    if status == "max_steps":
+        said = (
+            f"I stopped here: {steps} steps are used up and the task is not finished. What was done is kept. "
+        )
+        said += "Send another message to go on."
+    elif status == "no_execution" and last is None:
+        said = f"I stopped here: no code was run, though I was asked for it {nudges} times. Whatever I said about "
+        said += "results is not checked."
+    elif status == "no_execution":
+        said = f"I stopped here: I was asked {nudges} times to go on and sent no code that can run."
+        said += " The last code failed." if last and last["exit_code"] else ""
+    else:
+        said = "I stopped here: the same code failed three times in the same way. The task is not done."
+    printed = last is not None and last["output"].strip()
+    return said + (f"\n\nThe last code printed{_shown(printed, 1_000)}" if printed else "")
+
+
+def _repeated(times: int, *, failed: bool) -> str:
+    if failed:
+        return "You sent exactly this code before, and it failed before. Sending it again cannot help: change it."
+    return (
+        f"You sent exactly this code {'before' if times == 1 else f'{times} times before'}. If its output answers the "
+        "task, reply with the answer and no code."
+    )
+
+
+def languages(reading: Reading) -> str:
+    return f"{', '.join(reading.others)} cannot run here, only Python and bash can."
+
+
+def _shown(output: str, limit: int) -> str:
+    """Return the output as the end of a sentence, in a fence that the output cannot close."""
+    text = shortened(output.rstrip("\n"), limit)
+    if not text:
+        return " and printed nothing."
+    return f":\n{_fenced(text, 'output')}"
+
+
+def _fenced(text: str, tag: str) -> str:
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{tag}\n{text}\n{fence}"

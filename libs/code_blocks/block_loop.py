@@ -1,0 +1,215 @@
+"""The loop of the code-block agent: ask the model, run its blocks, send the output back, until it answers.
+
+A request holds the opening (the system prompt) and the conversation: the model's replies, each followed by
+the output of its blocks as one user message. A run ends with a `status`: `completed`, `no_execution`,
+`max_steps`, `error` (the same code failed three times), or the status of a budget. The last message is never
+empty.
+
+Events on LangGraph's custom stream, besides those of `live`: `{"type": "code", "id", "language", "code"}`
+when a block begins, with `"granted"` if nobody was asked (see `BlockCall`), and `{"type": "execution", "id",
+…}` with the fields of `Execution` when the block has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.config import get_config
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Checkpointer, Command
+
+from libs.code_blocks import block_feedback as feedback
+from libs.code_blocks.block_approvals import approved
+from libs.code_blocks.block_execution import repeats, run_blocks
+from libs.code_blocks.block_model import TextModel, ask_model
+from libs.code_blocks.block_protocol import BlockCall, Files, Live
+from libs.code_blocks.block_reader import MAX_REPLY, read_reply, without_thoughts
+from libs.code_blocks.block_runner import SandboxRunner
+from libs.code_blocks.block_state import CodeState, Input, Output
+from libs.code_blocks.block_turn import as_node, blocks_message, end_with, go, joined, kept, with_words
+from libs.code_blocks.reply_end import first_block, imagined
+from libs.code_blocks.run_end_hooks import ENDING, Ending, add_ending
+from libs.code_blocks.words_only import MAX_NUDGES, objection
+from libs.middleware.approvals import DecisionType, require_checkpointer
+from libs.middleware.budget import Budget, Meter
+from libs.middleware.program_messages import told
+
+__all__ = ["CodeLoop"]
+
+MAX_FAILURES = 3
+"""A run ends when the same code has failed this often with the same error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeLoop:
+    """Builds the graph. The object keeps no state of a run."""
+
+    model: TextModel
+    runner: SandboxRunner
+    opening: Callable[[], Awaitable[list[AnyMessage]]]
+    """Returns the messages before the conversation (system prompt, examples). Called once a run."""
+    budget: Budget
+    """The limits of one run."""
+    files: Files | None = None
+    """Finds the result files that an answer names."""
+    approvals: Mapping[str, Sequence[DecisionType]] | None = None
+    """The decisions that a person may choose for each block (see `approved`). None: blocks run at once."""
+    ending: Ending | None = None
+    """Is asked before a run ends with the model's answer."""
+    live: Live = lambda key: nullcontext()  # noqa: ARG005
+    one_block: bool = False
+    """Cut each reply after its first block. Small models go on and invent the output."""
+    errors: Callable[[], AbstractContextManager[None]] = nullcontext
+    """The context manager for a model call, which removes secrets from its errors."""
+    max_steps: int = 10
+    """Replies of the model in one run."""
+    shown_chars: int = 20_000
+    """Characters of output that the model gets after one reply."""
+
+    def __post_init__(self) -> None:
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, not {self.max_steps}")
+
+    def graph(
+        self, *, checkpointer: Checkpointer = None, name: str = "code_agent"
+    ) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """Compile the graph, for synchronous and asynchronous callers."""
+        builder = StateGraph(CodeState, input_schema=Input, output_schema=Output)
+        builder.add_node("begin", as_node(self._begin))
+        ends = (ENDING, END) if self.ending else (END,)
+        builder.add_node("model", as_node(self._reply), destinations=("model", "approve", *ends))
+        builder.add_node("approve", as_node(self._approve))
+        builder.add_node("run", as_node(self._run), destinations=("model", END))
+        builder.add_edge(START, "begin")
+        builder.add_edge("begin", "model")
+        builder.add_edge("approve", "run")
+        if self.ending:
+            add_ending(builder, self.ending)
+        graph = builder.compile(checkpointer=checkpointer, name=name)
+        return graph.with_config(recursion_limit=4 * self.max_steps + 10)
+
+    async def _begin(self, state: CodeState) -> dict[str, Any]:
+        if self.approvals:
+            require_checkpointer()
+        messages = state["messages"]
+        return {
+            "status": None,
+            "executions": [],
+            "opening": await self.opening(),
+            "task": messages[-1].text if messages else "",
+            "steps": 0,
+            "nudges": 0,
+            "blocks": [],
+            "cut_off": False,
+            "run_budget": Meter(self.budget).spent(),
+        }
+
+    async def _reply(self, state: CodeState) -> Command[Literal["model", "approve", "__end__"]]:
+        """Ask the model, and decide whether the reply is code, an answer, or neither."""
+        meter = Meter(self.budget, spent=state["run_budget"])
+        if over := meter.take_call():
+            return end_with(over, meter, AIMessage(meter.budget.explain(over)))
+        request = joined(state["opening"], state["messages"])
+        with meter.working(), self.errors():
+            try:
+                async with asyncio.timeout(meter.remaining()) as deadline:
+                    reply, tokens = await ask_model(self.model, request, end=self._end)
+            except TimeoutError:
+                if not deadline.expired():
+                    raise
+                return end_with("budget_seconds", meter, AIMessage(meter.budget.explain("budget_seconds")))
+        meter.add_tokens(tokens)
+        text = without_thoughts(reply.text)
+        reading = read_reply(text)
+        reply = reply.model_copy(update={"content": kept(text), "id": reply.id or str(uuid4())})
+        steps = state["steps"] + 1
+        if reading.blocks:
+            if over := meter.reached():
+                return end_with(over, meter, with_words(reply, meter.budget.explain(over)))
+            return go(
+                "approve",
+                meter,
+                reply,
+                steps=steps,
+                grants_at_reply=state.get("grants") or {},
+                blocks=[
+                    BlockCall(language=block.language, code=block.code, key=f"{reply.id}/{index}")
+                    for index, block in enumerate(reading.blocks)
+                ],
+                remarks=feedback.remarks(reading),
+            )
+        said = await objection(state, reply, reading, text, files=self.files, ending=self.ending)
+        if said is None:
+            to = ENDING if self.ending else END
+            return go(to, meter, reply, steps=steps, status="completed")
+        if state["nudges"] >= MAX_NUDGES:
+            status = "no_execution"
+        elif steps >= self.max_steps:
+            status = "max_steps"
+        else:
+            nudges = state["nudges"] + 1
+            return go("model", meter, reply, told(said), steps=steps, nudges=nudges)
+        last = state["executions"][-1] if state["executions"] else None
+        words = feedback.closing(status, steps=steps, nudges=state["nudges"], last=last)
+        return end_with(status, meter, with_words(reply, words), steps=steps)
+
+    def _end(self, reply: str) -> int | None:
+        """Return the index where a reply is cut, or None."""
+        found = first_block(reply) if self.one_block else imagined(reply)
+        # Some servers set no limit, so a reply could be endless.
+        if found is None and len(reply) > MAX_REPLY and len(without_thoughts(reply)) > MAX_REPLY:
+            return len(reply)
+        return found
+
+    async def _approve(self, state: CodeState) -> dict[str, Any]:
+        """Ask a person about the blocks of the reply, and keep the blocks as they were approved."""
+        blocks = state["blocks"]
+        if self.approvals:
+            grants, at_reply = state.get("grants") or {}, state.get("grants_at_reply") or {}
+            blocks = approved(blocks, self.approvals, grants=grants, at_reply=at_reply)
+        return {"blocks": blocks}
+
+    async def _run(self, state: CodeState) -> Command[Literal["model", "__end__"]]:
+        """Run the approved blocks in order, and send their output to the model.
+
+        When LangGraph repeats this node after a kill, blocks that had begun give their recorded results and
+        no other block begins: the others need variables and a directory that are gone.
+        """
+        meter = Meter(self.budget, spent=state["run_budget"])
+        blocks = state["blocks"]
+        # The first message identifies a run without a thread.
+        thread = str(get_config()["configurable"].get("thread_id") or state["messages"][0].id)
+        begun = await self.runner.begun([each["key"] for each in blocks])
+        outcomes, over = await run_blocks(
+            blocks, runner=self.runner, live=self.live, thread=thread, meter=meter, begun=begun
+        )
+        executions = state["executions"] + [each for each in outcomes if isinstance(each, dict)]
+        repeated = repeats(executions) if len(executions) > len(state["executions"]) else 0
+        said = feedback.outputs(
+            blocks,
+            outcomes,
+            state.get("remarks", ""),
+            repeats=repeated,
+            limit=self.shown_chars,
+            cut_off=bool(begun),
+        )
+        update: dict[str, Any] = {"executions": executions, "nudges": 0, "cut_off": bool(begun)}
+        last = executions[-1] if executions else None
+        message = blocks_message(said, blocks, outcomes)
+        status: str | None = over
+        if not status and last and last["exit_code"] and repeated + 1 >= MAX_FAILURES:
+            status = "error"
+        if not status and state["steps"] >= self.max_steps:
+            status = "max_steps"
+        if not status:
+            return go("model", meter, message, **update)
+        closing = feedback.closing(status, steps=state["steps"], nudges=0, last=last)
+        words = AIMessage(meter.budget.explain(over) if over else closing)
+        return end_with(status, meter, message, words, **update)

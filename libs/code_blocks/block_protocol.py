@@ -1,0 +1,50 @@
+"""The types that the loop and its callers share: block calls, refusals, live output, result files."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import NotRequired
+
+from typing_extensions import TypedDict
+
+from libs.code_blocks.block_reader import Language
+from libs.sandbox import OnOutput
+
+__all__ = ["BlockCall", "Files", "Live", "Refused"]
+
+
+class BlockCall(TypedDict):
+    """A block of a reply, with the decision of a person."""
+
+    language: Language
+    code: str
+    key: str
+    refused: NotRequired[str]
+    """The reason of the person who refused the block."""
+    granted: NotRequired[str]
+    """The scope of the earlier approval that covers the block: `command` (this exact block) or `tool`."""
+    changed: NotRequired[bool]
+    """Whether a person has edited the block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A block that a person refused. The model gets the reason."""
+
+    reason: str
+
+
+Live = Callable[[str], AbstractContextManager[OnOutput | None]]
+"""Takes the key of a block; the context gives the callback for its output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Finds the result files of a run."""
+
+    absent: Callable[[str], Awaitable[Sequence[str]]]
+    """Takes a text; returns the result files that the text names and that do not exist."""
+    made: Callable[[], Awaitable[Sequence[str]]]
+    """Returns the result files that exist."""

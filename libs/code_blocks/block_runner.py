@@ -1,0 +1,93 @@
+"""Run code blocks in a sandbox, and keep the working directory of bash blocks."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shlex
+from collections.abc import Callable, Sequence
+
+from libs.sandbox import OnOutput, RunResult, Sandbox, SandboxError
+from libs.sandbox.host import failed_result
+
+__all__ = ["SandboxRunner"]
+
+
+class SandboxRunner:
+    """Runs blocks, and keeps the working directory of the bash blocks of a thread.
+
+    The sandbox stores the directory, so a fresh sandbox starts in the workspace again. A block that replaces
+    its shell (`exec`) or sets its own EXIT trap does not change the stored directory. Python blocks of a
+    thread share one interpreter (see `Sandbox.run_python`).
+
+    Args:
+        sandbox: returns the sandbox of the current thread.
+        scratch: a folder in the sandbox for the working directories.
+        suspect: called with the output of each block and its key, in a worker thread, for at most a second.
+    """
+
+    def __init__(
+        self,
+        sandbox: Callable[[], Sandbox],
+        *,
+        scratch: str = "/tmp/.code-blocks",  # noqa: S108 - inside
+        suspect: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._sandbox = sandbox
+        self._scratch = scratch
+        self._suspect = suspect
+
+    async def run(
+        self,
+        language: str,
+        code: str,
+        *,
+        thread_id: str,
+        key: str,
+        on_output: OnOutput | None = None,
+    ) -> RunResult:
+        """Run one block to its end. Never raises for what the code does, nor for a sandbox that fails.
+
+        Cancelling ends the processes of the block. The exit code is 124 after a time-out, and 125 after a
+        failure of the sandbox, which the output explains. A key that has ended gives its recorded result.
+        """
+        try:
+            if language == "python":
+                session = _short(thread_id)
+                result = await self._sandbox().arun_python(
+                    code, session=session, on_output=on_output, key=key
+                )
+            else:
+                command = _keeping_directory(code, f"{self._scratch}/{_short(thread_id)}/directory")
+                result = await self._sandbox().arun(command, on_output=on_output, key=key)
+        except SandboxError as error:
+            return failed_result(error)
+        except ValueError as error:  # NUL, or half a character
+            return failed_result(f"The block cannot be run: {error}.")
+        if self._suspect:
+            await asyncio.to_thread(self._suspect, result.output, key)
+        return result
+
+    async def begun(self, keys: Sequence[str]) -> set[str]:
+        """Return the keys of the blocks that had begun before the run was interrupted."""
+        try:
+            return await self._sandbox().abegun(keys)
+        except SandboxError:  # the first block fails with the same error
+            return set()
+
+
+def _short(thread_id: str) -> str:
+    """Return a name for folders and sessions. A thread id may be any text."""
+    return hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _keeping_directory(code: str, place: str) -> str:
+    """Return a command that runs `code` in the stored directory and stores its last directory.
+
+    Output, exit code and line numbers of `code` do not change: all additions are on its first line and print
+    nothing, and the trap keeps the exit code.
+    """
+    kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
+    save = f"{{ set +x; mkdir -p {folder} && builtin pwd >| {kept} || :; }} 2>/dev/null"
+    enter = f'{{ [ ! -f {kept} ] || cd -- "$(cat {kept})"; }} 2>/dev/null || :'
+    return f"trap -- {shlex.quote(save)} EXIT; {enter}; {code}"

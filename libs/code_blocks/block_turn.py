@@ -1,0 +1,81 @@
+"""Build the graph updates and messages of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import END
+from langgraph.types import Command
+
+from libs.code_blocks.block_feedback import Outcome
+from libs.code_blocks.block_protocol import BlockCall, Refused
+from libs.code_blocks.block_reader import MAX_REPLY
+from libs.code_blocks.block_state import CodeState
+from libs.middleware.budget import Meter
+from libs.middleware.program_messages import told
+from libs.sandbox.host import blocking, shortened
+
+__all__ = ["as_node", "blocks_message", "end_with", "go", "joined", "kept", "with_words"]
+
+
+def as_node(node: Callable[[CodeState], Coroutine[Any, Any, Any]]) -> RunnableLambda[CodeState, Any]:
+    """Return a graph node for synchronous and asynchronous callers."""
+    return RunnableLambda(blocking(node), afunc=node)
+
+
+def go(to: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[Any]:
+    """Go to a node, add messages, and save what the run has used."""
+    return Command(goto=to, update={"messages": list(messages), "run_budget": meter.spent(), **update})
+
+
+def end_with(status: str, meter: Meter, *messages: AnyMessage, **update: Any) -> Command[Any]:
+    """End the run with `status`."""
+    return go(END, meter, *messages, status=status, **update)
+
+
+def joined(opening: Sequence[AnyMessage], messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return the messages of a request. Adjacent human messages become one: some providers refuse two."""
+    request: list[AnyMessage] = []
+    for message in (*opening, *messages):
+        last = request[-1] if request else None
+        if isinstance(message, HumanMessage) and isinstance(last, HumanMessage):
+            request[-1] = HumanMessage(f"{last.text}\n\n{message.text}", id=last.id)
+        else:
+            request.append(message)
+    return request
+
+
+def kept(text: str) -> str:
+    """Return a reply as the conversation keeps it: never empty, which providers refuse, and never huge."""
+    if len(text) > MAX_REPLY:
+        return shortened(text, 2_000)
+    return text if text.strip() else "(no reply)"
+
+
+def with_words(reply: AIMessage, words: str) -> AIMessage:
+    """Append `words` to the reply. Some providers refuse two assistant messages in a row."""
+    return reply.model_copy(update={"content": f"{reply.text}\n\n{words}"})
+
+
+def blocks_message(said: str, blocks: Sequence[BlockCall], outcomes: Sequence[Outcome]) -> HumanMessage:
+    """Return the message with the output of a reply's blocks, marked as written by the loop.
+
+    The mark `"blocks"` holds `{key, language, exit_code, seconds, refused}` for each block. `exit_code` and
+    `seconds` are None if the block did not run; `refused` is the reason of the person who refused it.
+    """
+    marks = []
+    for block, outcome in zip(blocks, outcomes, strict=True):
+        done = None if isinstance(outcome, Refused) else outcome
+        marks.append(
+            {
+                "key": block["key"],
+                "language": block["language"],
+                "exit_code": done["exit_code"] if done else None,
+                "seconds": done["seconds"] if done else None,
+                "refused": outcome.reason if isinstance(outcome, Refused) else None,
+            }
+        )
+    return told(said, blocks=marks)

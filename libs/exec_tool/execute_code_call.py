@@ -1,0 +1,202 @@
+"""The parameters of `execute_code` and their checks, which run before any sandbox starts."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from libs.exec_tool.last_json import DEEPEST, too_deep
+
+__all__ = ["Binary", "Call", "Language", "canonical", "check_path", "explained", "in_another"]
+
+Language = Literal["python", "bash"]
+
+MAX_CODE = 1_000_000
+"""Characters of a program."""
+MAX_ARGS = 100_000
+"""Bytes of `args` as JSON, which an environment variable holds."""
+MAX_PATH = 500
+MAX_FILES = 256
+MAX_FILE_BYTES = 32 * 1024 * 1024
+"""Bytes of all files of a call."""
+MAX_DEPENDENCIES = 30
+_MAX_REASON = 300
+
+
+class Binary(BaseModel):
+    """The content of a binary file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    base64: str
+
+    @field_validator("base64")
+    @classmethod
+    def _is_base64(cls, value: str) -> str:
+        try:
+            base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            raise ValueError("is not base64") from None
+        return value
+
+
+def check_path(path: str) -> str:
+    """Return a path below the workspace in its normal form.
+
+    Raises:
+        ValueError: the path is absolute, too long, or holds `..` or an invalid name.
+    """
+    if not path or len(path) > MAX_PATH:
+        raise ValueError(f"a path has 1 to {MAX_PATH} characters")
+    shown = ascii(path[:80])
+    if path.startswith("/"):
+        raise ValueError(f"the path {shown} is absolute: give one relative to the working directory")
+    names = [name for name in path.split("/") if name not in ("", ".")]
+    if ".." in names:
+        raise ValueError(
+            f"the path {shown} holds '..': nothing outside of the working directory can be written"
+        )
+    if not names or path.endswith("/"):
+        raise ValueError(f"the path {shown} names no file")
+    if (
+        any(char == "\0" or "\ud800" <= char <= "\udfff" for char in path)
+        or max(len(name.encode(errors="replace")) for name in names) > 255
+    ):
+        raise ValueError(
+            f"the path {shown} holds a name of more than 255 bytes, or a character no name can have"
+        )
+    if names[0] == ".output":
+        raise ValueError("the folder .output is the sandbox's own")
+    return "/".join(names)
+
+
+def canonical(requirement: str) -> str:
+    """Return a package and its versions in normal form: `Pandas >=2, <3` gives `pandas<3,>=2`.
+
+    Raises:
+        ValueError: the text is not a name with extras and versions, but for example a URL or a pip option.
+    """
+    shown = ascii(requirement[:80])
+    wrong = ValueError(
+        f"{shown} is no package: only names and versions are installed, such as 'pandas>=2,<3', no URLs, "
+        "paths, options or markers"
+    )
+    try:
+        parsed = Requirement(requirement)
+    except InvalidRequirement:
+        raise wrong from None
+    if len(requirement) > 200 or parsed.url or parsed.marker or "===" in str(parsed.specifier):
+        raise wrong
+    extras = f"[{','.join(sorted(map(canonicalize_name, parsed.extras)))}]" if parsed.extras else ""
+    return f"{canonicalize_name(parsed.name)}{extras}{parsed.specifier}"
+
+
+def in_another(paths: Collection[str]) -> str | None:
+    """Return a path whose parent folder is another of the paths, or None."""
+    for path in paths:
+        parts = path.split("/")
+        if any("/".join(parts[:end]) in paths for end in range(1, len(parts))):
+            return path
+    return None
+
+
+def _content(given: str | Binary) -> bytes:
+    return base64.b64decode(given.base64) if isinstance(given, Binary) else given.encode("utf-8", "replace")
+
+
+def _files(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    if len(value) > MAX_FILES:
+        raise ValueError(f"{len(value)} files: at most {MAX_FILES} are taken at once")
+    found = {check_path(path): content for path, content in value.items()}
+    if len(found) < len(value):
+        raise ValueError("two of the paths name the same file")
+    if path := in_another(found):
+        raise ValueError(f"{path[:80]!a} lies in a folder that has the name of another of the files")
+    size = sum(map(len, map(_content, found.values())))
+    if size > MAX_FILE_BYTES:
+        raise ValueError(f"the files have {size:,} bytes: at most {MAX_FILE_BYTES:,} are taken at once")
+    return found
+
+
+def _dependencies(value: list[str]) -> list[str]:
+    if len(value) > MAX_DEPENDENCIES:
+        raise ValueError(f"{len(value)} dependencies: at most {MAX_DEPENDENCIES} are taken")
+    return sorted({canonical(each) for each in value})
+
+
+def _args(value: Any) -> Any:
+    if too_deep(value):
+        raise ValueError(f"are nested too deeply: at most {DEEPEST} objects and arrays may be in one another")
+    try:
+        size = len(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cannot be sent as JSON: {error}") from None
+    if size > MAX_ARGS:
+        raise ValueError(
+            f"has {size:,} bytes as JSON, at most {MAX_ARGS:,} are taken: put it into a file of `files`"
+        )
+    return value
+
+
+def _code(value: str) -> str:
+    if not value.strip():
+        raise ValueError("is empty: send the whole program")
+    if len(value) > MAX_CODE:
+        raise ValueError(
+            f"has {len(value):,} characters, at most {MAX_CODE:,} are taken: put data into `files`, and "
+            "compute the rest"
+        )
+    return value
+
+
+class Call(BaseModel):
+    """One program with its inputs."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
+
+    code: Annotated[str, AfterValidator(_code)] = Field(
+        description="The whole program: imports, helper functions and the work, without Markdown around it."
+    )
+    dependencies: Annotated[list[str], AfterValidator(_dependencies)] = Field(
+        default=[],
+        description="Packages besides those that are there, each a name with versions where needed: "
+        '["polars>=1,<2"].',
+    )
+    files: Annotated[dict[str, str | Binary], AfterValidator(_files)] = Field(
+        default={},
+        description='Files written before the program starts: relative path -> text, or {"base64": …}.',
+    )
+    args: Annotated[Any, AfterValidator(_args)] = Field(
+        default=None, description="Any JSON value; the program reads it from the variable ARGS_JSON."
+    )
+    language: Language = Field(default="python", description="python or bash.")
+
+    @cached_property
+    def contents(self) -> dict[str, bytes]:
+        """Path -> content of the files."""
+        return {path: _content(given) for path, given in self.files.items()}
+
+
+def explained(error: ValidationError) -> str:
+    """Return what is wrong with a call, without repeating the whole call."""
+    lines = []
+    for each in error.errors(include_url=False, include_context=False, include_input=False)[:5]:
+        where = ".".join(str(part) for part in each["loc"])
+        if each["type"] == "extra_forbidden":
+            lines.append(
+                f"There is no parameter {where[:80]!a}: the parameters are {', '.join(Call.model_fields)}."
+            )
+        elif each["type"] == "missing":
+            lines.append(f"The parameter {where} is missing.")
+        else:
+            message = each["msg"].removeprefix("Value error, ")
+            lines.append(f"{where[:80]}: {message[:_MAX_REASON]}.")
+    return " ".join(dict.fromkeys(lines))

@@ -1,0 +1,202 @@
+"""Move files into and out of a sandbox, as one tar archive each way, in memory.
+
+The archive from the sandbox may be forged, because the program's user writes it. Nothing is unpacked on the
+host. Members that are not regular files or have invalid names are ignored.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files as package_files
+
+from libs.exec_tool.execute_code_call import Language, check_path, in_another
+from libs.redaction import Redact
+from libs.sandbox import FOLDERS, Sandbox, SandboxError
+
+__all__ = ["Collected", "collected", "furnish", "packed", "program_path"]
+
+PLACE = "/tmp/run"  # noqa: S108 - inside
+"""The folder of the program and the module `kv`, first in the path of imports."""
+IN, OUT = f"{PLACE}/in.tar", f"{PLACE}/out.tar"
+UNPACK = f"tar -xmf {IN} -C /workspace && : > {IN}"
+
+_FURNISH = """\
+{folders}
+python3 -I -c 'import json'
+tar -cf /dev/null scripts
+"""
+"""Makes the folders, and runs Python and tar once, because their first start is slow."""
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Most bytes of the archive that comes back."""
+_BLOCK = tarfile.BLOCKSIZE
+_END_OF_ARCHIVE = bytes(_BLOCK)
+
+END = """\
+for _ in {1..20}; do
+  left=()
+  for at in /proc/[0-9]*/stat; do
+    line=
+    read -rd '' line 2>/dev/null < "$at"
+    pid=${line%% *}
+    fields=(${line##*) })
+    # Workers are children of PID 1, and nothing else is. A thread may go on where the first has ended.
+    [[ pid -gt 1 && pid -ne $$ && fields[1] -gt 1 ]] || continue
+    [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] && left+=("$pid")
+  done
+  [ ${#left[@]} -eq 0 ] && break
+  kill -KILL "${left[@]}" 2>/dev/null
+done
+"""
+"""Kills processes that the program left running, so that no file changes. Starts no process."""
+
+COLLECT = f"""\
+said() {{{{
+  local name=$1 file line; shift
+  for file; do
+    [ -r "/sys/fs/cgroup/$file" ] || continue
+    while read -r line || [ -n "$line" ]; do echo "$name $line"; done < "/sys/fs/cgroup/$file"
+    return
+  done
+}}}}
+said peak memory/memory.max_usage_in_bytes memory.peak
+said oom memory/memory.oom_control memory.events
+said pids pids/pids.events pids.events
+said cpu cpuacct/cpuacct.usage cpu.stat
+shopt -s dotglob nullglob
+there=(* scripts/* results/*)
+[ -L data ] || there+=(data/*)
+for name in "${{{{there[@]}}}}"; do
+  case $name in {"|".join((*FOLDERS, ".output"))}) [ -d "$name" ] && continue;; esac
+  (ulimit -f {{most}}; exec tar --format=gnu --one-file-system --exclude=./.output -cf {OUT} . 2>/dev/null)
+  echo "packed $?"
+  exit
+done
+echo "empty 1"
+"""
+"""Prints the kernel's counters (cgroup v1 or v2), one name and value in a line, and packs a workspace that is
+not empty into an archive of at most `most` KB. The sandbox is fresh, so the counters are the program's."""
+
+LEFT = """\
+echo "disk $(stat -f -c %a .)"
+size=$(du -sxb --exclude=./.output . 2>/dev/null)
+echo "size ${size%%[!0-9]*}"
+"""
+"""Prints the free and the used space."""
+
+ROOM = f"rm -f {OUT}; find /tmp -mindepth 1 -maxdepth 1 ! -name run -exec rm -rf {{}} +\n"
+"""Frees space in /tmp to repeat the packing."""
+
+
+def program_path(language: Language) -> str:
+    """Return the path of the program inside the sandbox."""
+    return f"{PLACE}/program.{'py' if language == 'python' else 'sh'}"
+
+
+def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:
+    """Prepare a fresh sandbox for any program: make the folders and write the module `kv`.
+
+    `links`: folder of the workspace -> its target inside the sandbox, for folders that are links.
+    Raises SandboxError.
+    """
+    made = [
+        f"ln -s {shlex.quote(links[name])} {name}" if name in links else f"mkdir {name}" for name in FOLDERS
+    ]
+    try:
+        sandbox.write_file(f"{PLACE}/kv.py", (package_files("libs.exec_tool") / "inside_kv.py").read_bytes())
+    except OSError as error:
+        raise SandboxError(f"A fresh sandbox cannot be written to: {error}.", hint="Try again.") from error
+    sandbox.run(_FURNISH.format(folders="\n".join(made)), timeout=20)
+
+
+def packed(files: Mapping[str, bytes]) -> bytes:
+    """Return the archive of the files that the program finds."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for path, content in files.items():
+            member = tarfile.TarInfo(path)
+            member.size, member.mtime, member.mode = len(content), int(time.time()), 0o644
+            archive.addfile(member, io.BytesIO(content))
+    return written.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The changes of a workspace by a program."""
+
+    changed: dict[str, bytes]
+    """Path -> content of new and changed files."""
+    removed: tuple[str, ...]
+    """Paths of removed files."""
+    left_out: tuple[str, ...]
+    """Files over the limit, or with invalid names."""
+
+
+def collected(
+    archive: bytes, before: Mapping[str, bytes], *, most: int, redact: Redact | None = None
+) -> Collected:
+    """Read the archive of a workspace that held `before`. At most `most` files are kept, with `before`.
+
+    Raises:
+        tarfile.TarError: the archive is not from GNU tar, incomplete, or over MOST_BYTES.
+    """
+    if len(archive) > MOST_BYTES:
+        raise tarfile.ReadError(f"an archive of {len(archive):,} bytes")
+    changed: dict[str, bytes] = {}
+    left_out: list[str] = []
+    found: set[str] = set()
+    new = 0
+    for written, content in _members(archive):
+        name = redact(written) if redact else written
+        try:
+            path = check_path(name)
+        except ValueError:
+            left_out.append(name)
+            continue
+        if path not in before and path not in found:
+            if new + len(before) >= most:
+                left_out.append(path)
+                continue
+            new += 1
+        found.add(path)
+        data = redact(bytes(content)) if redact else bytes(content)
+        if before.get(path) != data:
+            changed[path] = data
+    if path_within := in_another(found):
+        raise tarfile.ReadError(f"{path_within[:80]!a} lies in what is a file")
+    removed = tuple(sorted(before.keys() - found))
+    return Collected(changed, removed, tuple(left_out))
+
+
+def _members(archive: bytes) -> Iterator[tuple[str, memoryview]]:
+    """Yield name and content of the regular files, after checking the size in each header.
+
+    `tarfile.open` is not safe here: it follows sparse files and nested headers, with sizes that a program can
+    choose freely.
+    """
+    whole = memoryview(archive)
+    at = 0
+    long_name: str | None = None
+    while True:
+        block = archive[at : at + _BLOCK]
+        if block == _END_OF_ARCHIVE:
+            return
+        header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        begin = at + _BLOCK
+        end = begin + header.size
+        if not begin <= end <= len(archive):
+            raise tarfile.ReadError("a member that is not in the archive")
+        content = whole[begin:end]
+        if header.type == tarfile.GNUTYPE_LONGNAME:
+            long_name = bytes(content).split(b"\0")[0].decode("utf-8", "surrogateescape")
+        elif header.type != tarfile.GNUTYPE_LONGLINK:  # a long link target belongs to the same member
+            # A hard link has no content here; the first name of the file has.
+            if header.type in (tarfile.REGTYPE, tarfile.AREGTYPE):
+                yield long_name or header.name, content
+            long_name = None
+        at = begin + -(-header.size // _BLOCK) * _BLOCK

@@ -1,0 +1,280 @@
+"""Run a program in a fresh sandbox and return its result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Collection, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from pydantic import ValidationError
+
+from libs.exec_tool import execution_spans as spans
+from libs.exec_tool.execute_code_call import Call, explained, in_another
+from libs.exec_tool.execution_outcome import ExecResult, Metrics
+from libs.exec_tool.package_sets import Dependencies, NotInstalled
+from libs.exec_tool.program_visit import Visit
+from libs.redaction import Redact
+from libs.sandbox import CommandInterrupted, OnOutput, SandboxError
+from libs.sandbox.host import CommandRecords, Form, Once, blocking
+from libs.sandbox.pool import FreshSandboxes
+
+__all__ = ["CodeRunner", "ThreadFiles"]
+
+_AGAIN = "Send the call again, corrected."
+_RENAME = "Choose another name, or have a program remove the file of the thread first."
+_LEAST = 0.05
+"""Seconds that a program needs at least."""
+
+
+class ThreadFiles(Protocol):
+    """Saves the files of a thread between executions."""
+
+    async def files(self, thread: str) -> Mapping[str, bytes]:
+        """Return the saved files: relative path -> content."""
+        ...
+
+    async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
+        """Save new and changed files and delete removed files, in one transaction.
+
+        Raises:
+            SandboxError: nothing was saved.
+        """
+        ...
+
+
+class _Startable:
+    """Stands in for the sandbox that `Once` would start. The work takes its own sandbox."""
+
+    running = True
+
+    async def astart(self) -> None: ...
+
+
+class CodeRunner:
+    """Runs programs. Thread-safe. Starts nothing before the first call.
+
+    Args:
+        sandboxes: the pool of fresh sandboxes.
+        seconds: the time limit of an execution until its program ends, including the installation of
+            dependencies, reading files, and waiting for a sandbox.
+        dependencies: installs packages. None: no packages can be installed.
+        files: saves the files of threads. None: every execution begins with an empty folder.
+        records: the command log, so that a run repeated after a kill runs no program twice. Without a log,
+            keys have no effect.
+        redact: removes secrets from results in the log. Results from a sandbox are redacted already.
+        read_only: folders of the workspace in which a call cannot place files.
+    """
+
+    def __init__(
+        self,
+        sandboxes: FreshSandboxes[Any],
+        *,
+        seconds: float = 30.0,
+        dependencies: Dependencies | None = None,
+        files: ThreadFiles | None = None,
+        records: CommandRecords | None = None,
+        redact: Redact | None = None,
+        read_only: Collection[str] = (),
+    ) -> None:
+        self._sandboxes = sandboxes
+        self._seconds = seconds
+        self._dependencies = dependencies
+        self._files = files
+        self._records = records
+        self._redact = redact
+        self._read_only = frozenset(read_only)
+        # A lock disappears with its last user.
+        self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether files are saved for the next execution of the thread."""
+        return self._files is not None
+
+    def prepare(self) -> None:
+        """Start a sandbox for the next program in the background."""
+        self._sandboxes.prepare()
+
+    def close(self) -> None:
+        """End all sandboxes. A later call starts new ones."""
+        self._sandboxes.close()
+        if self._records:
+            self._records.close()
+
+    async def arun(
+        self,
+        code: str,
+        *,
+        thread: str = "",
+        key: str | None = None,
+        on_output: OnOutput | None = None,
+        **given: Any,
+    ) -> ExecResult:
+        """Run a program to its end. Never raises for an invalid call or a failing program.
+
+        If files are saved, the executions of a thread run one after the other. Cancelling ends the program.
+
+        Args:
+            code: the program.
+            thread: the thread whose files and values the program sees.
+            key: unique key of the execution in its thread. A key that has ended gives the recorded result.
+            on_output: called with each piece of stdout and stderr, in a thread of the sandbox, and with a
+                line before an installation.
+            given: `dependencies`, `files`, `args`, `language` (see `Call`).
+        """
+        try:
+            call = Call(code=code, **given)
+        except ValidationError as error:
+            return ExecResult.failed("input", explained(error), _AGAIN)
+        return await self.acall(call, thread=thread, key=key, on_output=on_output)
+
+    run = blocking(arun)
+
+    async def acall(
+        self, call: Call, *, thread: str = "", key: str | None = None, on_output: OnOutput | None = None
+    ) -> ExecResult:
+        """As `arun`, for a `Call`."""
+        if closed := next(filter(self._is_read_only, call.files), None):
+            why = f"files: {closed} lies in a folder that can only be read: choose another one."
+            return ExecResult.failed("input", why, _AGAIN)
+        once = Once(_Startable(), self._records, lambda: thread, self._redact)
+        # The files may have 32 MB, so this runs off the event loop.
+        asked = [await asyncio.to_thread(_asked, call)] if key is not None and self._records else []
+        # Files in the thread's store are not saved in the log too.
+        form: Form[ExecResult] = Form(
+            lambda result: result.as_json(contents=not self.keeps_files), ExecResult.restored
+        )
+        executed = False
+
+        async def work() -> ExecResult:
+            nonlocal executed
+            executed = True
+            place = id(asyncio.get_running_loop()), thread
+            # Each execution of a thread needs the files of the previous one.
+            alone = bool(thread and self.keeps_files)
+            lock = self._turns.setdefault(place, asyncio.Lock()) if alone else asyncio.Lock()
+            async with lock:
+                return await self._execute(call, thread, on_output)
+
+        with spans.part("execute_code") as span:
+            try:
+                result = await once.do(key, asked, form, work)
+                if not executed and self._files and result.files:
+                    saved = await self._files.files(thread)
+                    result = replace(
+                        result, files={path: saved[path] for path in result.files if path in saved}
+                    )
+            except CommandInterrupted as error:
+                result = ExecResult.failed("interrupted", str(error), error.hint)
+            except SandboxError as error:
+                result = ExecResult.failed("sandbox", str(error), error.hint)
+            spans.record(span, call, thread, result)
+        return result
+
+    async def _execute(self, call: Call, thread: str, on_output: OnOutput | None) -> ExecResult:
+        begun = time.monotonic()
+        metrics = Metrics()
+        folder: str | None = None
+        if call.dependencies and self._dependencies is None:
+            return ExecResult.failed(
+                "dependency",
+                "There are no packages besides those that are there.",
+                "Do without `dependencies`.",
+            )
+        if call.dependencies and self._dependencies:
+            packages = call.dependencies
+            line = f"installing {', '.join(packages)} …\n".encode()
+            try:
+                with spans.part("install"):
+                    ready = await self._dependencies.ready(
+                        packages, self._seconds, lambda: on_output(line) if on_output else None
+                    )
+            except NotInstalled as error:
+                took = time.monotonic() - begun
+                metrics = Metrics(install=took, total=took, cache_hit=False)
+                return ExecResult.failed(
+                    "timeout" if error.late else "dependency", str(error), error.hint, metrics
+                )
+            metrics = Metrics(install=time.monotonic() - begun, cache_hit=ready.cache_hit)
+            folder = ready.path
+        try:
+            result = await self._visited(
+                call, thread, on_output, folder=folder, deadline=begun + self._seconds, metrics=metrics
+            )
+        except TimeoutError:
+            result = ExecResult.failed(
+                "timeout",
+                f"The {self._seconds:g} s of this execution were used up before the program was started.",
+                "Send the program again: packages that are installed stay. Ask the person to raise "
+                "EXEC_SECONDS if that happens again.",
+                metrics,
+            )
+        if closed := sorted(filter(self._is_read_only, result.files)):
+            result = replace(
+                result, files={path: data for path, data in result.files.items() if path not in closed}
+            ).noted(
+                f"{len(closed)} of its files did not come back, as nothing is kept there: {closed[0][:80]!a}."
+            )
+        # Do not save the files of a call that never ran: they may be the cause, and would block later
+        # programs.
+        written = {} if result.metrics.exit_code is None else {**call.contents, **result.files}
+        changed = {path: content for path, content in written.items() if path not in result.removed}
+        if self._files and (changed or result.removed):
+            try:
+                await self._files.keep(thread, changed, result.removed)
+            except SandboxError as error:  # the output is returned anyway
+                result = result.noted(f"Its files are not kept: {error} {error.hint}")
+        return replace(result, metrics=replace(result.metrics, total=time.monotonic() - begun))
+
+    async def _visited(
+        self,
+        call: Call,
+        thread: str,
+        on_output: OnOutput | None,
+        *,
+        folder: str | None,
+        deadline: float,
+        metrics: Metrics,
+    ) -> ExecResult:
+        """Run the program in a sandbox. `deadline` is a time of the monotonic clock.
+
+        Raises:
+            TimeoutError: the program did not start before the deadline.
+        """
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                kept = await self._files.files(thread) if self._files else {}
+                before = {path: content for path, content in kept.items() if not self._is_read_only(path)}
+                before |= await asyncio.to_thread(lambda: call.contents)
+                if path := in_another(before):
+                    why = (
+                        f"files: {path[:80]!a} lies in a folder that has the name of another file; one of "
+                        "the two is the thread's."
+                    )
+                    return ExecResult.failed("input", why, _RENAME, metrics)
+                started = time.monotonic()
+                with spans.part("sandbox"):
+                    sandbox = await stack.enter_async_context(self._sandboxes.one(thread))
+                visit = Visit(sandbox, call, before, folder)
+                with spans.part("fill"):
+                    refused = await visit.fill()
+            metrics = replace(metrics, sandbox=time.monotonic() - started)
+            if refused:
+                return ExecResult(error=refused, metrics=metrics)
+            left = deadline - time.monotonic()
+            if left < _LEAST:
+                raise TimeoutError
+            return await visit.run(left, on_output, metrics)
+
+    def _is_read_only(self, path: str) -> bool:
+        return path.partition("/")[0] in self._read_only
+
+
+def _asked(call: Call) -> str:
+    """Return the text by which the log compares calls."""
+    return json.dumps(call.model_dump(mode="json"), sort_keys=True)

@@ -1,0 +1,174 @@
+"""Put one program into a sandbox, run it, and collect its result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from libs.exec_tool import execution_spans as spans
+from libs.exec_tool import file_archives as archives
+from libs.exec_tool.execute_code_call import Call
+from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
+from libs.exec_tool.failure_cause import Counted, counted, why_failed
+from libs.exec_tool.last_json import last_json
+from libs.sandbox import OnOutput, RunResult, SandboxBusy
+from libs.sandbox.pool import Fresh
+
+__all__ = ["COLLECT_SECONDS", "MOST_FILES", "Visit"]
+
+MOST_FILES = 256
+COLLECT_SECONDS = 20.0
+"""Time limit for collecting files and counters, in addition to the program's time."""
+_UNPACK_SECONDS = 20.0
+_NOTHING = archives.Collected({}, (), ())
+_TRIES = 3
+"""Attempts to start a command while processes of the program use up the process limit."""
+_MOST_REASON = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One program in one sandbox. Raises SandboxError if the sandbox fails."""
+
+    sandbox: Fresh
+    call: Call
+    before: Mapping[str, bytes]
+    """All files before the program starts, including the files of the call."""
+    packages: str | None
+    """The folder of the dependencies inside the sandbox."""
+
+    async def run(self, seconds: float, on_output: OnOutput | None, metrics: Metrics) -> ExecResult:
+        """Run the program to its end, after `fill`. Collecting has a limit besides `seconds`."""
+        interpreter = "python3" if self.call.language == "python" else "bash"
+        with spans.part("run"):
+            done = await self.sandbox.arun(
+                f"exec {interpreter} {archives.program_path(self.call.language)}",
+                timeout=round(seconds, 3),
+                on_output=on_output,
+                merge_stderr=False,
+                env=self._variables(),
+            )
+        with spans.part("collect"):
+            try:
+                async with asyncio.timeout(COLLECT_SECONDS):
+                    kernel, kept, note = await self._look(failed=done.exit_code != 0)
+            except TimeoutError:
+                kernel, kept = Counted(), _NOTHING
+                note = f"What it wrote cannot be had: collecting it took over {COLLECT_SECONDS:g} s."
+        metrics = replace(
+            metrics,
+            run=done.seconds,
+            peak_memory=kernel.peak_memory,
+            cpu=kernel.cpu,
+            exit_code=done.exit_code,
+        )
+        found = await asyncio.to_thread(last_json, done.output)
+        return ExecResult(
+            stdout=done.output,
+            stderr=done.stderr,
+            files=kept.changed,
+            removed=kept.removed,
+            result=found.value,
+            note=" ".join(filter(None, (found.note, note))),
+            error=self._error(done, kernel, found.value, has_result=not found.note),
+            metrics=metrics,
+        )
+
+    async def fill(self) -> ExecError | None:
+        """Write the program and its files into the sandbox. Return an error if they do not fit."""
+        code = self.call.code.encode("utf-8", "replace")
+        said = None
+        try:
+            await self.sandbox.awrite_file(archives.program_path(self.call.language), code)
+            if self.before:
+                packed = await asyncio.to_thread(archives.packed, self.before)
+                await self.sandbox.awrite_file(archives.IN, packed)
+                done = await self.sandbox.arun(archives.UNPACK, timeout=_UNPACK_SECONDS)
+                said = done.output if done.exit_code else None
+        except OSError as error:
+            said = str(error)
+        if said is None:
+            return None
+        return ExecError(
+            "disk",
+            f"The files cannot be put into the sandbox: {said.strip()[-300:]}",
+            "Send fewer or smaller files.",
+        )
+
+    def _variables(self) -> dict[str, str]:
+        variables = {
+            "ARGS_JSON": json.dumps(self.call.args),
+            # Modules in the working directory can be imported.
+            "PYTHONPATH": f"/workspace:{archives.PLACE}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+        if self.packages:
+            variables |= {
+                "PYTHONUSERBASE": self.packages,
+                "PATH": f"{self.packages}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            }
+        return variables
+
+    async def _look(self, *, failed: bool) -> tuple[Counted, archives.Collected, str]:
+        """Return the kernel's counters, the changes of the workspace, and a note if they are unknown."""
+        collect = archives.COLLECT.format(most=archives.MOST_BYTES // 1024)
+        said = await self._asked(archives.END + collect)
+        if said is None:
+            return Counted(), _NOTHING, "What it wrote cannot be had: it left no room for another process."
+        kernel = counted(said)
+        if failed or not (kernel.packed or kernel.empty):
+            again = "" if kernel.packed else archives.ROOM + collect
+            said += await self._asked(archives.LEFT + again) or ""
+            kernel = counted(said)
+        if kernel.empty:
+            return kernel, archives.Collected({}, tuple(sorted(self.before)), ()), ""
+        if not kernel.packed:
+            size, most = kernel.size or 0, archives.MOST_BYTES
+            return (
+                kernel,
+                _NOTHING,
+                f"Its files have {size:,} bytes; as at most {most:,} come back, none did.",
+            )
+        try:
+            archive = await self.sandbox.aread_file(archives.OUT, redacted=False)
+            found = await asyncio.to_thread(
+                archives.collected, archive, self.before, most=MOST_FILES, redact=self.sandbox.redact
+            )
+        except (tarfile.TarError, OSError, ValueError) as error:
+            return kernel, _NOTHING, f"What it wrote cannot be had: {error}"
+        return kernel, found, _left_out(found.left_out)
+
+    async def _asked(self, command: str) -> str | None:
+        """Return the output of a command, or None if the process limit is used up."""
+        for _ in range(_TRIES):
+            try:
+                return (await self.sandbox.arun(command, timeout=COLLECT_SECONDS)).output
+            except SandboxBusy:
+                continue  # the sandbox has killed the processes
+        return None
+
+    def _error(
+        self, done: RunResult, kernel: Counted, value: object, *, has_result: bool
+    ) -> ExecError | None:
+        error = why_failed(self.call.language, done, kernel, has_result=has_result)
+        if error or not isinstance(value, dict) or value.get("ok") is not False:
+            return error
+        why = value.get("error") or value.get("message") or "no reason was given"
+        reason = why if isinstance(why, str) else json.dumps(why)
+        return ExecError(
+            "runtime",
+            f"The program says that it failed: {reason}"[:_MOST_REASON],
+            "Mend the cause, and send the whole program again.",
+        )
+
+
+def _left_out(names: tuple[str, ...]) -> str:
+    if not names:
+        return ""
+    shown = ", ".join(ascii(name)[:80] for name in names[:3])
+    why = f"there are over {MOST_FILES}, or their names cannot be kept"
+    return f"{len(names)} of its files did not come back, as {why}: {shown}."

@@ -1,0 +1,78 @@
+"""The interface of virtual hosts: client, request, answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from libs.gateway.gateway_limits import ClientLimits
+
+if TYPE_CHECKING:
+    from libs.gateway.tls import Authority
+
+__all__ = ["Body", "Client", "Headers", "Service", "ServiceRequest", "ServiceResponse"]
+
+Headers = Sequence[tuple[bytes, bytes]]
+"""Header names, in any case, and values, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The sandbox that a connection belongs to. Set by the host, never by data of the sandbox."""
+
+    sandbox: str
+    """Name of the container."""
+    thread: str
+    """Thread of the sandbox; may be empty."""
+    limits: ClientLimits
+    """Shared by all connections of the sandbox."""
+    authority: Authority | None = None
+    """Makes certificates for hosts that have a credential."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRequest:
+    """A request to a virtual host."""
+
+    client: Client
+    method: str
+    path: str
+    """Percent-encoded, without the query."""
+    query: str
+    """The part after `?`; may be empty."""
+    headers: Headers
+    body: bytes
+    """At most 1 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body in pieces."""
+
+    pieces: AsyncIterator[bytes]
+    """Raises GatewayError where the body breaks off."""
+    length: int | None
+    """In bytes, or None if unknown."""
+    aclose: Callable[[], Awaitable[None]]
+    """Releases the body. Always awaited, also for an unread body."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceResponse:
+    """The answer of a virtual host."""
+
+    status: int
+    body: bytes | Body
+    headers: Headers = ((b"Content-Type", b"application/json"),)
+    """Without headers about the length of the body."""
+    reason: str = ""
+    """A remark for the log."""
+
+
+class Service(Protocol):
+    """A virtual host such as `http://search.gateway`, which the gateway itself serves."""
+
+    async def __call__(self, request: ServiceRequest) -> ServiceResponse:
+        """Answer a request. A GatewayError becomes the error answer."""
+        ...

@@ -1,0 +1,112 @@
+"""The model of run-lite: one request to an OpenAI-compatible chat completions API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from libs.lite.lite_protocol import InvalidOutput
+from libs.lite.sandbox_path import LiteError
+
+__all__ = ["OPENAI", "LiteModel", "ModelFailed"]
+
+OPENAI = "https://api.openai.com/v1"
+_MAX_REASON = 300
+_DISPENSABLE: Mapping[str, str | None] = {"temperature": None, "max_tokens": "max_completion_tokens"}
+"""Options that some models refuse, each with its other name or None."""
+
+
+class ModelFailed(LiteError):
+    """The request to the model failed."""
+
+
+class LiteModel:
+    """A model behind an OpenAI-compatible server. Keeps no conversation; many callers may share one object.
+
+    Args:
+        client: sends the requests; the caller closes the client.
+        base_url: address above `/chat/completions`.
+        api_key: sent as a bearer token; None where the server needs no key.
+        seconds: limit for one answer.
+    """
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        *,
+        name: str,
+        base_url: str = OPENAI,
+        api_key: str | None = None,
+        seconds: float = 60,
+    ) -> None:
+        self._client = client
+        self._url = f"{base_url.rstrip('/')}/chat/completions"
+        self._key = api_key
+        self._seconds = seconds
+        self._options: dict[str, Any] = {"model": name, "temperature": 0, "max_tokens": 600}
+
+    async def __call__(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """Return the model's reply to a conversation.
+
+        Reasoning models refuse `temperature` and `max_tokens`: later requests leave the option out or use its
+        other name.
+
+        Raises:
+            ModelFailed: no connection, no answer in time, an error status, or a body that is no chat
+                completion. The message never contains the key.
+            InvalidOutput: the reply has no text.
+        """
+        while True:
+            options = self._options
+            response = await self._post({**options, "messages": list(messages)})
+            refused = str(_error(response).get("param", "")) if response.status_code == 400 else ""
+            if refused not in options or refused not in _DISPENSABLE:
+                break
+            others = {name: value for name, value in options.items() if name != refused}
+            other = _DISPENSABLE[refused]
+            self._options = {**others, other: options[refused]} if other else others
+        if not response.is_success:
+            status = _status(response)
+            raise ModelFailed(status.replace(self._key, "[REDACTED]") if self._key else status)
+        try:
+            content = response.json()["choices"][0]["message"]["content"]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise ModelFailed("Model error: what the server answered is no chat completion") from None
+        if not isinstance(content, str):
+            raise InvalidOutput
+        return content
+
+    async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
+        headers = {"Content-Type": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        content = json.dumps(body)  # ASCII, so half of a surrogate pair can be sent
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._client.post(self._url, content=content, headers=headers)
+        except (TimeoutError, httpx.TimeoutException):
+            raise ModelFailed(f"Model error: no answer within {self._seconds:g} seconds") from None
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            # The message of a library may contain the address with a password, so only the type is shown.
+            raise ModelFailed(f"Model error: it could not be asked ({type(error).__name__})") from None
+
+
+def _error(response: httpx.Response) -> Mapping[str, Any]:
+    try:
+        error = response.json()["error"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return {}
+    return error if isinstance(error, dict) else {"message": error}
+
+
+def _status(response: httpx.Response) -> str:
+    status = f"Model error: the server answered {response.status_code} {response.reason_phrase}".rstrip()
+    if response.status_code in (401, 403):
+        # The body often repeats parts of the key.
+        return f"{status}: check OPENAI_API_KEY"
+    message = _error(response).get("message")
+    return f"{status}: {message[:_MAX_REASON]}" if isinstance(message, str) else status

@@ -1,0 +1,120 @@
+"""The three tools of run-lite: list, read and write the files of one folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from libs.lite.sandbox_path import UNFINISHED, LiteError, SandboxPath, resolve_sandbox_path
+
+__all__ = ["MAX_BYTES", "MAX_LISTED", "TOOLS", "ToolFailed", "call_tool"]
+
+MAX_BYTES = 1_000_000
+"""Limit for a file that is read or written."""
+MAX_LISTED = 1_000
+"""Files in one listing."""
+_MAX_DEPTH = 32
+
+
+class ToolFailed(LiteError):
+    """A tool failed or does not exist."""
+
+
+def list_files(root: Path, path: str = ".") -> str:
+    """Return the files below a folder, sorted, one path a line, without links; `(empty)` for no files."""
+    with resolve_sandbox_path(root, path) as place:
+        prefix = "".join(f"{name}/" for name in path.split("/") if name not in ("", "."))
+        found = sorted(_files(place.open_folder(), prefix, _MAX_DEPTH))
+    shown = found[:MAX_LISTED]
+    if len(found) > MAX_LISTED:
+        shown.append(f"({len(found) - MAX_LISTED:,} more: list a folder of these)")
+    return "\n".join(shown) or "(empty)"
+
+
+def read_file(root: Path, path: str) -> str:
+    """Return the text of a file."""
+    with resolve_sandbox_path(root, path) as place, os.fdopen(place.open_file(), "rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ToolFailed(f"read_file: {path!r} has more than {MAX_BYTES:,} bytes")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ToolFailed(f"read_file: {path!r} is not text in UTF-8") from None
+
+
+def write_file(root: Path, path: str, content: str) -> str:
+    """Create or replace a file in one step; missing folders are created."""
+    try:
+        data = content.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ToolFailed("write_file: 'content' holds half of a surrogate pair, which is no text") from None
+    if len(data) > MAX_BYTES:
+        raise ToolFailed(f"write_file: 'content' has {len(data):,} bytes, and {MAX_BYTES:,} are allowed")
+    with resolve_sandbox_path(root, path, make_folders=True) as place:
+        if (kind := place.kind()) not in (0, stat.S_IFREG, stat.S_IFDIR):
+            raise OSError(errno.ELOOP if kind == stat.S_IFLNK else errno.EINVAL, "no regular file")
+        place.replace(data)
+    return f"Wrote {len(data):,} bytes to {path}"
+
+
+TOOLS: Mapping[str, tuple[Callable[..., str], Mapping[str, bool]]] = {
+    "list_files": (list_files, {"path": False}),
+    "read_file": (read_file, {"path": True}),
+    "write_file": (write_file, {"path": True, "content": True}),
+}
+"""Name -> function and arguments; the value of an argument says whether the argument is required."""
+
+_REASONS = {
+    errno.ENOENT: "is not there",
+    errno.EISDIR: "is a folder",
+    errno.ELOOP: "is a link, which is not followed",
+    errno.EINVAL: "is no regular file",
+    errno.ENXIO: "is no regular file",
+}
+
+
+def call_tool(root: Path, name: str, args: Mapping[str, Any]) -> str:
+    """Call a tool on the folder `root`. Blocks.
+
+    Raises:
+        ToolFailed: the tool does not exist or failed, or an argument is missing, unknown or no text.
+        PathRefused: the path leads out of the folder.
+    """
+    if name not in TOOLS:
+        raise ToolFailed(f"Unknown tool {name[:100]!r}. Allowed: {', '.join(TOOLS)}")
+    call, takes = TOOLS[name]
+    for key, required in takes.items():
+        if required and key not in args:
+            raise ToolFailed(f"{name}: the argument {key!r} is missing")
+    for key, value in args.items():
+        if key not in takes:
+            raise ToolFailed(f"{name}: there is no argument {key[:100]!r}; it takes {', '.join(takes)}")
+        if not isinstance(value, str):
+            raise ToolFailed(f"{name}: the argument {key!r} must be a string")
+    try:
+        return call(root, **args)
+    except OSError as error:
+        why = _REASONS.get(error.errno or 0) or f"failed: {error.strerror}"
+        raise ToolFailed(f"{name}: {args.get('path', '.')!r} {why}") from None
+
+
+def _files(folder: int, prefix: str, depth: int) -> Iterator[str]:
+    """Yield the files in a folder and below, without links; close the descriptor."""
+    try:
+        for name in os.listdir(folder):
+            place = SandboxPath(folder, name)
+            shown, kind = os.fsencode(name).decode("utf-8", "replace"), place.kind()
+            if kind == stat.S_IFREG and not name.startswith(UNFINISHED):
+                yield prefix + shown
+            elif kind == stat.S_IFDIR and depth:
+                # The folder may be gone or replaced by now.
+                with suppress(OSError):
+                    yield from _files(place.open_folder(), f"{prefix}{shown}/", depth - 1)
+    finally:
+        os.close(folder)

@@ -1,0 +1,41 @@
+"""The approval gate: gated calls wait for a person's decision.
+
+In: gated calls, and answers. Out: an interrupt with the question, and the decisions. An answer is checked
+    where it enters the graph, and grants are saved in the thread.
+"""
+
+from __future__ import annotations
+
+from libs.middleware.approvals.addressed_graph import AddressedGraph, Turns, answer_by_id
+from libs.middleware.approvals.approval_gate import ask, require_checkpointer
+from libs.middleware.approvals.approval_middleware import ApprovalMiddleware, GrantsKept
+from libs.middleware.approvals.decisions import Approve, Decision, Reject, WrongAnswer, read_answer
+from libs.middleware.approvals.grants import GRANTS, Grant, Granted, Grants, Held, revoke, shown, standing_in
+from libs.middleware.approvals.question import DecisionType, Request
+from libs.middleware.approvals.visible_text import visible
+
+__all__ = [
+    "GRANTS",
+    "AddressedGraph",
+    "ApprovalMiddleware",
+    "Approve",
+    "Decision",
+    "DecisionType",
+    "Grant",
+    "Granted",
+    "Grants",
+    "GrantsKept",
+    "Held",
+    "Reject",
+    "Request",
+    "Turns",
+    "WrongAnswer",
+    "answer_by_id",
+    "ask",
+    "read_answer",
+    "require_checkpointer",
+    "revoke",
+    "shown",
+    "standing_in",
+    "visible",
+]

@@ -1,0 +1,188 @@
+"""Check answers and inputs where they enter the graph, and save the grants of an answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, Interrupt, StateUpdate
+from pydantic import BaseModel
+
+from libs.middleware.approvals.decisions import WrongAnswer, checked, read_answer
+from libs.middleware.approvals.grants import GRANTS, Grant, granted_by
+from libs.private_names import CONFIG_KEY_CHECKPOINTER
+
+__all__ = ["AddressedGraph", "Turns", "answer_by_id"]
+
+_INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
+
+Turn = Callable[[str], AbstractAsyncContextManager[None]]
+"""Thread id -> lock of the thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Locks that let one run or change at a time into a thread."""
+
+    run: Turn
+    """For runs."""
+    change: Turn
+    """For updates of the state from outside a run."""
+
+
+class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
+    """A graph that adds the id of the pending interrupt to every answer, and checks the answer.
+
+    Studio and chat pages send `Command(resume=answer)` without an id. LangGraph keeps such an answer until
+    the outermost graph's next checkpoint, where a later question of a subagent could take it: approving one
+    command would approve the next. An answer without a pending question is dropped. So is an answer that a
+    server repeats with a killed run after that run has asked another question.
+
+    An answer is checked against its question here and nowhere else. The gate gets the decisions, or the
+    reason why they are refused. Grants are written to the thread's state together with the answer.
+
+    With a checkpointer, a step begins only after the previous step is saved. A command therefore never runs
+    before the message that calls it and its approval are on disk.
+
+    Inputs, answers and state updates go through `clean` first, so before any checkpoint, trace or model call.
+
+    `turns`, if set, locks the thread during asynchronous runs and updates.
+    """
+
+    def __init__(
+        self,
+        *,
+        edits: Mapping[str, type[BaseModel]] | None = None,
+        clean: Callable[[Any], Any] | None = None,
+        turns: Turns | None = None,
+        **attributes: Any,
+    ) -> None:
+        super().__init__(**attributes)
+        self.turns = turns
+        self.edits = edits or {}
+        self.clean = clean or (lambda given: given)
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
+        """As `CompiledStateGraph.stream`."""
+        input = self.clean(input)
+        if isinstance(input, Command):
+            pending = self.get_state(config or {}).interrupts if input.resume is not None else ()
+            input = self._checked(input, pending, config)
+        return super().stream(input, config, **self._saved_first(config, options))
+
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[Any]:
+        """As `CompiledStateGraph.astream`."""
+        input = self.clean(input)
+        async with self._locked(config, self.turns.run if self.turns else None):
+            if isinstance(input, Command):
+                state = await self.aget_state(config or {}) if input.resume is not None else None
+                input = self._checked(input, state.interrupts if state else (), config)
+            parts = super().astream(input, config, **self._saved_first(config, options))
+            # Close the stream when the caller stops reading, so that the lock covers the whole run.
+            async with aclosing(cast("AsyncGenerator[Any, None]", parts)):
+                async for part in parts:
+                    yield part
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """As `CompiledStateGraph.bulk_update_state`, which `update_state` calls."""
+        return super().bulk_update_state(config, self.clean(supersteps))
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """As `bulk_update_state`."""
+        async with self._locked(config, self.turns.change if self.turns else None):
+            return await super().abulk_update_state(config, self.clean(supersteps))
+
+    def _locked(self, config: RunnableConfig | None, turn: Turn | None) -> AbstractAsyncContextManager[None]:
+        thread_id = ensure_config(config)["configurable"].get("thread_id")
+        # A run without a saved thread shares nothing.
+        if turn is None or thread_id is None or self._saver(config) is None:
+            return nullcontext()
+        return turn(str(thread_id))
+
+    def _saver(self, config: RunnableConfig | None) -> BaseCheckpointSaver[Any] | None:
+        # LangGraph's server passes its saver in the config, and no saver for a run without a thread.
+        saver = ensure_config(config)["configurable"].get(CONFIG_KEY_CHECKPOINTER, self.checkpointer)
+        return saver if isinstance(saver, BaseCheckpointSaver) else None
+
+    def _saved_first(self, config: RunnableConfig | None, options: dict[str, Any]) -> dict[str, Any]:
+        # The server always sets a durability, and LangGraph fails on "sync" without a checkpointer.
+        if self._saver(config) is not None:
+            return {**options, "durability": "sync"}
+        return {name: value for name, value in options.items() if name != "durability"}
+
+    def _checked(
+        self, command: Command[Any], pending: tuple[Interrupt, ...], config: RunnableConfig | None
+    ) -> Command[Any] | None:
+        if command.resume is None:
+            # LangGraph fails on an empty command. None as input asks again.
+            return command if command.goto or command.update or command.graph else None
+        given = _by_id(command.resume, pending, config)
+        if given is None:
+            return command
+        answers: dict[str, Any] = {}
+        grants: dict[str, Grant] = {}
+        for asked in pending:
+            if asked.id not in given:
+                continue
+            try:
+                decisions = read_answer(given[asked.id], asked.value, self.edits)
+            except WrongAnswer as wrong:
+                answers[asked.id] = {"error": str(wrong)}
+            else:
+                answers[asked.id] = checked(decisions)
+                grants |= granted_by(decisions, asked.value, asked.id)
+        command = replace(command, resume=answers)
+        if not grants:
+            return command
+        # An update that a client sends beside an answer is a JSON object or a list of pairs.
+        update: Any = command.update or ()
+        sent = update.items() if isinstance(update, dict) else update
+        return replace(command, update=[*sent, (GRANTS, grants)])
+
+
+def _by_id(
+    answer: Any, pending: tuple[Interrupt, ...], config: RunnableConfig | None
+) -> dict[str, Any] | None:
+    """Return interrupt id -> answer. None: several questions wait, so LangGraph asks for an id."""
+    # LangGraph's own rule for a map from interrupt ids to answers.
+    if isinstance(answer, dict) and all(_INTERRUPT_ID.fullmatch(str(key)) for key in answer):
+        return answer
+    if len(pending) > 1:
+        return None
+    run_id = (config or {}).get("configurable", {}).get("run_id")
+    # What this run has asked came after the answer that started the run.
+    return {
+        asked.id: answer
+        for asked in pending
+        if run_id is None or not isinstance(asked.value, dict) or asked.value.get("asked_in") != str(run_id)
+    }
+
+
+def answer_by_id(
+    graph: CompiledStateGraph[Any, Any, Any, Any],
+    *,
+    edits: Mapping[str, type[BaseModel]] | None = None,
+    clean: Callable[[Any], Any] | None = None,
+) -> AddressedGraph:
+    """Return `graph` as an `AddressedGraph`. Needed where subagents can ask, or grants are given.
+
+    Args:
+        graph: the outermost graph, with a channel for grants.
+        edits: tool name -> schema of edited arguments (see `read_answer`).
+        clean: removes secrets from inputs; returns the same object if there are none.
+    """
+    attributes = {name: value for name, value in vars(graph).items() if name != "__orig_class__"}
+    return AddressedGraph(**attributes, edits=edits, clean=clean)

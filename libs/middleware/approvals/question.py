@@ -1,0 +1,101 @@
+"""Build the question about calls that wait for approval.
+
+The question is the value of LangChain's batched interrupt, which Studio and the public chat pages read::
+
+    {"action_requests": [{"name", "args", "description", "digest", "id"}],
+     "review_configs": [{"action_name", "allowed_decisions"}]}
+
+`id` is the id of the call. If grants cannot be saved, the question also has `"scopes": ["call"]`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from libs.middleware.approvals.visible_text import visible
+
+__all__ = ["DecisionType", "Request", "command_digest", "digest", "question_about"]
+
+DecisionType = Literal["approve", "edit", "reject"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call that waits for a decision."""
+
+    name: str
+    args: Mapping[str, Any]
+    call_id: str
+    """Unique in the turn: the tool call id, or message id and block number."""
+
+    @cached_property
+    def digest(self) -> str:
+        """The `digest` of this call."""
+        return digest(self.name, self.args, self.call_id)
+
+    @property
+    def description(self) -> str:
+        """The whole call as text, with invisible characters written out.
+
+        An argument with several lines states their number, so no argument can imitate the next one.
+        """
+        parts = [visible(self.name)]
+        for key, value in self.args.items():
+            text = visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            lines = text.count("\n") + 1
+            parts.append(
+                f"{visible(key)}: {text}" if lines == 1 else f"{visible(key)} ({lines} lines):\n{text}"
+            )
+        return "\n\n".join(parts)
+
+
+def digest(name: str, args: Mapping[str, Any], call_id: str) -> str:
+    """Return the SHA-256, as 64 hex digits, over the canonical JSON of one call.
+
+    Raises:
+        TypeError: an argument is not JSON.
+    """
+    return _sha256({"name": name, "args": args, "id": call_id})
+
+
+def command_digest(name: str, args: Mapping[str, Any]) -> str:
+    """Return the digest of name and arguments without the id, so equal for equal calls."""
+    return _sha256({"name": name, "args": args})
+
+
+def _sha256(call: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(call, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def question_about(
+    requests: Sequence[Request], allowed: Mapping[str, Sequence[DecisionType]], *, lasting: bool = True
+) -> dict[str, Any]:
+    """Return the question about `requests`.
+
+    Args:
+        requests: the calls to decide on.
+        allowed: for each request's name, the decision types that are offered.
+        lasting: whether grants can be saved, so that the scopes "command" and "tool" are offered.
+    """
+    question: dict[str, Any] = {
+        "action_requests": [
+            {
+                "name": request.name,
+                "args": dict(request.args),
+                "description": request.description,
+                "digest": request.digest,
+                "id": request.call_id,
+            }
+            for request in requests
+        ],
+        "review_configs": [
+            {"action_name": request.name, "allowed_decisions": list(allowed[request.name])}
+            for request in requests
+        ],
+    }
+    return question if lasting else {**question, "scopes": ["call"]}

@@ -1,0 +1,27 @@
+"""Skills: find them on disk, check them, and list them in the system prompt.
+
+In: folders with SKILL.md files. Out: one line of the prompt for each skill, the folder of approved skills,
+    and the problems of proposed skills.
+"""
+
+from __future__ import annotations
+
+from libs.middleware.skills.skill_files import Skill, discover_skills
+from libs.middleware.skills.skill_overlay import SkillOverlay
+from libs.middleware.skills.skill_prompt import render_skills
+from libs.middleware.skills.skill_proposals import MOST_PACKED, Proposal, problems_of, read_proposals
+from libs.middleware.skills.skill_rules import fold
+from libs.middleware.skills.skills_middleware import SkillsMiddleware
+
+__all__ = [
+    "MOST_PACKED",
+    "Proposal",
+    "Skill",
+    "SkillOverlay",
+    "SkillsMiddleware",
+    "discover_skills",
+    "fold",
+    "problems_of",
+    "read_proposals",
+    "render_skills",
+]

@@ -1,0 +1,102 @@
+"""Turns errors of the Docker SDK into `SandboxError` with a hint. Importing this module needs no Docker.
+
+All calls of the Engine use it, so "no socket", "no permission" and "disk full" read the same everywhere.
+"""
+
+from __future__ import annotations
+
+import http.client
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from libs.sandbox.errors import DockerUnavailable, ImageMissing, SandboxError, program
+
+__all__ = ["explain", "explained"]
+
+_NO_SPACE = "no space left on device"
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn every error of the Docker SDK, and of the HTTP below it, into a `SandboxError`."""
+    import docker.errors
+    import requests
+    import urllib3
+
+    try:
+        yield
+    except (
+        docker.errors.DockerException,
+        docker.errors.BuildError,
+        requests.exceptions.RequestException,
+        urllib3.exceptions.HTTPError,
+    ) as error:
+        raise explain(error) from error
+
+
+def explain(error: Exception) -> SandboxError:
+    """Return the `SandboxError` for an error of the Docker SDK.
+
+    `ImageMissing` for a missing image or a failed build; `DockerUnavailable` for everything else.
+    """
+    import docker.errors
+    from requests.exceptions import RequestException, Timeout
+
+    if isinstance(error, SandboxError):
+        return error
+    text = str(getattr(error, "explanation", None) or error)
+    causes = list(_chain(error))
+    # Errors of requests are OSErrors too, but hold no error of the operating system.
+    cause = next((c for c in causes if isinstance(c, OSError) and not isinstance(c, RequestException)), None)
+    if isinstance(cause, PermissionError):
+        return DockerUnavailable(
+            "The Docker socket may not be opened by this user.",
+            hint="Join its group with `sudo usermod -aG docker $USER`, then log in again.",
+        )
+    if isinstance(cause, FileNotFoundError):
+        return DockerUnavailable("No Docker Engine answers: its socket is not there.", hint=_start_hint())
+    if isinstance(cause, ConnectionError) or any(isinstance(c, http.client.HTTPException) for c in causes):
+        return DockerUnavailable(
+            "No Docker Engine answers: the connection was refused or broke off.", hint=_start_hint()
+        )
+    if _NO_SPACE in text.lower():
+        return DockerUnavailable(
+            f"The disk of the Docker Engine is full: {text}",
+            hint="See what uses it with `docker system df`; free some with `docker system prune`.",
+        )
+    if isinstance(error, docker.errors.ImageNotFound):
+        return ImageMissing("The sandbox image is not there.", hint=f"Build it with `{program()} setup`.")
+    if isinstance(error, docker.errors.BuildError):
+        return ImageMissing(
+            f"The sandbox image could not be built: {text}",
+            hint=f"Mend what the last lines of the build name, then run `{program()} setup` again.",
+        )
+    if any(isinstance(c, Timeout) for c in causes) or isinstance(cause, TimeoutError):
+        return DockerUnavailable(
+            "The Docker Engine took too long to answer.",
+            hint="See whether it is busy with `docker info`; restart it if that hangs too.",
+        )
+    return DockerUnavailable(f"The Docker Engine refused: {text.rstrip('.')}.", hint=_hint_for(text))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _hint_for(refusal: str) -> str:
+    """Return a hint for a refusal: the setting to change, if known."""
+    text = refusal.lower()
+    if "runtime" in text:
+        return "Unset SANDBOX_RUNTIME, or name one that `docker info --format '{{json .Runtimes}}'` lists."
+    if "reference format" in text:
+        return "SANDBOX_IMAGE is no name of an image: unset it, or name one that `docker images` lists."
+    return f"Look for the cause with `{program()} doctor`."
+
+
+def _start_hint() -> str:
+    if sys.platform in ("darwin", "win32"):
+        return "Open Docker Desktop and wait until it runs."
+    return f"Start it with `sudo systemctl start docker`; to have it installed: `sudo {program()} setup`."

@@ -1,0 +1,172 @@
+"""Serves file operations inside the sandbox (standard library only).
+
+The worker runs as the sandbox's user in the sandbox's file system. So a path means the same as in a command,
+and a link reaches only what a command reaches. If a file blocks the worker, the supervisor kills it at the
+deadline and starts another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from libs.sandbox.guest.files.disk import new_file, open_regular, write_all
+from libs.sandbox.guest.files.search import glob, grep
+from libs.sandbox.guest.files.text_files import edit, read_page
+from libs.sandbox.guest.workers.frame_pipes import Gone, Link
+from libs.sandbox.wire.frames import (
+    ANSWER,
+    CHUNK,
+    EARLY,
+    MAX_PAYLOAD,
+    MOST_CONTENT,
+    REQUEST,
+    WINDOW,
+    Ending,
+    Frame,
+    Kind,
+    encode,
+)
+
+__all__ = ["FileWorker"]
+
+_MOST_ENTRIES: Final = 50_000
+"""Entries of one folder that `ls` returns."""
+_MOST_TOLD: Final = 500
+"""Characters of a program's error message that are returned."""
+
+
+class FileWorker:
+    """Serves `file` requests until the supervisor closes the link."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._frames: Iterator[Frame] = link.frames()
+        self._do: dict[str, Callable[[int, dict[str, Any]], dict[str, Any]]] = {
+            "page": lambda _, request: read_page(**request),
+            "edit": lambda _, request: edit(**request),
+            "glob": lambda _, request: glob(**request),
+            "grep": lambda _, request: grep(**request),
+            "ls": lambda _, request: _ls(**request),
+            "delete": lambda _, request: _delete(**request),
+            "read": self._read,
+            "write": self._write,
+        }
+
+    def serve(self) -> None:
+        """Serve one request after the other."""
+        for stream, kind, payload, _ in self._frames:
+            if kind != Kind.OPEN:
+                continue  # input of a request that has already failed
+            request = json.loads(payload[REQUEST.size :].decode("utf-8", "surrogatepass"))
+            try:
+                answer = self._do[request["do"]](stream, request["arguments"])
+            except OSError as error:
+                answer = {"error": _code(error), "detail": error.strerror or str(error)}
+            except ValueError as error:
+                answer = {"error": "invalid_path", "detail": str(error)}
+            body = json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            if len(body) > MAX_PAYLOAD // 2:
+                body = b'{"error": "too_many", "detail": "there is more than can be told: narrow it down"}'
+            self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.DONE, True) + body))
+
+    def _next(self) -> Frame:
+        for frame in self._frames:
+            return frame
+        raise Gone
+
+    def _read(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
+        """Send the content of a regular file."""
+        with open_regular(request["path"]) as file:
+            size = os.fstat(file).st_size
+            if size <= MOST_CONTENT:
+                size = 0
+                # Count, because the file may grow while it is read.
+                while size <= MOST_CONTENT and (data := os.read(file, CHUNK)):
+                    size += len(data)
+                    self._link.send(encode(stream, Kind.DATA, data))
+        if size > MOST_CONTENT:
+            return {
+                "error": "too_large",
+                "detail": f"only files up to {MOST_CONTENT} bytes leave the sandbox",
+            }
+        return {"size": size}
+
+    def _write(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
+        """Write `size` bytes of input to a file. `replace`: an existing file may be replaced."""
+        path, size, replace = request["path"], request["size"], request["replace"]
+        _, name = os.path.split(path)
+        if not name or name in (".", ".."):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+        if not replace and os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, "File exists", path)
+        with new_file(path, replace=replace) as file:
+            granted, received = EARLY, 0
+            while received < size:
+                if granted - received <= WINDOW // 2 and granted < size:
+                    self._link.send(encode(stream, Kind.CREDIT, WINDOW.to_bytes(4, "big")))
+                    granted += WINDOW
+                sender, kind, payload, _ = self._next()
+                if sender == stream and kind == Kind.DATA:
+                    received += len(payload)
+                    write_all(file, payload)
+        return {"size": size}
+
+
+def _delete(path: str, protected: list[str]) -> dict[str, Any]:
+    """Delete a file or a folder with its content, but no protected path and no parent of one."""
+    parent, name = os.path.split(path.rstrip("/"))
+    place = os.path.normpath(
+        os.path.join(os.path.realpath(parent or ("/" if path.startswith("/") else ".")), name)
+    )
+    for kept in (*protected, *map(os.path.realpath, protected)):
+        if kept == place or kept.startswith(place.rstrip("/") + "/"):
+            return {"error": "protected"}
+    if stat.S_ISDIR(os.lstat(place).st_mode):
+        # Not `shutil.rmtree`, which recurses: folders can be nested deeper than Python's stack.
+        done = subprocess.run(["rm", "-rf", "--", place], capture_output=True, check=False)
+        if done.returncode:
+            told = done.stderr.decode("utf-8", "replace").strip()
+            cut = {"cut_after": "detail"} if len(told) > _MOST_TOLD else {}
+            return {"error": "failed", "detail": told[:_MOST_TOLD], **cut}
+    else:
+        os.unlink(place)
+    return {}
+
+
+def _ls(path: str) -> dict[str, Any]:
+    entries: list[dict[str, Any]] = []
+    with os.scandir(path) as folder:
+        for entry in folder:
+            if len(entries) == _MOST_ENTRIES:
+                return {"error": "too_many", "detail": f"more than {_MOST_ENTRIES} entries"}
+            info: dict[str, Any] = {"path": os.path.join(path, entry.name), "is_dir": False}
+            with contextlib.suppress(OSError):  # removed meanwhile, or a broken link
+                result = entry.stat()
+                info["is_dir"] = stat.S_ISDIR(result.st_mode)
+                info["size"] = result.st_size
+                info["modified"] = result.st_mtime
+            entries.append(info)
+    entries.sort(key=lambda info: info["path"])
+    return {"entries": entries}
+
+
+def _code(error: OSError) -> str:
+    """Return the file tools' code for an error. See deepagents' FileOperationError."""
+    if isinstance(error, FileNotFoundError):
+        return "file_not_found"
+    if isinstance(error, IsADirectoryError):
+        return "is_directory"
+    if isinstance(error, FileExistsError):
+        return "exists"
+    if isinstance(error, NotADirectoryError):
+        return "not_a_directory"
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return "permission_denied"
+    return "failed"

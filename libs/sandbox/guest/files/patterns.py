@@ -1,0 +1,102 @@
+"""Matches file names with the patterns of the file tools (standard library only).
+
+`*.csv` matches the name at any depth. A pattern with a slash matches the path below the search root, where
+`**` matches any number of folders. A leading slash anchors a pattern there, too. `{a,b}` matches either. A
+name that begins with a dot needs a pattern that begins with a dot.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["PatternError", "compile_pattern"]
+
+_MOST_ALTERNATIVES: Final = 1000
+_Name = Callable[[str], object]
+"""Matches one name of a path."""
+
+
+class PatternError(ValueError):
+    """The pattern cannot be used; the message says why."""
+
+
+def compile_pattern(pattern: str) -> Callable[[str], bool]:
+    """Return a function that matches paths relative to the search root.
+
+    Raises:
+        PatternError: the pattern is empty, contains `..`, or its braces expand to too many patterns.
+    """
+    if not pattern.strip("/"):
+        raise PatternError("the pattern is empty")
+    if ".." in pattern.split("/"):
+        raise PatternError("a pattern may not contain '..'")
+    paths = [_path(item) for item in _expand(pattern)]
+    return lambda path: any(matches(path.split("/")) for matches in paths)
+
+
+def _expand(pattern: str) -> list[str]:
+    """Expand the braces of a pattern."""
+    done: list[str] = []
+    waiting = [pattern]
+    while waiting:
+        item = waiting.pop()
+        group = re.search(r"\{([^{}]*,[^{}]*)\}", item)  # the first innermost; `{a}` is not a group
+        if group is None:
+            done.append(item)
+        else:
+            before, after = item[: group.start()], item[group.end() :]
+            waiting += [before + part + after for part in reversed(group[1].split(","))]
+        if len(done) + len(waiting) > _MOST_ALTERNATIVES:
+            raise PatternError(f"the braces stand for more than {_MOST_ALTERNATIVES} patterns")
+    return done
+
+
+def _path(pattern: str) -> Callable[[list[str]], object]:
+    """Return a function that matches the names of a path with a pattern without braces."""
+    segments = [segment for segment in pattern.split("/") if segment]
+    if pattern.endswith("/") and segments[-1:] != ["**"]:
+        return lambda _: False  # a trailing slash means a folder, and only files are found
+    if "/" not in pattern and pattern != "**":
+        name = _name(pattern)
+        return lambda path: name(path[-1])
+    names = [None if segment == "**" else _name(segment) for segment in segments]
+    if names and names[-1] is None:  # a final `**` matches every file below
+        names.append(_name("*"))
+    return lambda path: _matches(names, path)
+
+
+def _matches(names: list[_Name | None], path: list[str]) -> bool:
+    """Match each name. None matches any number of folders: first none, then one more after each mismatch.
+
+    Only the last None is tried again, because more folders for an earlier one would only leave less for the
+    rest. So no pattern takes long.
+    """
+    at = place = 0
+    retry: tuple[int, int] | None = None
+    while place < len(path):
+        name = names[at] if at < len(names) else _nothing
+        if name is None:
+            at += 1
+            retry = at, place
+        elif name(path[place]):
+            at, place = at + 1, place + 1
+        elif retry and not path[retry[1]].startswith("."):
+            at, place = retry[0], retry[1] + 1
+            retry = at, place
+        else:
+            return False
+    return at == len(names)
+
+
+def _nothing(_: str) -> bool:
+    return False
+
+
+def _name(segment: str) -> _Name:
+    matches = re.compile(fnmatch.translate(segment.replace("[^", "[!"))).match
+    if segment.startswith("."):
+        return matches
+    return lambda name: not name.startswith(".") and matches(name)

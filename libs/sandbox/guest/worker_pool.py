@@ -1,0 +1,283 @@
+"""Starts, keeps and removes the supervisor's workers (standard library only).
+
+Background processes of finished commands keep running. They are killed only if they use up the process limit,
+or kill or stop workers again and again, because then no later command could run.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from libs.sandbox.guest.worker import fork_worker
+from libs.sandbox.guest.workers.children import Child
+from libs.sandbox.guest.workers.kill_process_trees import (
+    SIGCONT,
+    SIGKILL,
+    children_of,
+    have_zombies,
+    kill,
+    kill_trees,
+    refused_forks,
+)
+from libs.sandbox.wire.frames import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["WorkerPool"]
+
+_SPARE = {Worker.RUN: 2, Worker.FILE: 1, Worker.PYTHON: 0}
+"""Idle workers of each kind that are kept."""
+_FILL_SECONDS = 0.05
+"""Seconds after the start until the spare workers are made."""
+_SURPLUS_SECONDS = 10.0
+"""Seconds that surplus idle workers are kept for the next burst of commands."""
+_MOST_SESSIONS = 8
+"""Live interpreters at once. A further session ends the one that was idle longest."""
+_YOUNG = 1.0
+"""Age in seconds below which a killed worker counts as harm. `kill -9 -1` kills older workers, too."""
+_COLLECT_SECONDS = 0.2
+"""Longest wait in seconds until the workers have collected their killed background processes."""
+_HARM_SECONDS = 2.0
+_MOST_HARM = 3
+"""Harm events within _HARM_SECONDS after which background processes are killed."""
+
+
+class WorkerPool:
+    """The workers of one sandbox.
+
+    The pool does not wait for running workers. Only `end_background` waits, for a limited time.
+
+    Args:
+        poll: descriptors are registered here, a worker's input only while its pipe is full.
+        descriptors: other open descriptors of this process, which a new worker closes.
+        on_free: called when a worker can take a request.
+    """
+
+    def __init__(
+        self, poll: select.poll, descriptors: Callable[[], Iterable[int]], on_free: Callable[[], None]
+    ) -> None:
+        self._poll = poll
+        self._descriptors = descriptors
+        self._on_free = on_free
+        self._children: dict[int, Child] = {}
+        """Descriptor -> worker, for both pipes of each."""
+        self._idle: dict[int, list[Child]] = {kind: [] for kind in _SPARE}
+        self._sessions: dict[bytes, Child] = {}
+        """Session -> its worker, the last used at the end."""
+        self._paused = False
+        self._harm: list[float] = []
+        """Times of recent harm events."""
+        # The first command needs one worker only. The others are made a little later.
+        self._fill_at: float | None = time.monotonic() + _FILL_SECONDS
+        self._retire_at: float | None = None
+
+    def at(self, descriptor: int) -> Child | None:
+        """Return the worker of a descriptor."""
+        return self._children.get(descriptor)
+
+    # -- who serves
+
+    def idle(self, kind: int) -> bool:
+        """Whether an idle worker of this kind exists."""
+        return bool(self._idle[kind])
+
+    def take(self, kind: int) -> Child | None:
+        """Return a worker for a request, or None if no process can be started."""
+        idle = self._idle[kind]
+        # The worker that was idle longest: its shell is surely ready.
+        return idle.pop(0) if idle else self._make(kind)
+
+    def keeper(self, session: bytes) -> Child | None:
+        """Return the worker of a session, which may be busy. None if no process can be started."""
+        child = self._sessions.pop(session, None)
+        if child is None:
+            resting = [other for other in self._sessions.values() if other.job is None]
+            if len(self._sessions) >= _MOST_SESSIONS and resting:
+                self._sessions.pop(resting[0].session or b"")
+                self.dismiss(resting[0])
+            child = self._make(Worker.PYTHON)
+            if child is None:
+                return None
+            child.session = session
+        self._sessions[session] = child
+        return child
+
+    def rest(self, child: Child) -> None:
+        """Mark a worker as idle."""
+        child.refused_before = None
+        idle = self._idle[child.kind]
+        if child.session is None:
+            idle.append(child)
+        self._on_free()
+        if len(idle) > _SPARE[child.kind] and self._retire_at is None:
+            self._retire_at = time.monotonic() + _SURPLUS_SECONDS
+
+    # -- made
+
+    def add(self, kind: int, pid: int, reader: int, writer: int) -> Child:
+        """Add a started worker: see `fork_worker`."""
+        child = Child(pid, kind, reader, writer)
+        self._children[child.reader] = self._children[child.writer] = child
+        self._poll.register(child.reader, 0 if self._paused else select.POLLIN)
+        return child
+
+    def _make(self, kind: int) -> Child | None:
+        made = fork_worker(kind, (*self._children, *self._descriptors()))
+        return self.add(kind, *made) if made else None
+
+    def _fill(self) -> None:
+        """Start missing idle workers."""
+        self._fill_at = None
+        for kind, count in _SPARE.items():
+            for _ in range(count - len(self._idle[kind])):
+                if child := self._make(kind):
+                    self.rest(child)
+
+    # -- spoken to
+
+    def send(self, child: Child, data: bytes) -> None:
+        """Send frames to a worker, now or when its pipe has room."""
+        child.unsent.append(data)
+        self.push(child)
+
+    def push(self, child: Child) -> None:
+        """Send as much as the worker's pipe takes."""
+        if child.flush():
+            self._forget(child.writer)
+        else:
+            self._poll.register(child.writer, select.POLLOUT)
+
+    def pause(self, paused: bool) -> None:
+        """Stop reading from workers, or continue."""
+        self._paused = paused
+        for child in self._children.values():
+            self._poll.register(child.reader, 0 if paused else select.POLLIN)
+
+    # -- gone
+
+    def dismiss(self, child: Child) -> None:
+        """Let a worker clean up and exit."""
+        self._forget(child.writer)
+        child.dismiss()
+
+    def bury(self, child: Child) -> None:
+        """Remove a dead worker, kill its processes, and start a replacement."""
+        for descriptor in (child.reader, child.writer):
+            self._forget(descriptor)
+            del self._children[descriptor]
+        child.close()
+        if child in self._idle[child.kind]:
+            self._idle[child.kind].remove(child)
+        if self._sessions.get(child.session or b"") is child:
+            del self._sessions[child.session or b""]
+        kill(child.pid, SIGKILL)
+        try:
+            os.waitpid(child.pid, 0)
+        except ChildProcessError:
+            pass
+        # Its processes are now children of this process, beside the other workers.
+        kill_trees(os.getpid(), besides={other.pid for other in self._children.values()})
+        if not child.given_up and time.monotonic() - child.made < _YOUNG:
+            self._harmed()
+        if child.job:
+            # `kill -9 -1` may have killed the idle workers too, which is not seen yet. None of them may get
+            # the next command.
+            for idle in self._idle.values():
+                for other in idle:
+                    other.kill()
+                idle.clear()
+        self._fill()
+
+    def _forget(self, descriptor: int) -> None:
+        try:
+            self._poll.unregister(descriptor)
+        except KeyError:
+            pass
+
+    # -- time
+
+    def times(self) -> list[float]:
+        """Return the times at which `on_time` has work (time.monotonic)."""
+        return [at for at in (self._fill_at, self._retire_at) if at is not None]
+
+    def on_time(self, now: float) -> None:
+        """Do the work that is due."""
+        if self._fill_at is not None and now >= self._fill_at:
+            self._fill()
+        if self._retire_at is not None and now >= self._retire_at:
+            self._retire_at = None
+            for kind, idle in self._idle.items():
+                while len(idle) > _SPARE[kind]:
+                    self.dismiss(idle.pop(0))
+
+    # -- background processes of finished commands
+
+    def leaves_running(self, child: Child) -> None:
+        """Mark a worker whose finished command has left background processes."""
+        child.refused_before = refused_forks()
+
+    def end_background(self) -> bool:
+        """Kill all background processes. Return whether there were any.
+
+        Takes at most the patience of `kill_trees` and _COLLECT_SECONDS.
+        """
+        left = self._left()
+        pids = [child.pid for child in left]
+        kill_trees(*pids)
+        # A killed process counts against the process limit until its worker has collected it.
+        deadline = time.monotonic() + _COLLECT_SECONDS
+        while have_zombies(*pids) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        # Until these workers report that they are idle, only forks refused from now on count against them.
+        for child in left:
+            self.leaves_running(child)
+        return bool(left)
+
+    def background_took_all(self) -> bool:
+        """Kill the background processes if they use up the process limit. Return whether they did.
+
+        Otherwise a fork bomb in the background would leave a sandbox that can start nothing.
+        """
+        left = self._left()
+        if not left or refused_forks() <= min(child.refused_before or 0 for child in left):
+            return False
+        return self.end_background()
+
+    def reap(self) -> None:
+        """Continue stopped workers and collect ended orphans."""
+        stopped = False
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+                if pid == 0:
+                    break
+                if os.WIFSTOPPED(status):
+                    stopped = True
+                    kill(pid, SIGCONT)
+        except ChildProcessError:
+            pass
+        if stopped:
+            self._harmed()
+            # `kill -STOP -1` may also have stopped the new shell of an idle worker. That worker waits for its
+            # shell and does not look stopped.
+            for child in {child for child in self._children.values() if child.job is None}:
+                for shell in children_of(child.pid):
+                    kill(shell, SIGCONT)
+
+    def _left(self) -> list[Child]:
+        """Return the workers whose last command has left background processes."""
+        return [child for child in set(self._children.values()) if child.refused_before is not None]
+
+    def _harmed(self) -> None:
+        """Record that a worker was killed or stopped. After several times, kill the background processes.
+
+        Otherwise no later command could finish.
+        """
+        now = time.monotonic()
+        self._harm = [at for at in self._harm if now - at < _HARM_SECONDS] + [now]
+        if len(self._harm) >= _MOST_HARM:
+            self.end_background()

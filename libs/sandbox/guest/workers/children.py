@@ -1,0 +1,100 @@
+"""State of the supervisor's workers and of their requests (standard library only)."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, kill
+from libs.sandbox.wire.frames import REQUEST, Decoder, Worker
+from libs.sandbox.wire.messages import BlockRequest
+
+__all__ = ["Child", "Job", "write_some"]
+
+
+class Job:
+    """One request in the supervisor."""
+
+    def __init__(self, stream: int, payload: bytes) -> None:
+        self.stream = stream
+        self.payload = payload
+        self.kind, timeout = REQUEST.unpack_from(payload)
+        self.deadline = time.monotonic() + timeout
+        """Counted from the arrival, including the time in the queue."""
+        self.early = b""
+        """Input frames that arrived while the request was queued."""
+        self.ended_by: int | None = None
+        """The `Ending` of a request that was ended early."""
+        self.killed = False
+        """Whether its processes were killed after it ignored an interrupt."""
+        self.session: bytes | None = None
+        """The session of a block."""
+        if self.kind == Worker.PYTHON:
+            self.session = BlockRequest.decode(payload[REQUEST.size :]).session
+
+
+class Child:
+    """A worker process, as the supervisor sees it."""
+
+    def __init__(self, pid: int, kind: int, reader: int, writer: int) -> None:
+        self.pid = pid
+        self.kind = kind
+        self.reader = reader
+        self.writer = writer
+        self.decoder = Decoder()
+        self.unsent: list[bytes] = []
+        self.job: Job | None = None
+        self.session: bytes | None = None
+        """The session of its interpreter."""
+        self.made = time.monotonic()
+        self.given_up = False
+        """Whether the supervisor has ended this worker."""
+        self.refused_before: int | None = None
+        """Number of refused forks when its last command left background processes. None: it left none."""
+
+    def flush(self) -> bool:
+        """Send as much as the pipe takes. Return whether everything was sent."""
+        try:
+            write_some(self.writer, self.unsent)
+        except BrokenPipeError:
+            self.unsent.clear()  # the worker is gone; its pipe reports the end
+        return not self.unsent
+
+    def dismiss(self) -> None:
+        """Close the worker's input. The worker cleans up and exits."""
+        self.given_up = True
+        self.unsent.clear()
+        try:
+            null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+        except OSError:  # no free descriptor
+            self.kill()
+            return
+        os.dup2(null, self.writer, inheritable=False)
+        os.close(null)
+
+    def kill(self) -> None:
+        """Kill the worker, but not its processes."""
+        self.given_up = True
+        kill(self.pid, SIGKILL)
+
+    def close(self) -> None:
+        """Close both pipes."""
+        os.close(self.reader)
+        os.close(self.writer)
+
+
+def write_some(descriptor: int, unsent: list[bytes]) -> None:
+    """Write as much as a non-blocking pipe takes. The rest stays in the list.
+
+    Raises:
+        BrokenPipeError: the reader is gone.
+    """
+    while unsent:
+        try:
+            written = os.write(descriptor, unsent[0])
+        except BlockingIOError:
+            return
+        if written < len(unsent[0]):
+            unsent[0] = unsent[0][written:]
+        else:
+            unsent.pop(0)

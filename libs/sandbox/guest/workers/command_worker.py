@@ -1,0 +1,97 @@
+"""Runs one command at a time inside the sandbox, and collects its output (standard library only)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+
+from libs.sandbox.guest.workers.capture import Captured, last_frames, read_some
+from libs.sandbox.guest.workers.frame_pipes import Link
+from libs.sandbox.guest.workers.kill_process_trees import kill_trees
+from libs.sandbox.guest.workers.process_worker import ProcessWorker
+from libs.sandbox.guest.workers.shells import Shells
+from libs.sandbox.guest.workers.spill import spill_name
+from libs.sandbox.wire.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
+from libs.sandbox.wire.messages import RunReport, RunRequest
+
+__all__ = ["Runner"]
+
+
+class Runner(ProcessWorker):
+    """Serves `run` requests until the supervisor closes the link."""
+
+    def __init__(self, link: Link, shells: Shells) -> None:
+        super().__init__(link, shells.pipes)
+        self._shells = shells
+
+    def serve(self) -> None:
+        """Run commands until the supervisor closes the link."""
+        for stream, kind, payload, _ in self._link.frames():
+            if kind == Kind.OPEN:
+                if not self._run(stream, RunRequest.decode(payload[REQUEST.size :])):
+                    self._wait_for_background()
+                # Empty the pipes for the next command. No process writes to them any more.
+                for reader, _ in self._pipes.values():
+                    while read_some(reader):
+                        pass
+                self._shells.prepare()
+        self._leave()
+
+    def _leave(self) -> None:
+        kill_trees(os.getpid())
+        os._exit(0)
+
+    def _run(self, stream: int, request: RunRequest) -> bool:
+        """Serve one request. Return whether no process of it is left."""
+        begun = time.monotonic()
+        try:
+            shell = self._shells.start(request)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.ENOMEM):
+                raise
+            return self._end(stream, Ending.BUSY)
+        name = f"{self._spill_dir}/{spill_name()}"
+        outputs = {Fd.OUT: Captured(Fd.OUT, request.limit, f"{name}.txt")}
+        if not request.merge:
+            outputs[Fd.ERR] = Captured(Fd.ERR, request.limit, f"{name}.stderr.txt")
+        exit_code = self._watch(shell, stream, outputs, request.live)
+        sent, reports = last_frames(stream, outputs, self._pipes)
+        report = RunReport(exit_code, time.monotonic() - begun, reports)
+        return self._end(stream, Ending.DONE, report.encode(), before=sent)
+
+    def _watch(self, shell: int, stream: int, outputs: dict[int, Captured], live: bool) -> int:
+        """Collect output until the shell exits; return its exit code."""
+        for ready in self._collect(stream, outputs, live, {self._link.reader: 0}):
+            if self._wake in ready and (code := self._reap(shell)) is not None:
+                return code if code >= 0 else 128 - code
+            if self._link.reader in ready:
+                self._leave()
+        raise AssertionError
+
+    def _end(self, stream: int, ending: int, report: bytes = b"", *, before: bytes = b"") -> bool:
+        idle = self._childless()
+        self._link.send(before + encode(stream, Kind.END, ANSWER.pack(ending, idle) + report))
+        return idle
+
+    def _childless(self) -> bool:
+        self._reap(None)
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return False
+
+    def _wait_for_background(self) -> None:
+        """Wait until the background processes have ended. Drop their output."""
+        poll = select.poll()
+        for descriptor in (*(reader for reader, _ in self._pipes.values()), self._wake):
+            poll.register(descriptor, select.POLLIN)
+        poll.register(self._link.reader, 0)
+        while not self._childless():
+            for descriptor, _ in poll.poll():
+                if descriptor == self._link.reader:
+                    self._leave()
+                read_some(descriptor)
+        self._link.send(encode(0, Kind.IDLE))

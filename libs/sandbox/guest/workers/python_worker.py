@@ -1,0 +1,177 @@
+"""Keeps one live Python interpreter inside the sandbox (standard library only).
+
+Blocks of one session run in the interpreter one after the other, so variables and imports stay. The worker
+runs no code of the model itself: it starts `repl.py` as a child, sends it blocks and collects its output.
+"""
+
+from __future__ import annotations
+
+# The module `signal` takes 4 ms to import.
+import _signal  # type: ignore[import-not-found]
+import errno
+import os
+import select
+import struct
+import sys
+import time
+
+from libs.sandbox.guest.workers.capture import Captured, last_frames, read_waiting
+from libs.sandbox.guest.workers.frame_pipes import Gone, Link, write_all
+from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, kill, kill_trees
+from libs.sandbox.guest.workers.process_worker import ProcessWorker
+from libs.sandbox.guest.workers.spill import spill_name
+from libs.sandbox.wire.frames import ANSWER, REQUEST, Ending, Fd, Frame, Kind, encode
+from libs.sandbox.wire.messages import INTERRUPTED, BlockRequest, RunReport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Interpreter"]
+
+_PROGRAM = __file__.rpartition("/")[0] + "/repl.py"
+_SIGINT = 2
+_PATIENCE = 0.1
+"""Seconds for killing the processes of an interrupted block."""
+_HEADER = struct.Struct("!I8s")
+"""Header of a block: its length, and the mark that its answer begins with. See `repl.py`."""
+_FORGED = "[the interpreter was ended: the block answered in its place, and its variables are lost]"
+
+
+class Interpreter(ProcessWorker):
+    """Serves the blocks of one session until the supervisor closes the link."""
+
+    def __init__(self, link: Link) -> None:
+        self._pipe = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._pipe[0], False)
+        super().__init__(link, {Fd.OUT: self._pipe})
+        self._frames: Iterator[Frame] = link.frames()
+        self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        self._python: int | None = None
+        self._blocks = self._answers = -1
+        self._mark = b""
+        """Random mark of the expected answer, so that a block cannot write an answer itself."""
+
+    def serve(self) -> None:
+        """Run blocks until the supervisor closes the link."""
+        for stream, kind, payload, _ in self._frames:
+            if kind == Kind.OPEN:
+                self._run(stream, BlockRequest.decode(payload[REQUEST.size :]))
+        kill_trees(os.getpid())
+
+    def _start(self) -> None:
+        """Start the interpreter if it does not run."""
+        if self._reap(self._python) is not None:
+            self._python = None
+        if self._python is not None:
+            return
+        for descriptor in (self._blocks, self._answers):
+            if descriptor >= 0:
+                os.close(descriptor)
+        theirs_in, self._blocks = os.pipe2(os.O_CLOEXEC)
+        self._answers, theirs_out = os.pipe2(os.O_CLOEXEC)
+        try:
+            self._python = os.posix_spawn(
+                sys.executable,
+                [sys.executable, _PROGRAM, "3", "4"],
+                os.environ,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, self._null, 0),
+                    (os.POSIX_SPAWN_DUP2, self._pipe[1], 1),
+                    (os.POSIX_SPAWN_DUP2, self._pipe[1], 2),
+                    # Through free numbers, because the descriptors themselves may be 3 and 4.
+                    (os.POSIX_SPAWN_DUP2, theirs_in, 103),
+                    (os.POSIX_SPAWN_DUP2, theirs_out, 104),
+                    (os.POSIX_SPAWN_DUP2, 103, 3),
+                    (os.POSIX_SPAWN_DUP2, 104, 4),
+                    (os.POSIX_SPAWN_CLOSE, 103),
+                    (os.POSIX_SPAWN_CLOSE, 104),
+                ],
+                setsid=True,
+                setsigmask=[],
+                setsigdef=[_signal.SIGPIPE, _signal.SIGXFSZ],
+            )
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+
+    def _run(self, stream: int, request: BlockRequest) -> None:
+        begun = time.monotonic()
+        born = time.clock_gettime(time.CLOCK_BOOTTIME)
+        for _ in read_waiting(self._pipe[0]):
+            pass  # drop output of earlier threads and children
+        given_up = False
+        try:
+            self._start()
+            given_up = self._link.waiting()
+            self._mark = os.urandom(8)
+            if not given_up:
+                write_all(self._blocks, _HEADER.pack(len(request.code), self._mark) + request.code)
+        except BrokenPipeError:
+            pass  # the interpreter has just ended, which `_watch` sees
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.ENOMEM):
+                raise
+            self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.BUSY, True)))
+            return
+        captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
+        if given_up:
+            # Cancelled before the block began. An interrupt between two blocks would end the interpreter.
+            self._hear()
+            exit_code, note = INTERRUPTED, ""
+        else:
+            exit_code, note = self._watch(stream, captured, born)
+        outputs = {Fd.OUT: captured}
+        for data in read_waiting(self._pipe[0]):
+            captured.add(data, live=False)
+        if note:
+            captured.add(("\n" * bool(captured.output.total) + note).encode(), live=True)
+        sent, reports = last_frames(stream, outputs, {Fd.OUT: self._pipe})
+        report = RunReport(exit_code, time.monotonic() - begun, reports).encode()
+        self._link.send(sent + encode(stream, Kind.END, ANSWER.pack(Ending.DONE, True) + report))
+
+    def _watch(self, stream: int, captured: Captured, born: float) -> tuple[int, str]:
+        """Collect output until the block ends. Return its exit code, and a note if the interpreter ended."""
+        interrupted = forged = False
+        others = dict.fromkeys((self._answers, self._link.reader), select.POLLIN)
+        for ready in self._collect(stream, {Fd.OUT: captured}, True, others):
+            if self._answers in ready and not forged and (answer := os.read(self._answers, 64)):
+                if answer[:-1] == self._mark:
+                    return answer[-1], ""
+                forged = True
+                if self._python is not None:
+                    kill(self._python, SIGKILL)
+            if self._wake in ready and (code := self._reap(self._python)) is not None:
+                self._python = None
+                kill_trees(os.getpid())
+                exit_code, note = _how_it_ended(code)
+                if forged:
+                    return exit_code, _FORGED
+                # No note if the supervisor has ended the block.
+                return exit_code, "" if interrupted else note
+            if self._link.reader in ready:
+                interrupted = True
+                self._interrupt(born)
+        raise AssertionError
+
+    def _hear(self) -> None:
+        """Read the CANCEL frame of the block. Raises Gone if this worker is dismissed."""
+        if next(self._frames, None) is None:
+            kill_trees(os.getpid())
+            raise Gone
+
+    def _interrupt(self, born: float) -> None:
+        """Interrupt the block and kill the processes that it has started."""
+        self._hear()
+        if self._python is not None:
+            kill(self._python, _SIGINT)
+            # Search below this worker, which adopts orphans of the interpreter. Not for long, because the
+            # supervisor waits only briefly for the block's report.
+            kill_trees(os.getpid(), patience=_PATIENCE, since=born, spared=(self._python,))
+
+
+def _how_it_ended(code: int) -> tuple[int, str]:
+    if code >= 0:
+        return code, f"[the interpreter ended with exit code {code}: its variables are lost]"
+    cause = ", perhaps for the memory it used" if -code == SIGKILL else ""
+    return 128 - code, f"[the interpreter was ended by signal {-code}{cause}: its variables are lost]"

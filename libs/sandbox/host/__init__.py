@@ -1,0 +1,34 @@
+"""The host's end of a sandbox: sends requests to the supervisor and returns results.
+
+In come commands, blocks and file operations from any thread or event loop. They go over the channel as
+requests. Out come results without known secrets. Commands with a key are recorded, so no command runs twice.
+"""
+
+from __future__ import annotations
+
+from libs.sandbox.host.call_context import CurrentCall, carrying, current_call
+from libs.sandbox.host.channel import Channel
+from libs.sandbox.host.channel_sandbox import ChannelSandbox
+from libs.sandbox.host.command_log import CommandRecords
+from libs.sandbox.host.connections import Door, Egress, way_out
+from libs.sandbox.host.loop_thread import blocking, core
+from libs.sandbox.host.results import failed_result, shortened
+from libs.sandbox.host.run_once import Form, Once
+
+__all__ = [
+    "Channel",
+    "ChannelSandbox",
+    "CommandRecords",
+    "CurrentCall",
+    "Door",
+    "Egress",
+    "Form",
+    "Once",
+    "blocking",
+    "carrying",
+    "core",
+    "current_call",
+    "failed_result",
+    "shortened",
+    "way_out",
+]

@@ -1,0 +1,307 @@
+"""Carries many requests at once over one connection to a sandbox.
+
+A reader thread receives answers and completes the future of each request. The caller sends small frames
+itself. Frames that the connection does not take at once are left to a writer thread, so no caller and no
+event loop waits for a slow sandbox.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Protocol
+
+from libs.redaction import Redact
+from libs.sandbox.errors import SandboxDied
+from libs.sandbox.host.connections import Door, Streams
+from libs.sandbox.host.request import Answer, Call
+from libs.sandbox.protocol import OnOutput
+from libs.sandbox.wire.frames import (
+    ANSWER,
+    CHUNK,
+    EARLY,
+    INSIDE,
+    MOST_CONTENT,
+    Decoder,
+    Ending,
+    Frame,
+    Kind,
+    ProtocolError,
+    encode,
+)
+
+__all__ = ["Channel", "Transport"]
+
+logger = logging.getLogger(__name__)
+
+_WRITER_SECONDS = 5.0
+"""Seconds to wait for the writer thread after the connection has ended."""
+_CREDIT_SIZE = 4
+_channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+
+
+class Transport(Protocol):
+    """A connection to a supervisor's standard input and output."""
+
+    def receive(self) -> bytes:
+        """Wait for the next bytes and return them. Empty at the end of the connection."""
+        ...
+
+    def send_now(self, data: bytes) -> int:
+        """Send as many bytes as possible without waiting. Return their number.
+
+        Raises:
+            OSError: the connection has ended.
+        """
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Send all bytes and wait where needed. Raises OSError like `send_now`."""
+        ...
+
+    def close(self) -> None:
+        """End the connection. A thread that waits in `receive` returns."""
+        ...
+
+    def epitaph(self) -> str:
+        """Return why the connection ended. Empty where the reason is not known."""
+        ...
+
+
+class Channel:
+    """Sends requests over one transport, and serves connections of programs inside. Thread-safe."""
+
+    def __init__(
+        self, transport: Transport, *, on_close: Callable[[], None] = lambda: None, door: Door | None = None
+    ) -> None:
+        self._transport = transport
+        self._on_close = on_close
+        self.door = door
+        """Serves connections of programs inside. None refuses them."""
+        self._connections = Streams(self._send, door.connected if door else None)
+        self._streams = itertools.count(1)
+        self._calls: dict[int, Call] = {}
+        self._lock = threading.Lock()
+        self._unsent: deque[bytes] = deque()
+        self._more = threading.Condition(self._lock)
+        self._writer: threading.Thread | None = None
+        self.owner: object = None
+        """The sandbox. The reference keeps the sandbox alive as long as its container."""
+        self.redact: Redact | None = None
+        """Removes secrets from all output. Set before the first request."""
+        self.closed = False
+        self.given_up = False
+        """Whether the channel was closed because the sandbox did not answer."""
+        self.ready = False
+        """Whether the supervisor is ready."""
+        self._last_used = time.monotonic()
+        self._reason = ""
+        self._ready = Call(0, b"", None)
+        self._calls[0] = self._ready
+        _channels.add(self)
+        self._reader = threading.Thread(target=self._read, name="sandbox-reader", daemon=True)
+        self._reader.start()
+
+    @property
+    def came_up(self) -> Future[Answer]:
+        """A future that is done when the supervisor is ready. SandboxDied if the sandbox ends before."""
+        return self._ready.future
+
+    def request(self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None) -> Call:
+        """Send a request. The answer arrives in the future of the returned call.
+
+        Args:
+            payload: a REQUEST header and the message for the worker.
+            content: input of the request, sent as fast as the worker reads.
+
+        Raises:
+            SandboxDied: the channel had ended; nothing was sent.
+            ValueError: the payload is too large for a frame.
+        """
+        call = Call(next(self._streams), content, on_output, self.redact)
+        early, call.unsent = call.unsent[:EARLY], call.unsent[EARLY:]
+        frame = encode(call.stream, Kind.OPEN, payload)
+        if early:
+            frame += encode(call.stream, Kind.DATA, bytes(early))
+        with self._lock:
+            if self.closed:
+                raise self._died()
+            self._calls[call.stream] = call
+        self._send(frame)
+        return call
+
+    def rest(self, seconds: float) -> bool:
+        """Close the connection if no request ran for `seconds`. Return whether the connection is closed.
+
+        A request at the same moment either keeps the connection open or fails before anything is sent.
+        """
+        with self._lock:
+            # Call 0 waits for the supervisor. It does not count as use.
+            used = any(self._calls) or time.monotonic() - self._last_used < seconds
+            if used and not self.closed:
+                return False
+            self.closed = True
+        self.close()
+        return True
+
+    def used(self) -> None:
+        """Restart the idle time."""
+        self._last_used = time.monotonic()
+
+    def cancel(self, call: Call) -> None:
+        """End a request early. Its future still completes."""
+        if call.stream in self._calls:
+            self._send(encode(call.stream, Kind.CANCEL))
+
+    def close(self) -> None:
+        """End the connection, and with it the sandbox."""
+        self._transport.close()
+        if threading.current_thread() is not self._reader:
+            self._reader.join(5)
+
+    # -- sending
+
+    def _send(self, data: bytes) -> None:
+        with self._lock:
+            if not self._unsent:
+                try:
+                    sent = self._transport.send_now(data)
+                except OSError:
+                    return  # the reader thread sees the end too and fails every call
+                if sent == len(data):
+                    return
+                data = data[sent:]
+            self._unsent.append(data)
+            if self._writer is None:
+                writer = threading.Thread(target=self._write, name="sandbox-writer", daemon=True)
+                writer.start()
+                self._writer = writer  # after start(): if it fails, the next call tries again
+            self._more.notify()
+
+    def _write(self) -> None:
+        while True:
+            with self._lock:
+                while not self._unsent and not self.closed:
+                    self._more.wait()
+                if self.closed:
+                    return
+                data = self._unsent[0]
+            try:
+                self._transport.send(data)
+            except OSError:
+                return
+            with self._lock:
+                # Removed after sending: later frames queue behind it and keep the order.
+                self._unsent.popleft()
+
+    def _send_content(self, call: Call, credit: int) -> None:
+        """Send as much of a request's input as the credit allows."""
+        while credit > 0 and call.unsent:
+            size = min(credit, CHUNK, len(call.unsent))
+            piece, call.unsent = call.unsent[:size], call.unsent[size:]
+            credit -= size
+            self._send(encode(call.stream, Kind.DATA, bytes(piece)))
+
+    # -- receiving
+
+    def _read(self) -> None:
+        decoder = Decoder()
+        try:
+            while data := self._transport.receive():
+                for frame in decoder.feed(data):
+                    self._take(frame)
+        except (OSError, ProtocolError) as error:
+            logger.debug("the connection to the sandbox broke off: %s", error)
+        finally:
+            self._reason = self._transport.epitaph()
+            with self._lock:
+                self.closed = True
+                calls, self._calls = self._calls, {}
+                self._more.notify_all()
+            self._connections.end()
+            for call in calls.values():
+                self._show_rest(call, cut=True)
+                call.future.set_exception(self._died())
+            # Last, because it waits until the container is removed.
+            self._transport.close()
+            if self._writer:
+                # The descriptor number may soon belong to another file.
+                self._writer.join(_WRITER_SECONDS)
+            self._on_close()
+
+    def _take(self, frame: Frame) -> None:
+        stream, kind, payload, fd = frame
+        if stream & INSIDE:
+            self._connections.take(stream, kind, payload)
+            return
+        call = self._calls.get(stream)
+        if call is None:
+            return
+        if kind in (Kind.DATA, Kind.TAIL):
+            call.room -= len(payload)
+            if call.room < 0:
+                raise ProtocolError(f"more than {MOST_CONTENT} bytes came for one request")
+            (call.data if kind == Kind.DATA else call.tail)[fd].extend(payload)
+        if kind in (Kind.DATA, Kind.LIVE):
+            self._show(call, payload, fd, sample=kind == Kind.LIVE)
+        elif kind == Kind.CREDIT:
+            if len(payload) != _CREDIT_SIZE:
+                raise ProtocolError(f"a credit of {len(payload)} bytes")
+            self._send_content(call, int.from_bytes(payload, "big"))
+        elif kind == Kind.END:
+            if len(payload) < ANSWER.size or payload[0] > Ending.WAITED:
+                raise ProtocolError("an END frame without a known ending")
+            del self._calls[stream]
+            self.used()
+            self.ready = True
+            ending, _ = ANSWER.unpack_from(payload)
+            self._show_rest(call, cut=ending != Ending.DONE)
+            call.future.set_result(Answer(ending, payload[ANSWER.size :]))
+
+    def _show(self, call: Call, data: bytes, fd: int, *, sample: bool) -> None:
+        if call.on_output:
+            with self._showing(call):
+                if call.live:
+                    call.live.feed(fd, data, sample=sample)
+                else:
+                    call.on_output(data)
+
+    def _show_rest(self, call: Call, *, cut: bool) -> None:
+        """Show held-back output. `cut`: the program was killed, so a secret may be incomplete."""
+        if call.on_output and call.live:
+            with self._showing(call):
+                call.live.flush([fd for fd, tail in call.tail.items() if cut or tail])
+
+    @contextmanager
+    def _showing(self, call: Call) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # a failing callback must not stop the other requests of this channel
+            logger.exception("showing live output failed; the command goes on without")
+            call.on_output = None
+
+    def _died(self) -> SandboxDied:
+        reason = self.redact(self._reason) if self.redact else self._reason
+        return SandboxDied(
+            "The sandbox ended" + (f": {reason}" if reason else "") + ".",
+            hint="What was running is lost and may have taken effect. The next command starts a new sandbox "
+            "on the same workspace: look at what is there before repeating anything.",
+        )
+
+
+def _close_in_fork() -> None:
+    """Close all channels in a forked child. The reader threads exist in the parent only."""
+    for channel in list(_channels):
+        channel.closed = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_fork)

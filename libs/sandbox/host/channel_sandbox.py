@@ -1,0 +1,181 @@
+"""Implements the Sandbox protocol over a channel: commands, code blocks and file operations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from libs.redaction import Redact
+from libs.sandbox.errors import CommandInterrupted
+from libs.sandbox.host.channel import Channel
+from libs.sandbox.host.command_log import CommandRecords
+from libs.sandbox.host.lifecycle import SandboxLife
+from libs.sandbox.host.loop_thread import on_core, synchronous
+from libs.sandbox.host.request import Answer, Call
+from libs.sandbox.host.request_payloads import block_request, file_asked, file_request, run_request
+from libs.sandbox.host.results import as_builtin, block_result, file_result, run_result
+from libs.sandbox.host.run_once import FILE, RUN, Once
+from libs.sandbox.limits import SandboxLimits
+from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
+from libs.sandbox.workspace import FOLDERS
+
+__all__ = ["ChannelSandbox"]
+
+_AT_ONCE = 1_000_000
+"""Bytes of an answer that are decoded on the event loop. A larger answer is decoded in a thread."""
+_MOST_SESSIONS = 1_000
+"""Number of sessions that are remembered, to report lost variables to the next block."""
+
+Result = TypeVar("Result")
+
+
+class ChannelSandbox(SandboxLife):
+    """A sandbox behind a channel. Implements `libs.sandbox.protocol.Sandbox`; see there for every method."""
+
+    isolated: bool
+    """Whether commands are isolated from this machine. A model may only use an isolated sandbox."""
+
+    def __init__(
+        self,
+        name: str,
+        limits: SandboxLimits,
+        *,
+        idle_seconds: float = 0,
+        redact: Redact | None = None,
+        records: CommandRecords | None = None,
+        thread: Callable[[], str] = str,
+    ) -> None:
+        """Create the object. The sandbox starts with the first call.
+
+        Args:
+            idle_seconds: seconds without a request after which the sandbox is stopped; 0: never.
+            redact: removes secrets from everything that leaves the sandbox: output, live output, names and
+                contents of files, errors. Input and the workspace are not changed.
+            records: the command log. Without it, a key has no effect.
+            thread: returns the thread that a key belongs to. Called in the context of the call.
+        """
+        super().__init__(idle_seconds, redact)
+        self.name = name
+        self.limits = limits
+        self._once = Once(self, records, thread, redact)
+        self._sessions: OrderedDict[str, Channel | None] = OrderedDict()
+        """Session -> channel of its interpreter, the latest last. None: a block has run, but not here."""
+        self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
+        """Paths inside that are never deleted, nor their parent folders."""
+
+    # -- commands
+
+    @on_core
+    async def arun(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        on_output: OnOutput | None = None,
+        merge_stderr: bool = True,
+        env: Mapping[str, str] = {},
+        key: str | None = None,
+    ) -> RunResult:
+        seconds, payload = run_request(
+            self.limits, command, timeout, merge_stderr=merge_stderr, env=env, live=on_output is not None
+        )
+
+        async def work() -> RunResult:
+            channel, call = await self._request(payload, on_output=on_output)
+            answer = await self._answer(channel, call, seconds)
+            return await _read(call, answer, lambda: run_result(self.limits, call, answer, seconds))
+
+        return await self._once.do(key, ("run", command), RUN, work)
+
+    @on_core
+    async def arun_python(
+        self,
+        code: str,
+        *,
+        session: str,
+        timeout: float | None = None,
+        on_output: OnOutput | None = None,
+        key: str | None = None,
+    ) -> RunResult:
+        seconds, payload = block_request(self.limits, code, session, timeout)
+
+        async def work() -> RunResult:
+            channel, call = await self._request(payload, on_output=on_output)
+            note = self._note(session, channel)
+            answer = await self._answer(channel, call, seconds)
+            return await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds, note))
+
+        try:
+            result = await self._once.do(key, ("python", code), RUN, work)
+        except CommandInterrupted:
+            self._sessions.setdefault(session, None)
+            raise
+        # A block with a recorded result did not run here, so its variables do not exist here.
+        self._sessions.setdefault(session, None)
+        return result
+
+    def _note(self, session: str, channel: Channel) -> str:
+        """Record the session's channel. Return a note if the variables of earlier blocks are lost."""
+        before = self._sessions.pop(session, channel)
+        self._sessions[session] = channel
+        if len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        if before is channel:
+            return ""
+        return "[the sandbox was started anew since the last block: its variables are lost]\n"
+
+    @on_core
+    async def abegun(self, keys: Sequence[str]) -> set[str]:
+        return await self._once.begun(keys)
+
+    run = synchronous(arun)
+    run_python = synchronous(arun_python)
+    begun = synchronous(abegun)
+
+    # -- files
+
+    @on_core
+    async def afile(
+        self,
+        do: str,
+        *,
+        content: bytes | None = None,
+        key: str | None = None,
+        redacted: bool = True,
+        **arguments: Any,
+    ) -> tuple[dict[str, Any], bytes]:
+        asked = file_asked(do, content, arguments) if key is not None else ()
+        seconds, payload = file_request(do, content, arguments, protected=self.protected)
+
+        async def work() -> tuple[dict[str, Any], bytes]:
+            channel, call = await self._request(payload, content=content or b"")
+            if not redacted:
+                call.redact = None
+            answer = await self._answer(channel, call, seconds)
+            return await _read(call, answer, lambda: file_result(call, answer, seconds))
+
+        return await self._once.do(key, asked, FILE, work)
+
+    async def aread_file(self, path: str, *, redacted: bool = True) -> bytes:
+        """See `Sandbox`. `redacted=False` is for an archive, whose reader redacts the files in it."""
+        try:
+            return (await self.afile("read", path=path, redacted=redacted))[1]
+        except FileFailed as error:
+            raise as_builtin(error, path) from error
+
+    async def awrite_file(self, path: str, content: bytes) -> None:
+        try:
+            await self.afile("write", path=path, replace=True, content=content)
+        except FileFailed as error:
+            raise as_builtin(error, path) from error
+
+    file = synchronous(afile)
+    read_file = synchronous(aread_file)
+    write_file = synchronous(awrite_file)
+
+
+async def _read(call: Call, answer: Answer, make: Callable[[], Result]) -> Result:
+    """Make the result of an answer. A large answer is decoded in a thread."""
+    return await asyncio.to_thread(make) if call.received(answer) > _AT_ONCE else make()

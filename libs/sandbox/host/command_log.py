@@ -1,0 +1,289 @@
+"""Records on the host which commands have begun and how they ended, so that no command runs twice (S16).
+
+One SQLite file serves all threads. Records survive SIGKILL of this process. After a power failure, the last
+seconds may be missing. So a command does not wait for the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from libs.sandbox.errors import CommandInterrupted, CommandUnderWay, KeyReused, RecordUnavailable
+from libs.sandbox.process_owner import owner_label, owner_lives
+
+__all__ = ["CommandRecords", "Entry"]
+
+logger = logging.getLogger(__name__)
+
+KEPT_SECONDS = 30 * 24 * 3600.0
+"""How long a record is kept."""
+MOST_BYTES = 256 * 1024 * 1024
+"""Bytes of results that are kept, over all threads. The oldest are removed first."""
+MOST_RECORDS = 20_000
+"""Records that are kept, over all threads. The oldest are removed first."""
+_BETWEEN = 500
+"""New records between two clean-ups."""
+_PATIENCE = 5.0
+"""Seconds that a write waits for a lock of another program."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS commands (
+    id INTEGER PRIMARY KEY,
+    thread TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    state TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    began REAL NOT NULL,
+    size INTEGER NOT NULL DEFAULT 0,
+    result TEXT,
+    UNIQUE (thread, key)
+)
+"""
+_FIND = "SELECT digest, state, owner, result FROM commands WHERE thread = ? AND key = ?"
+_BEGIN = (
+    "INSERT INTO commands (thread, key, digest, state, owner, began) VALUES (?, ?, ?, 'running', ?, ?) "
+    "ON CONFLICT DO NOTHING"
+)
+_SETTLE = "UPDATE commands SET state = ?, result = ?, size = ? WHERE thread = ? AND key = ?"
+_WITHDRAW = "DELETE FROM commands WHERE thread = ? AND key = ?"
+_PRUNE = """
+DELETE FROM commands WHERE state != 'running' AND id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER newest AS records, sum(size) OVER newest AS bytes
+        FROM commands WINDOW newest AS (ORDER BY id DESC)
+    ) WHERE records > ? OR bytes > ?
+)
+"""
+
+Given = TypeVar("Given")
+
+_under_way: set[tuple[str, str, str]] = set()
+"""File, thread and key of each command that runs in this process."""
+_together = threading.Lock()
+"""Held while the file and `_under_way` are read or changed together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One command: its thread, its key, and a digest of its content."""
+
+    thread: str
+    key: str
+    digest: str
+
+    @classmethod
+    def of(cls, thread: str, key: str, *asked: bytes) -> Entry:
+        """`asked`: everything that distinguishes this command from others."""
+        whole = hashlib.sha256()
+        for part in asked:
+            whole.update(len(part).to_bytes(8, "big"))
+            whole.update(part)
+        return cls(_name(thread), _name(key), whole.hexdigest())
+
+
+def _name(text: str) -> str:
+    """Return the column value for a thread id or a key: short text as is, other text as its SHA-256."""
+    if len(text) <= 200 and not text.startswith("~"):
+        with contextlib.suppress(UnicodeEncodeError):
+            text.encode()
+            return text
+    return "~" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class CommandRecords:
+    """The command log in one file, created at first use. Thread-safe. Several programs may share the file.
+
+    One worker thread does all work. Callers wait with `awaited`. Errors are RecordUnavailable.
+
+    Args:
+        path: the file. A new folder for it is readable by its owner only.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._connection: sqlite3.Connection | None = None
+        self._new = 0
+        self._owner = ""
+        self._thread = ThreadPoolExecutor(1, "command-records")
+
+    # -- for callers in other threads
+
+    def submit(self, do: Callable[..., Given], *given: object) -> Future[Given]:
+        """Run `do` in the worker thread. Calls run in the order of submission."""
+        return self._thread.submit(do, *given)
+
+    async def awaited(self, do: Callable[..., Given], *given: object) -> Given:
+        """Submit `do` and wait for its result. It runs even if the awaiting task is cancelled."""
+        return await self.result_of(self.submit(do, *given))
+
+    @staticmethod
+    async def result_of(future: Future[Given]) -> Given:
+        """Wait for a submitted call. Cancelling the awaiting task does not cancel the call."""
+        return await asyncio.shield(asyncio.wrap_future(future))
+
+    async def forget(self, thread: str) -> None:
+        """Remove what is kept of a thread that is gone for good."""
+        await self.awaited(self._forget, _name(thread))
+
+    def close(self) -> None:
+        """Close the file, where it is open. A later call opens it again."""
+        if self._connection:
+            self.submit(self._disconnect).result()
+
+    # -- in the worker thread
+
+    def find(self, entry: Entry) -> str | None:
+        """Return the result of a command that has ended. None if the command has never begun.
+
+        Raises:
+            CommandInterrupted: the command has begun and has no known end.
+            CommandUnderWay: the command is running now.
+            KeyReused: the key belongs to another command.
+        """
+        with self._explained(), _together:
+            row = self._open().execute(_FIND, (entry.thread, entry.key)).fetchone()
+            if row is None:
+                return None
+            digest, state, owner, result = row
+            mine = owner == self._owner
+            runs = state == "running" and (self._place(entry) in _under_way if mine else owner_lives(owner))
+        if digest != entry.digest:
+            raise KeyReused(
+                "Nothing was run: the id of this call belongs to another one, which had other arguments.",
+                hint="Send the call again, with an id of its own.",
+            )
+        if state == "ended":
+            return str(result)
+        if runs:
+            raise CommandUnderWay(
+                "This runs at this moment, for another run of the thread. It was not run a second time.",
+                hint="Wait, and look at what is there before you repeat anything.",
+            )
+        if state == "stopped":
+            raise CommandInterrupted(
+                "This was stopped while it ran, on purpose, with all that it had started. How far it came is "
+                "unknown. It was not run again."
+            )
+        raise CommandInterrupted
+
+    def begin(self, entry: Entry) -> str | None:
+        """Record that a command begins. Return None if the caller is to run it, else like `find`."""
+        while True:
+            with self._explained(), _together:
+                connection = self._open()
+                self._prune(connection)
+                row = (entry.thread, entry.key, entry.digest, self._owner, time.time())
+                if connection.execute(_BEGIN, row).rowcount:
+                    _under_way.add(self._place(entry))
+                    return None
+            found = self.find(entry)
+            if found is not None:
+                return found
+            # Another program has withdrawn the record at this moment: try again.
+
+    def end(self, entry: Entry, result: str) -> None:
+        """Record the result. If writing fails, the command counts as interrupted."""
+        self._settle(entry, _SETTLE, "ended", result, len(result))
+
+    def interrupt(self, entry: Entry) -> None:
+        """Record that the effect of the command is unknown."""
+        self._settle(entry, _SETTLE, "interrupted", None, 0)
+
+    def stop(self, entry: Entry) -> None:
+        """Record that the caller has cancelled the command."""
+        self._settle(entry, _SETTLE, "stopped", None, 0)
+
+    def withdraw(self, entry: Entry) -> None:
+        """Remove the record of a command that did not begin."""
+        self._settle(entry, _WITHDRAW)
+
+    def begun(self, thread: str, keys: Sequence[str]) -> set[str]:
+        """Return the keys whose commands have begun, whatever their end."""
+        with self._explained():
+            connection = self._open()
+            return {key for key in keys if connection.execute(_FIND, (_name(thread), _name(key))).fetchone()}
+
+    def _settle(self, entry: Entry, statement: str, *values: object) -> None:
+        with _together:
+            try:
+                self._open().execute(statement, (*values, entry.thread, entry.key))
+            except (sqlite3.Error, OSError):
+                logger.warning("the record of commands cannot be written: %s", self._path, exc_info=True)
+            finally:
+                _under_way.discard(self._place(entry))
+
+    def _forget(self, thread: str) -> None:
+        with self._explained():
+            self._open().execute("DELETE FROM commands WHERE thread = ?", (thread,))
+
+    def _place(self, entry: Entry) -> tuple[str, str, str]:
+        return str(self._path), entry.thread, entry.key
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._path.touch(mode=0o600)
+            connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
+            try:
+                _use_log(connection)
+                # Writes reach the kernel at once and the disk later. They survive this process.
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute(_SCHEMA)
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._owner = owner_label()
+            self._new = 0
+            self._connection = connection
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection:
+            connection.close()
+
+    def _prune(self, connection: sqlite3.Connection) -> None:
+        """Every `_BETWEEN` records, remove old records, and the oldest records over the limits."""
+        if self._new % _BETWEEN == 0:
+            connection.execute("DELETE FROM commands WHERE began < ?", (time.time() - KEPT_SECONDS,))
+            connection.execute(_PRUNE, (MOST_RECORDS, MOST_BYTES))
+        self._new += 1
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        path = self._path
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            hint = "Make the file and its folder writable, free some disk, or end the program that holds it."
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+                hint = f"Move it away to begin anew: `mv {path} {path}.damaged`."
+            raise RecordUnavailable(
+                f"Nothing was run: the record of commands {path} cannot be used: {error}.", hint=hint
+            ) from error
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging. If two programs do so at once, SQLite refuses instead of waiting."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return

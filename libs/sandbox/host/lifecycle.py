@@ -1,0 +1,216 @@
+"""Starts a sandbox at its first use, replaces it when it has died, and closes it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import weakref
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+from libs.redaction import Redact
+from libs.sandbox.errors import SandboxDied, SandboxError
+from libs.sandbox.host.channel import Channel
+from libs.sandbox.host.loop_thread import core, on_core, synchronous, until_done
+from libs.sandbox.host.redacted_results import redacted_errors
+from libs.sandbox.host.request import Answer, Call
+from libs.sandbox.protocol import OnOutput
+
+__all__ = ["SandboxLife"]
+
+_START_SECONDS = 60.0
+"""Seconds until a start counts as failed. The sandbox is then closed, for all callers."""
+_PATIENCE = 10.0
+"""Seconds after a request's own time-out until a silent sandbox is given up."""
+_CANCEL_SECONDS = 1.0
+"""Seconds to wait for the end of a cancelled request. The sandbox needs at most half a second."""
+_STARTS = 3
+"""Number of new sandboxes to try before a request fails."""
+
+
+class SandboxLife(ABC):
+    """Keeps a channel to a running sandbox. Thread-safe.
+
+    `libs.sandbox.protocol.Sandbox` documents the methods that have no docstring here.
+    """
+
+    def __init__(self, idle_seconds: float, redact: Redact | None) -> None:
+        self._idle_seconds = idle_seconds
+        self._redact = redact
+        self._channel: Channel | None = None
+        self._starting = threading.Lock()
+        self._asked_at = 0.0
+        """When the call came that caused the current start."""
+        self._failed: tuple[float, SandboxError] | None = None
+        """Time and error of the last failed start."""
+
+    @abstractmethod
+    def _connect(self) -> Channel:
+        """Start a fresh sandbox, without waiting until it is ready. Called by one thread at a time.
+
+        Raises:
+            SandboxError: the sandbox cannot be started.
+        """
+
+    @abstractmethod
+    def _not_ready(self, died: SandboxDied | None) -> SandboxError:
+        """Return the error for a sandbox that did not become ready. `died` is None if it stayed silent."""
+
+    @property
+    def redact(self) -> Redact | None:
+        """Removes secrets from everything that leaves the sandbox."""
+        return self._redact
+
+    @property
+    def running(self) -> bool:
+        """Whether the sandbox is started, ready and alive."""
+        channel = self._live()
+        return channel is not None and channel.ready
+
+    @on_core
+    async def astart(self) -> None:
+        """Start the sandbox now and wait until it is ready.
+
+        Raises:
+            SandboxError: the sandbox cannot be started, or was closed meanwhile.
+        """
+        try:
+            await self._ready_channel()
+        except SandboxDied:
+            raise SandboxError(
+                "The sandbox was closed while it started.", hint="Nothing was asked of it yet: ask again."
+            ) from None
+
+    start = synchronous(astart)
+
+    def reset(self) -> None:
+        self.close()
+
+    async def areset(self) -> None:
+        await asyncio.to_thread(self.reset)
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        with self._starting:
+            channel, self._channel = self._channel, None
+            if channel:
+                channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- starting
+
+    def _live(self) -> Channel | None:
+        channel = self._channel
+        return channel if channel and not channel.closed else None
+
+    def _start(self, asked: float) -> Channel:
+        """Return a channel to a running sandbox. `asked`: when the caller's request came."""
+        with self._starting:
+            self._asked_at = asked
+            channel = self._live()
+            if channel is None:
+                if self._failed and self._failed[0] >= asked:
+                    # The start failed while this caller waited. Trying again could take a minute per caller.
+                    raise self._failed[1].again()
+                try:
+                    with redacted_errors(self._redact):
+                        channel = self._connect()
+                except SandboxError as error:
+                    self._failed = time.monotonic(), error.again()
+                    raise
+                channel.redact = self._redact
+                channel.owner = self
+                channel.used()
+                self._channel = channel
+                if self._idle_seconds:
+                    core().spawn(_close_when_idle(weakref.ref(channel), self._idle_seconds))
+            return channel
+
+    async def _ready_channel(self) -> Channel:
+        """Return the channel of a sandbox that is ready. Starts the sandbox if needed.
+
+        Raises:
+            SandboxDied: the sandbox was closed while it started. Nothing was sent to it.
+            SandboxError: the sandbox cannot be started.
+        """
+        channel = self._live()
+        if channel is None:
+            channel = await asyncio.to_thread(self._start, time.monotonic())
+        if channel.ready:
+            return channel
+        if not await until_done(channel.came_up, _START_SECONDS):
+            # Closing waits for the Engine, so it runs in a thread.
+            await asyncio.to_thread(self._end_silent, channel)
+        try:
+            channel.came_up.result()
+        except SandboxDied as error:
+            if channel.given_up or channel is self._channel:
+                raise await asyncio.to_thread(self._start_failed, channel, error) from None
+            raise
+        return channel
+
+    def _start_failed(self, channel: Channel, died: SandboxDied) -> SandboxError:
+        """Return the error of a failed start, and keep it for callers that wait for the same start."""
+        error = self._not_ready(None if channel.given_up else died)
+        if self._redact:
+            error = type(error)(self._redact(str(error)), hint=error.hint)
+        self._failed = time.monotonic(), error.again()
+        return error
+
+    # -- asking
+
+    async def _request(
+        self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None
+    ) -> tuple[Channel, Call]:
+        tries = 0
+        while True:
+            channel = await self._ready_channel()
+            try:
+                return channel, channel.request(payload, content=content, on_output=on_output)
+            except SandboxDied:  # before anything was sent
+                tries += 1
+                if tries == _STARTS:
+                    raise
+
+    async def _answer(self, channel: Channel, call: Call, seconds: float) -> Answer:
+        """Wait for the answer of a request. Cancelling ends the request first."""
+        try:
+            if not await until_done(call.future, seconds + _PATIENCE):
+                raise await asyncio.to_thread(self._end_silent, channel)
+            return call.future.result()
+        except asyncio.CancelledError:
+            channel.cancel(call)
+            await until_done(call.future, _CANCEL_SECONDS)
+            raise
+
+    def _end_silent(self, channel: Channel) -> SandboxDied:
+        """Close a channel whose sandbox is silent."""
+        channel.given_up = True
+        channel.close()
+        return SandboxDied(
+            "The sandbox does not answer any more.",
+            hint="It was ended; the next command starts a new one on the same workspace.",
+        )
+
+
+async def _close_when_idle(watched: weakref.ref[Channel], seconds: float) -> None:
+    """Close a channel after `seconds` without a request, at most a quarter of that time late.
+
+    The workspace stays; the next call starts the sandbox again.
+    """
+    while channel := watched():
+        if await asyncio.to_thread(channel.rest, seconds if channel.ready else max(seconds, _START_SECONDS)):
+            return
+        del channel  # keep no closed sandbox alive
+        await asyncio.sleep(max(0.05, seconds / 4))

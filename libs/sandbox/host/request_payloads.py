@@ -1,0 +1,103 @@
+"""Encodes requests for the channel, and refuses invalid requests before they are sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
+from libs.sandbox.protocol import FileFailed
+from libs.sandbox.wire.frames import MAX_PAYLOAD, REQUEST, Worker
+from libs.sandbox.wire.messages import BlockRequest, RunRequest
+
+__all__ = ["block_request", "file_asked", "file_request", "run_request"]
+
+MAX_COMMAND = 16 * 1024 * 1024
+"""Bytes of the longest command."""
+_CHANGES = ("write", "edit", "delete")
+_FILE_SECONDS = 30.0
+"""Seconds for a file operation, plus a second for each 10 MB of content."""
+
+
+def run_request(
+    limits: SandboxLimits,
+    command: str,
+    timeout: float | None,
+    *,
+    merge_stderr: bool,
+    env: Mapping[str, str],
+    live: bool,
+) -> tuple[float, bytes]:
+    """Return the time-out in seconds and the payload of a command.
+
+    Raises:
+        ValueError: the time-out, the command or a variable is not valid.
+    """
+    seconds = _seconds(limits, timeout)
+    if "\0" in command or any("\0" in text for item in env.items() for text in item):
+        raise ValueError("a command and its variables cannot hold a NUL character")
+    if any(not name or "=" in name for name in env):
+        raise ValueError("the name of a variable must be there, and cannot hold '='")
+    variables = [_encoded(f"{name}={value}") for name, value in env.items()]
+    request = RunRequest(_encoded(command), limits.output_chars, merge_stderr, live, variables)
+    return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
+
+
+def block_request(
+    limits: SandboxLimits, code: str, session: str, timeout: float | None
+) -> tuple[float, bytes]:
+    """Return the time-out in seconds and the payload of a block. Raises ValueError like `run_request`."""
+    seconds = _seconds(limits, timeout)
+    request = BlockRequest(session.encode()[:65_535], _encoded(code), limits.output_chars)
+    return seconds, REQUEST.pack(Worker.PYTHON, seconds) + request.encode()
+
+
+def file_request(
+    do: str, content: bytes | None, arguments: dict[str, Any], *, protected: list[str]
+) -> tuple[float, bytes]:
+    """Return the time-out in seconds and the payload of a file operation.
+
+    Raises:
+        FileFailed: a path is not valid, or the request is too large.
+    """
+    if any("\0" in value for value in arguments.values() if isinstance(value, str)):
+        raise FileFailed("invalid_path", "a path cannot hold a NUL character")
+    if content is not None:
+        arguments["size"] = len(content)
+    if do == "delete":
+        arguments["protected"] = protected
+    seconds = _FILE_SECONDS + len(content or b"") / 10e6
+    request = json.dumps({"do": do, "arguments": arguments}, ensure_ascii=False)
+    payload = REQUEST.pack(Worker.FILE, seconds) + request.encode("utf-8", "surrogatepass")
+    if len(payload) > MAX_PAYLOAD:
+        raise FileFailed("too_large", f"the request is larger than {MAX_PAYLOAD >> 20} MB")
+    return seconds, payload
+
+
+def file_asked(do: str, content: bytes | None, arguments: dict[str, Any]) -> tuple[str | bytes, ...]:
+    """Return the parts that identify a file operation, for its record.
+
+    Raises:
+        ValueError: the operation changes nothing, so it needs no key.
+    """
+    if do not in _CHANGES:
+        raise ValueError(f"a key is for what changes something, not for {do!r}")
+    return "file", do, json.dumps(arguments, sort_keys=True), content or b""
+
+
+def _seconds(limits: SandboxLimits, timeout: float | None) -> float:
+    seconds = limits.timeout if timeout is None else timeout
+    if not 0 < seconds <= MAX_TIMEOUT:
+        raise ValueError(f"timeout is {seconds}: it must be over 0 and at most {MAX_TIMEOUT:g} seconds")
+    return seconds
+
+
+def _encoded(command: str) -> bytes:
+    try:
+        encoded = command.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the command holds what is no character: {error}") from None
+    if len(encoded) > MAX_COMMAND:
+        raise ValueError(f"the command has {len(encoded)} bytes: at most {MAX_COMMAND} are run")
+    return encoded

@@ -1,0 +1,190 @@
+"""Turns answers of the channel into results or errors."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import replace
+from typing import Any
+
+from libs.sandbox.errors import SandboxBusy, SandboxError
+from libs.sandbox.host.redacted_results import redacted_content, redacted_values
+from libs.sandbox.host.request import Answer, Call
+from libs.sandbox.limits import SandboxLimits
+from libs.sandbox.protocol import FileFailed, RunResult
+from libs.sandbox.wire.frames import Ending, Fd
+from libs.sandbox.wire.messages import INTERRUPTED, OutputReport, RunReport
+
+__all__ = ["as_builtin", "block_result", "failed_result", "file_result", "run_result", "shortened"]
+
+
+def run_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float) -> RunResult:
+    """Return the result of a command. Raises SandboxBusy if the command did not begin."""
+    return _result(
+        limits,
+        call,
+        answer,
+        seconds,
+        late="everything the command started was ended",
+        lost="the process that ran it was killed, by this command or by another one: "
+        "everything it started was ended",
+    )
+
+
+def block_result(
+    limits: SandboxLimits, call: Call, answer: Answer, seconds: float, note: str = ""
+) -> RunResult:
+    """Return the result of a block, its output after `note`. Raises SandboxBusy if it did not begin."""
+    kept = _report(answer, seconds).exit_code == INTERRUPTED
+    result = _result(
+        limits,
+        call,
+        answer,
+        seconds,
+        late="the block was interrupted, its variables are kept"
+        if kept
+        else "the interpreter was ended, its variables are lost",
+        lost="the block ended the process that kept the interpreter: its variables are lost",
+    )
+    return replace(result, output=note + result.output) if note else result
+
+
+def failed_result(why: SandboxError | str) -> RunResult:
+    """Return a result for a sandbox error: exit code 125, with message and hint as output."""
+    output = f"{why} {why.hint}" if isinstance(why, SandboxError) else why
+    return RunResult(output, "", 125, truncated=False, timed_out=False, spill_path=None, seconds=0.0)
+
+
+def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, Any], bytes]:
+    """Return the answer of a file operation and the content that it read.
+
+    Raises:
+        FileFailed: the operation failed.
+        SandboxBusy: the operation did not begin.
+    """
+    _check_begun(answer, seconds)
+    if answer.ending == Ending.TIMEOUT:
+        raise FileFailed("timeout", f"it took over {seconds:g} s")
+    if answer.ending != Ending.DONE:
+        raise FileFailed("failed", "what served it was ended by a command; try again")
+    try:
+        message: Any = json.loads(answer.body.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict):
+        raise FileFailed("failed", "what served it gave an answer that cannot be read; try again")
+    if call.redact:
+        message = redacted_values(call.redact, message)
+    if error := message.get("error"):
+        raise FileFailed(str(error), str(message.get("detail", error)))
+    content = bytes(call.data[Fd.OUT])
+    return message, redacted_content(call.redact, content) if call.redact else content
+
+
+def as_builtin(error: FileFailed, path: str) -> Exception:
+    """Return the error that the same operation raises for a local file."""
+    kinds: dict[str, type[OSError]] = {
+        "file_not_found": FileNotFoundError,
+        "is_directory": IsADirectoryError,
+        "not_a_directory": NotADirectoryError,
+        "permission_denied": PermissionError,
+        "timeout": TimeoutError,
+    }
+    if error.code == "invalid_path":
+        return ValueError(f"{path}: {error}")
+    return kinds.get(error.code, OSError)(f"{path}: {error}")
+
+
+def _result(
+    limits: SandboxLimits, call: Call, answer: Answer, seconds: float, *, late: str, lost: str
+) -> RunResult:
+    _check_begun(answer, seconds)
+    report = _report(answer, seconds)
+    timed_out = answer.ending == Ending.TIMEOUT
+    output, *errors = [
+        _text_of(call, fd, item, limits.output_chars, cut=answer.ending != Ending.DONE)
+        for fd, item in zip((Fd.OUT, Fd.ERR), [*report.outputs, None][:2], strict=False)
+    ]
+    note = ""
+    if timed_out:
+        note = f"[timed out after {seconds:g} s: {late}]"
+    elif answer.ending == Ending.LOST:
+        note = f"[{lost}]"
+    if note:
+        output += "\n" * bool(output and not output.endswith("\n")) + note
+    spilled = [item.spill_path.decode("utf-8", "replace") for item in report.outputs if item.spill_path]
+    return RunResult(
+        output=output,
+        stderr="".join(errors),
+        exit_code=124 if timed_out else report.exit_code,
+        truncated=any(item.chars > limits.output_chars for item in report.outputs),
+        timed_out=timed_out,
+        spill_path=spilled[0] if spilled else None,
+        seconds=report.seconds,
+    )
+
+
+def _check_begun(answer: Answer, seconds: float) -> None:
+    """Raise SandboxBusy if the request did not begin."""
+    if answer.ending == Ending.BUSY:
+        raise SandboxBusy(
+            "The sandbox cannot begin this: its processes, or its commands at once, are used up.",
+            hint="What earlier commands had left running in the background was ended: try again. "
+            "If that is not enough, wait for commands that still run, or raise SANDBOX_PIDS.",
+        )
+    if answer.ending == Ending.WAITED:
+        raise SandboxBusy(
+            f"This waited for its turn for {seconds:g} s, its whole time-out, and was not begun.",
+            hint="So many commands run at once: wait for some to end, or end them.",
+        )
+
+
+def _report(answer: Answer, seconds: float) -> RunReport:
+    try:
+        return RunReport.decode(answer.body)
+    except struct.error:  # the worker was killed before its report
+        return RunReport(137, seconds, [])
+
+
+def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cut: bool) -> str:
+    """Return an output as text. Over the limit, a line replaces the middle.
+
+    Args:
+        cut: the program was killed, so the output may end within a secret.
+    """
+    head, tail = bytes(call.data[fd]), bytes(call.tail[fd])
+    if report is None or report.chars <= limit:
+        return _decoded(call, head + tail, cut=cut)
+    if report.total == len(head) + len(tail):
+        first = last = _decoded(call, head + tail, cut=cut)
+    else:
+        # A gap lies between head and tail. The tail may begin within a character, long before the shown part.
+        if call.redact:
+            head = call.redact.part(head, cut_after=True)
+            tail = call.redact.part(tail, cut_before=True, cut_after=cut)
+        first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
+    half = limit // 2
+    path = report.spill_path.decode("utf-8", "replace")
+    if not path or not report.spilled:
+        where = "it could not be kept: the workspace takes no more"
+    elif report.spilled < report.total:
+        where = f"its first {report.spilled:,} bytes are in {path}"
+    else:
+        where = f"the whole output is in {path}"
+    left_out = report.chars - 2 * half
+    return f"{first[:half]}\n[… {left_out:,} characters left out; {where} …]\n{last[-half:]}"
+
+
+def shortened(text: str, limit: int | None) -> str:
+    """Return `text`, or its beginning and end with a line that counts the characters left out."""
+    if limit is None or len(text) <= limit:
+        return text
+    half = max(1, limit // 2)
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+
+
+def _decoded(call: Call, data: bytes, *, cut: bool) -> str:
+    """Remove secrets and decode. Redaction comes before cutting, which could split a secret."""
+    if call.redact:
+        data = call.redact.part(data, cut_after=True) if cut else call.redact(data)
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,159 @@
+"""Gives each thread its own sandbox, on its own folder, with spares for new threads."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from psutil import pid_exists
+
+from libs.sandbox.docker import give_to_sandbox
+from libs.sandbox.pool.spares import Ready
+from libs.sandbox.workspace import owner_of, prepare_workspace, thread_folder
+
+if TYPE_CHECKING:
+    from libs.sandbox.docker import DockerSandbox
+
+MakeSandbox = Callable[..., "DockerSandbox"]
+
+__all__ = ["SandboxPool", "Spares"]
+
+_SPARE = ".spare-"
+_LEFT_BEHIND = 600.0
+"""Seconds after which the folder of a spare without its program is removed."""
+_MOST_KEPT = 1_000
+"""Sandbox objects that are kept although stopped, with their notes for interpreters."""
+_ENDED_AT_ONCE = 32
+"""Sandboxes that are closed at the same time."""
+
+
+class SandboxPool:
+    """Gives each thread its sandbox, on `root`/threads/<id>. Thread-safe. Starts no sandbox itself.
+
+    Args:
+        root: the common workspace. All threads can read its `data`.
+        make: creates a sandbox from a folder, a thread (None: a spare) and more arguments.
+        warm: number of spares that are kept ready for new threads.
+    """
+
+    def __init__(self, root: Path, make: MakeSandbox, *, warm: int) -> None:
+        self._root = root.resolve()
+        self._folder = self._root / "threads"
+        self._make = make
+        self._spares = Spares(self._folder, self._spare, warm)
+        self._sandboxes: WeakValueDictionary[str, DockerSandbox] = WeakValueDictionary()
+        """Every sandbox object that is still in use, so that no thread gets two."""
+        self._lately: OrderedDict[str, DockerSandbox] = OrderedDict()
+        self._lock = threading.Lock()
+        """Held only briefly, because `sandbox_for` is called on an event loop."""
+
+    def sandbox_for(self, thread: str) -> DockerSandbox:
+        """Return the thread's sandbox: the same object as long as it is in use."""
+        name = thread_folder(thread)
+        with self._lock:
+            found = self._sandboxes.get(name)
+            if found is None:
+                folder, common = self._folder / name, partial(self._common, name)
+                found = self._make(folder, thread, spares=self._spares, common=common)
+                self._sandboxes[name] = found
+            self._lately[name] = found
+            self._lately.move_to_end(name)
+            if len(self._lately) > _MOST_KEPT:
+                self._lately.popitem(last=False)
+            return found
+
+    def close(self) -> None:
+        """Close every sandbox and spare. A later call starts its sandbox again."""
+        with self._lock:
+            sandboxes = list(self._sandboxes.values())
+            self._sandboxes.clear()
+            self._lately.clear()
+        if sandboxes:
+            # Each close waits for the Engine, which may be slow.
+            with ThreadPoolExecutor(min(_ENDED_AT_ONCE, len(sandboxes))) as threads:
+                list(threads.map(lambda sandbox: sandbox.close(), sandboxes))
+        self._spares.close()
+
+    def _spare(self, folder: Path) -> DockerSandbox:
+        return self._make(folder, None, spares=None, common=partial(self._common, folder.name))
+
+    def _common(self, name: str) -> tuple[int, int]:
+        """Make the common folder, and give it and the thread's folder to the sandbox's user.
+
+        Returns:
+            Uid and gid of the thread's sandbox.
+        """
+        uid, _ = prepare_workspace(self._root)
+        if (self._root / "data").is_symlink():
+            raise ValueError(
+                f"would let threads read what {self._root / 'data'} links to, and a command may have "
+                "made the link: put a folder in its place"
+            )
+        give_to_sandbox(self._root, uid, ("data",))
+        give_to_sandbox(self._root, uid, (self._folder.name, name))
+        return owner_of(self._folder / name)
+
+
+class Spares:
+    """Sandboxes that are started before a thread needs them.
+
+    Each has its own folder, `threads/.spare-<process id>-<8 hex>`. When a thread takes the spare, the folder
+    is renamed. A mount stays with its folder.
+
+    Args:
+        folder: the parent of the threads' folders.
+        make: creates a sandbox on a new folder.
+        count: number of spares that are kept ready; 0: none.
+    """
+
+    def __init__(self, folder: Path, make: Callable[[Path], DockerSandbox], count: int) -> None:
+        self._folder = folder
+        self._make = make
+        self._ready: Ready[DockerSandbox] = Ready(self._make_spare, _discard, count)
+
+    def take(self, root: Path) -> DockerSandbox | None:
+        """Move a spare to `root` and return it. None if none is ready or `root` exists."""
+        while not os.path.lexists(root) and (spare := self._ready.take()):
+            if spare.move(root):
+                return spare
+            _discard(spare)
+        return None
+
+    def fill(self) -> None:
+        """Start missing spares in the background."""
+        self._ready.fill()
+
+    def close(self) -> None:
+        """Close the spares and remove their folders."""
+        self._ready.close()
+
+    def _make_spare(self) -> DockerSandbox:
+        self._sweep()
+        return self._make(self._folder / f"{_SPARE}{os.getpid()}-{secrets.token_hex(4)}")
+
+    def _sweep(self) -> None:
+        """Remove folders of spares whose program was killed."""
+        with suppress(OSError):
+            for folder in self._folder.glob(f"{_SPARE}*"):
+                old = time.time() - folder.stat().st_mtime > _LEFT_BEHIND
+                owner = folder.name.removeprefix(_SPARE).partition("-")[0]
+                # The owner may be in another process namespace. Without its folder, it discards the spare.
+                if old and not any(folder.glob("*/*")) and not (owner.isdigit() and pid_exists(int(owner))):
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _discard(spare: DockerSandbox) -> None:
+    spare.close()
+    if spare.root.name.startswith(_SPARE):
+        shutil.rmtree(spare.root, ignore_errors=True)

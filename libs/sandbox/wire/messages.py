@@ -1,0 +1,107 @@
+"""Encodes requests to run code, and their reports (standard library only).
+
+They are not JSON, because importing `json` takes longer than starting a shell. File requests are JSON.
+"""
+
+from __future__ import annotations
+
+import struct
+
+__all__ = ["INTERRUPTED", "BlockRequest", "OutputReport", "RunReport", "RunRequest"]
+
+_REQUEST = struct.Struct("!IBBH")
+_BLOCK = struct.Struct("!IH")
+_REPORT = struct.Struct("!idB")
+_OUTPUT = struct.Struct("!QQQH")
+
+INTERRUPTED = 130
+"""Exit code of an interrupted block whose interpreter and variables still live."""
+
+
+class RunRequest:
+    """Run a command with `bash -c`."""
+
+    def __init__(self, command: bytes, limit: int, merge: bool, live: bool, env: list[bytes]) -> None:
+        self.command = command
+        self.limit = limit
+        """Characters of an output that are shown."""
+        self.merge = merge
+        """Whether standard error goes to standard output."""
+        self.live = live
+        """Whether the caller wants live output."""
+        self.env = env
+        """Additional variables, each `name=value`."""
+
+    def encode(self) -> bytes:
+        head = _REQUEST.pack(self.limit, self.merge, self.live, len(self.env))
+        return head + b"\0".join([*self.env, self.command])
+
+    @staticmethod
+    def decode(data: bytes) -> RunRequest:
+        limit, merge, live, variables = _REQUEST.unpack_from(data)
+        *env, command = data[_REQUEST.size :].split(b"\0", variables)
+        return RunRequest(command, limit, bool(merge), bool(live), env)
+
+
+class BlockRequest:
+    """Run a block of Python in the live interpreter of a session."""
+
+    def __init__(self, session: bytes, code: bytes, limit: int) -> None:
+        self.session = session
+        """At most 65,535 bytes; blocks of one session share their variables."""
+        self.code = code
+        self.limit = limit
+        """Characters of the output that are shown."""
+
+    def encode(self) -> bytes:
+        return _BLOCK.pack(self.limit, len(self.session)) + self.session + self.code
+
+    @staticmethod
+    def decode(data: bytes) -> BlockRequest:
+        limit, length = _BLOCK.unpack_from(data)
+        end = _BLOCK.size + length
+        return BlockRequest(data[_BLOCK.size : end], data[end:], limit)
+
+
+class OutputReport:
+    """Figures about one output."""
+
+    def __init__(self, total: int, chars: int, spilled: int, spill_path: bytes) -> None:
+        self.total = total
+        """Bytes of the whole output."""
+        self.chars = chars
+        """Characters of the whole output. Over the request's limit, the middle is left out."""
+        self.spilled = spilled
+        """Bytes in the spill file."""
+        self.spill_path = spill_path
+        """Path of the spill file, or empty."""
+
+
+class RunReport:
+    """The end of a command or block."""
+
+    def __init__(self, exit_code: int, seconds: float, outputs: list[OutputReport]) -> None:
+        self.exit_code = exit_code
+        self.seconds = seconds
+        self.outputs = outputs
+        """Reports of standard output and, if not merged, standard error."""
+
+    def encode(self) -> bytes:
+        data = _REPORT.pack(self.exit_code, self.seconds, len(self.outputs))
+        for output in self.outputs:
+            head = _OUTPUT.pack(output.total, output.chars, output.spilled, len(output.spill_path))
+            data += head + output.spill_path
+        return data
+
+    @staticmethod
+    def decode(data: bytes) -> RunReport:
+        """Raises struct.error if the data is not a report."""
+        exit_code, seconds, count = _REPORT.unpack_from(data)
+        offset = _REPORT.size
+        outputs = []
+        for _ in range(count):
+            total, chars, spilled, length = _OUTPUT.unpack_from(data, offset)
+            offset += _OUTPUT.size
+            outputs.append(OutputReport(total, chars, spilled, data[offset : offset + length]))
+            offset += length
+        return RunReport(exit_code, seconds, outputs)

@@ -1,0 +1,44 @@
+"""`code-agent approvals`: grants for the rest of a thread are listed and revoked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from libs.persistence.locked_thread import thread_lock
+from tests.clients.cli_program import Program, execute
+
+RUN = execute("echo ran >> /results/log")
+
+
+@pytest.mark.thorough
+@pytest.mark.docker
+def test_grant_is_listed_and_revoked(program: Program) -> None:
+    program.script(RUN, RUN, "First.", RUN, "Second.")
+    terminal = program.at_terminal("run", "--thread", "t", "go")
+    terminal.wait_for("[q]uit and leave it pending:")
+    terminal.type("t\n")
+    terminal.wait_for("approved earlier in this thread: any call of this tool")
+    assert terminal.end() == 0
+    assert program.run("approvals", "list", "t").stdout == "1. any call of the tool execute\n"
+    [grant] = json.loads(program.run("approvals", "list", "t", "--json").stdout)
+    assert (grant["number"], grant["tool"], grant["digest"]) == (1, "execute", None)
+    with thread_lock(program.folder / ".code-agent" / "locks", "t"):
+        done = program.run("approvals", "revoke", "t", "--all")
+        assert (done.returncode, "in use by another program" in done.stderr) == (2, True)
+    for arguments in (("t",), ("t", "1", "--all"), ("t", "2")):
+        done = program.run("approvals", "revoke", *arguments)
+        assert (done.returncode, done.stdout, bool(done.stderr)) == (2, "", True)
+    done = program.run("approvals", "revoke", "t", "1")
+    assert (done.returncode, done.stdout) == (0, "Revoked. Approvals that still hold: 0.\n")
+    lines = program.lines("--thread", "t", "on", status=3)
+    assert [line["grants"] for line in lines if line["type"] == "approval"] == [[]]
+    assert program.log == "ran\n" * 2
+
+
+@pytest.mark.thorough
+def test_approvals_of_a_missing_thread(program: Program) -> None:
+    done = program.run("approvals", "list", "t")
+    assert (done.returncode, "There is no thread 't'" in done.stderr) == (2, True)
+    assert not (program.folder / ".code-agent").exists()

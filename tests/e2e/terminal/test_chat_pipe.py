@@ -1,0 +1,65 @@
+"""`code-agent chat` with lines from a pipe: nobody can be asked, so no gated call runs."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.clients.cli_program import PROGRAM, Program, execute
+
+
+def chat(program: Program, lines: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, "chat", *arguments],
+        cwd=program.folder,
+        env=program.env,
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_each_line_is_a_message(program: Program) -> None:
+    program.script("first answer", "second answer")
+    done = chat(program, "one\n\n/thread\n  \ntwo", "--thread", "t")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.index("first answer") < done.stdout.index("second answer")
+    assert "\x1b" not in done.stdout
+    assert ">" not in done.stdout
+    assert not (program.folder / ".code-agent" / "chat-history").exists()
+
+
+@pytest.mark.docker
+def test_call_that_needs_approval_ends_the_pipe_with_status_3(program: Program) -> None:
+    program.script(execute("touch /results/a"), "never said")
+    done = chat(program, "go\nthe next message would drop it\n", "--thread", "t")
+    assert done.returncode == 3
+    assert "command: touch /results/a" in done.stdout
+    assert "Nothing of what waits was run." in done.stdout
+    assert chat(program, "anything\n", "--thread", "t").returncode == 3
+    assert not (program.workspace / "results" / "a").exists()
+    program.script(execute("touch /results/a"), "It is there.")
+    done = chat(program, "/files results\n", "--thread", "t", "--approve", "auto")
+    assert done.returncode == 0
+    assert "It is there." in done.stdout
+    assert "results/a" in done.stdout
+
+
+@pytest.mark.thorough
+def test_exit_status_of_a_pipe(program: Program) -> None:
+    program.script("one answer")
+    done = chat(program, "one\ntwo\n")
+    assert done.returncode == 1
+    assert "the script has 1 replies and was asked for one more" in done.stdout
+    assert chat(program, "/nothing\n").returncode == 2
+    assert chat(program, "/exit\nmore\n").returncode == 0
+    done = chat(program, "x" * (3 << 20))
+    assert (done.returncode, "longer than 1 MB" in done.stdout) == (2, True)
+    for option, value, said in (
+        ("--agent", "nobody", "There is no agent nobody. There are: auto, deep, code"),
+        ("--model", "gpt-5", "MODEL=gpt-5: must be"),
+    ):
+        done = chat(program, "hi\n", option, value)
+        assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (2, True, False)

@@ -1,0 +1,69 @@
+"""A full disk (S11): errors name it, no file is lost, and work continues when there is room."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from libs.backends.docker import DockerExecutionBackend
+from tests.support.sandboxes import IMAGE
+
+pytestmark = pytest.mark.docker
+
+FULL = "head -c 100M /dev/zero > /workspace/filler"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A disk of 4 MB."""
+    assert os.geteuid() == 0, "only root can mount a small disk"
+    root = tmp_path_factory.mktemp("small")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", root], check=True)
+    yield root
+    subprocess.run(["umount", root], check=True)
+
+
+@pytest.fixture
+def full(workspace: Path) -> Iterator[DockerExecutionBackend]:
+    with DockerExecutionBackend(workspace, name="full", image=IMAGE) as backend:
+        assert backend.write("/workspace/note", "before\n").error is None
+        done = backend.execute(FULL)
+        assert done.exit_code != 0
+        assert "No space left on device" in done.output
+        yield backend
+        backend.execute("rm -rf /workspace/* /workspace/.output")
+
+
+def test_file_changes_are_refused_and_leave_no_part(full: DockerExecutionBackend, workspace: Path) -> None:
+    for error in (
+        full.write("/data/new", "x" * 100_000).error,
+        full.edit("/workspace/note", "before", "y" * 100_000).error,
+        full.upload_files([("/workspace/note", b"z" * 100_000)])[0].error,
+    ):
+        assert "No space left on device" in str(error)
+    assert (workspace / "note").read_text() == "before\n"
+    assert not (workspace / "data/new").exists()
+    assert not list(workspace.rglob("*.part"))
+
+
+def test_sandbox_starts_on_a_full_disk_and_works_when_there_is_room(full: DockerExecutionBackend) -> None:
+    full.reset()
+    assert full.execute("echo on").output == "on\n"
+    assert full.execute("rm /workspace/filler; echo on > /workspace/on; cat /workspace/on").output == "on\n"
+    assert full.edit("/workspace/note", "before", "after").error is None
+
+
+def test_start_on_a_disk_without_inodes_has_a_hint(tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=2", "tmpfs", tmp_path], check=True)
+    try:
+        with DockerExecutionBackend(tmp_path, name="full", image=IMAGE) as backend:
+            done = backend.execute("true")
+        assert done.exit_code == 125
+        assert "No space left on device" in done.output
+        assert f"df -h {tmp_path}" in done.output
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)

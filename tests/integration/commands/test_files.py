@@ -1,0 +1,199 @@
+"""File tools, beyond deepagents' suite: changes, paths and content (S1, D4, I4)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from libs.backends.docker import DockerExecutionBackend as Backend
+from libs.sandbox.docker.container import DockerSandbox
+from tests.support.file_places import content, empty_folder, shown
+from tests.support.programs import finished
+from tests.support.sandboxes import IMAGE
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture
+def place(backend: Backend) -> Iterator[str]:
+    with empty_folder(backend) as folder:
+        yield folder
+
+
+class TestWrite:
+    @pytest.mark.parametrize("make", ["echo x > {}", "mkdir {}", "ln -s nowhere {}", "mkfifo {}"])
+    def test_write_refuses_an_existing_file(self, backend: Backend, place: str, make: str) -> None:
+        path = f"{place}/there"
+        backend.execute(make.format(path))
+        before = backend.execute(f"ls -l {place}").output
+        error = backend.write(path, "new").error
+        assert error is not None
+        assert "edit_file" in error
+        assert backend.execute(f"ls -l {place}").output == before
+
+    def test_one_of_many_writers_of_a_name_succeeds(self, backend: Backend, place: str) -> None:
+        async def race() -> list[str | None]:
+            answers = await asyncio.gather(*(backend.awrite(f"{place}/one", str(i)) for i in range(20)))
+            return [answer.error for answer in answers]
+
+        assert asyncio.run(race()).count(None) == 1
+
+
+class TestEdit:
+    def test_empty_old_text_is_refused(self, backend: Backend, place: str) -> None:
+        backend.write(f"{place}/text", "abc")
+        for everywhere in (False, True):
+            assert "empty" in (backend.edit(f"{place}/text", "", "x", replace_all=everywhere).error or "")
+        assert content(backend, f"{place}/text") == b"abc"
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            (b"a\r\nb\r\nc\r\n", b"A\r\nB\r\nc\r\n"),
+            (b"a\nb\nc\n", b"A\nB\nc\n"),
+            (b"\xef\xbb\xbfa\nb\n", b"\xef\xbb\xbfA\nB\n"),
+        ],
+        ids=["crlf", "lf", "byte order mark"],
+    )
+    def test_line_ends_and_byte_order_mark_are_kept(
+        self, backend: Backend, place: str, before: bytes, after: bytes
+    ) -> None:
+        backend.upload_files([(f"{place}/text", before)])
+        assert backend.edit(f"{place}/text", "a\nb\n", "A\nB\n").error is None
+        assert content(backend, f"{place}/text") == after
+
+    def test_mode_is_kept(self, backend: Backend, place: str) -> None:
+        path, mode = f"{place}/script.sh", "4711"
+        backend.execute(f"echo echo old > {path}; chmod {mode} {path}")
+        assert backend.edit(path, "old", "new").error is None
+        assert backend.execute(f"stat -c %a {path}").output == f"{mode}\n"
+        backend.upload_files([(path, b"echo newer\n")])
+        assert backend.execute(f"stat -c %a {path}; cat {path}").output == f"{mode}\necho newer\n"
+
+    def test_edit_through_a_link_keeps_the_link(self, backend: Backend, place: str) -> None:
+        backend.execute(f"echo old > {place}/file; ln -s file {place}/link")
+        assert backend.edit(f"{place}/link", "old", "new").error is None
+        assert backend.execute(f"readlink {place}/link; cat {place}/file").output == "file\nnew\n"
+
+    def test_edit_of_a_read_only_file_is_refused(self, backend: Backend, place: str) -> None:
+        backend.execute(f"echo old > {place}/file; chmod 444 {place}/file")
+        assert "ermission denied" in (backend.edit(f"{place}/file", "old", "new").error or "")
+        assert "ermission denied" in (backend.edit("/etc/hostname", "s", "t").error or "")
+        assert content(backend, f"{place}/file") == b"old\n"
+
+
+class TestPaths:
+    def test_file_tools_commands_and_host_see_the_same_file(self, backend: Backend) -> None:
+        """I4."""
+        name = f"x-{os.urandom(4).hex()}.txt"
+        for first, second in (
+            (f"/data/{name}", f"/workspace/data/{name}"),
+            (f"/results/{name}",) * 2,
+            (f"/tmp/{name}",) * 2,
+        ):
+            assert backend.write(first, "first").error is None
+            assert backend.execute(f"cat {second}").output == "first"
+            backend.execute(f"echo -n second > {second}")
+            assert content(backend, first) == b"second"
+            assert backend.edit(second, "second", "third").error is None
+            assert shown(backend.read(first)) == "third"
+        assert (backend.sandbox.root / "data" / name).read_text() == "third"  # type: ignore[attr-defined]
+
+
+class TestContent:
+    def test_page_of_a_long_file_and_of_a_long_line(self, backend: Backend, place: str) -> None:
+        backend.execute(
+            f"seq 1000000 > {place}/lines.txt; head -c 30000000 {place}/lines.txt | tr '\\n' x "
+            f"> {place}/line.txt"
+        )
+        assert shown(backend.read(f"{place}/lines.txt", 900_000, 3)) == "900001\n900002\n900003"
+        assert backend.read(f"{place}/lines.txt", 1_000_000, 3).error
+        assert 1_000 < len(shown(backend.read(f"{place}/line.txt"))) < 1_000_000
+
+    def test_each_file_of_an_upload_or_download_has_its_own_error(self, backend: Backend, place: str) -> None:
+        backend.execute(f"cd {place}; mkdir d; echo x > closed; chmod 0 closed; mkdir shut; chmod 0 shut")
+        paths = ["d", "closed", "shut/x", "good"]
+        uploads = backend.upload_files([(f"{place}/{path}", b"x") for path in paths])
+        errors = ["is_directory", "permission_denied", "permission_denied", None]
+        assert [answer.error for answer in uploads] == errors
+        downloads = backend.download_files([f"{place}/{path}" for path in [*paths, "none"]])
+        assert [answer.error for answer in downloads] == [*errors, "file_not_found"]
+        assert [answer.content for answer in downloads] == [None, None, None, b"x", None]
+
+    def test_download_over_the_limit_is_refused(self, tmp_path: Path) -> None:
+        """A sparse file can have any size. The process may use 1.5 GB."""
+        finished(f"""
+            import resource
+            from pathlib import Path
+            from libs.backends.docker import DockerExecutionBackend as Backend
+
+            with Backend(Path({str(tmp_path)!r}), image={IMAGE!r}, name="test-large") as backend:
+                backend.execute("truncate -s 3G /workspace/large")
+                resource.setrlimit(resource.RLIMIT_AS, (1500 * 2**20, resource.RLIM_INFINITY))
+                (answer,) = backend.download_files(["/workspace/large"])
+                assert answer.content is None
+                assert answer.error
+                assert backend.execute("echo on").output == "on\\n"
+        """)
+
+    def test_replaced_file_is_always_complete(self, backend: Backend, place: str) -> None:
+        """For a command that reads all the time, and for the host."""
+        versions = [bytes([65 + i]) * 300_000 for i in range(8)]
+        path = f"{place}/whole"
+        seen_from = backend.sandbox.root / path.removeprefix("/workspace/")  # type: ignore[attr-defined]
+        backend.upload_files([(path, versions[0])])
+        check = (
+            f"import time\nend = time.time() + 2\nwhile time.time() < end:\n"
+            f"    data = open('{path}', 'rb').read()\n    assert len(data) == 300000 and len(set(data)) == 1"
+        )
+        reader: list[Any] = []
+        thread = threading.Thread(target=lambda: reader.append(backend.execute(f'python3 -c "{check}"')))
+        thread.start()
+        replaced = 0
+        while thread.is_alive():
+            backend.upload_files([(path, versions[replaced % 8])])
+            backend.edit(path, "A" * 300_000, "B" * 300_000)
+            data = seen_from.read_bytes()
+            assert len(data) == 300_000
+            assert len(set(data)) == 1
+            replaced += 1
+        assert (reader[0].exit_code, reader[0].output) == (0, "")
+        assert replaced >= 3  # a busy machine replaces it a few times in the reader's two seconds
+
+    def test_cancelled_upload_leaves_nothing(self, backend: Backend, place: str) -> None:
+        async def broken_off(seconds: float) -> None:
+            task = asyncio.create_task(backend.aupload_files([(f"{place}/cut", b"x" * 100_000_000)]))
+            await asyncio.sleep(seconds)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        for seconds in (0.05, 0.1, 0.2):
+            asyncio.run(broken_off(seconds))
+        assert backend.write(f"{place}/after", "x").error is None
+        time.sleep(0.5)
+        left = set(backend.execute(f"ls -A {place}").output.split())
+        assert left in ({"after"}, {"after", "cut"})
+        if "cut" in left:  # it was faster
+            assert backend.execute(f"stat -c %s {place}/cut").output == "100000000\n"
+
+    def test_upload_to_a_killed_container_leaves_nothing(self, tmp_path: Path) -> None:
+        with Backend(tmp_path, image=IMAGE, name="killed") as backend:
+            backend.execute("true")
+            upload = threading.Thread(
+                target=backend.upload_files, args=([("/workspace/f", bytes(200_000_000))],)
+            )
+            upload.start()
+            time.sleep(0.2)
+            assert isinstance(backend.sandbox, DockerSandbox)
+            subprocess.run(["docker", "kill", str(backend.sandbox.container_name)], check=True)
+            upload.join()
+            backend.execute("true")
+        assert {path.name for path in tmp_path.iterdir()} == {"data", "scripts", "results"}

@@ -1,0 +1,91 @@
+"""Each failure and each limit has its error class, and does not affect the next program (X7)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from libs.exec_tool.program_runner import CodeRunner
+from tests.support.exec_runners import SMALL, runner
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.docker
+
+NAME = f"test-exec-{secrets.token_hex(3)}"
+BUSY = "while True: pass"
+FORK_BOMB = "import os\nwhile True:\n    os.fork()"
+HUGE = "x = bytearray(4 << 30)\nfor n in range(0, len(x), 4096): x[n] = 1"
+THREADS = (
+    "import threading, time\n"
+    "for n in range(500): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+)
+FILL = "with open('big', 'wb') as file:\n    while True:\n        file.write(bytes(1 << 20))"
+
+
+def also(*case: str) -> Any:
+    return pytest.param(*case, marks=pytest.mark.thorough)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
+    """A runner with small limits, and enough time for a busy machine to reach them."""
+    with runner(
+        tmp_path_factory.mktemp("exec"), name=NAME, seconds=20, limits=SMALL, disk=32 << 20, warm=2
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
+    with runner(tmp_path_factory.mktemp("hurried"), seconds=4, limits=SMALL, keep=False) as made:
+        eventually(lambda: made.run("print(1)").result == 1)
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "kind"),
+    [
+        ("python", "def x(:\n    pass", "syntax"),
+        ("bash", "no-such-command", "dependency"),
+        ("python", HUGE, "memory"),
+        ("bash", "head -c 1G /dev/zero > big", "disk"),
+        ("python", FORK_BOMB, "processes"),
+        # The shell ends at once. The sleep gives the processes time to reach the limit.
+        also("bash", ":(){ :|:& };: ; sleep 2", "processes"),
+        also("python", THREADS, "processes"),
+        ("bash", "curl -sS https://example.com", "network"),
+        ("bash", "exit 7", "runtime"),
+        ("bash", 'echo \'{"ok": false, "error": "no such city"}\'', "runtime"),
+    ],
+)
+def test_error_class(run: CodeRunner, language: str, code: str, kind: str) -> None:
+    result = run.run(code, language=language)
+    assert result.error is not None
+    assert result.error.kind == kind, (result.error, result.stderr[-500:])
+    assert result.error.hint
+    assert result.error.message
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(BUSY, "cpu"), ("import subprocess; subprocess.run(['sleep', '60'])", "timeout")]
+)
+def test_time_limit_by_computing_or_waiting(hurried: CodeRunner, code: str, kind: str) -> None:
+    result = hurried.run(code)
+    assert result.error and result.error.kind == kind
+    # The start of the sandbox counts too.
+    assert 3.5 < result.metrics.sandbox + result.metrics.run < 9
+    assert result.metrics.exit_code == 124
+    assert hurried.run("print(1)").result == 1
+
+
+@pytest.mark.parametrize(
+    "code", [FORK_BOMB, *(pytest.param(code, marks=pytest.mark.thorough) for code in (FILL, HUGE))]
+)
+def test_next_program_is_not_affected(run: CodeRunner, code: str) -> None:
+    assert run.run(code).error
+    result = run.run("import os; open('x', 'w').write('1'); print(os.listdir('.') != [])", thread=code[:9])
+    assert result.error is None
+    assert set(result.files) == {"x"}

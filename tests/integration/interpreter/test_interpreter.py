@@ -1,0 +1,141 @@
+"""The live interpreter: shared state of a session, output and errors of blocks (L3)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+
+import pytest
+
+from libs.sandbox.host.channel_sandbox import ChannelSandbox
+from tests.support.sandboxes import ON_BOTH, Session
+
+
+class TestShared:
+    @ON_BOTH
+    def test_session_keeps_variables_imports_and_functions(
+        self, sandbox: ChannelSandbox, block: Session
+    ) -> None:
+        assert block("import math\ndef area(r):\n    return math.pi * r * r").output == ""
+        assert block("round(area(2), 3)").output == "12.566\n"
+        assert "NameError" in Session(sandbox)("area").output
+
+    def test_threads_asyncio_pickle_and_multiprocessing_work(self, block: Session) -> None:
+        threads = "import threading\nt = threading.Thread(target=lambda: print('t'))\nt.start()\nt.join()"
+        assert block(threads).output == "t\n"
+        assert block("import asyncio\nasyncio.run(asyncio.sleep(0.01, 'slept'))").output == "'slept'\n"
+        assert block("await asyncio.sleep(0.01, 'awaited')").output == "'awaited'\n"
+        pool = "import multiprocessing\ndef double(x):\n    return 2 * x\n"
+        result = block(pool + "with multiprocessing.Pool(2) as pool:\n    print(pool.map(double, [1, 2]))")
+        assert result.output == "[2, 4]\n"
+        block("import pickle\nclass Point:\n    x = 3")
+        assert block("pickle.loads(pickle.dumps(Point())).x").output == "3\n"
+
+    async def test_blocks_of_one_session_run_one_after_the_other(self, sandbox: ChannelSandbox) -> None:
+        await sandbox.arun_python("log = []", session="order")
+        code = "import time\nlog.append({0})\ntime.sleep(0.02)\nlog.append({0})"
+        await asyncio.gather(
+            *(sandbox.arun_python(code.format(number), session="order") for number in range(5))
+        )
+        result = await sandbox.arun_python("[log[i] == log[i + 1] for i in range(0, 10, 2)]", session="order")
+        assert result.output == "[True, True, True, True, True]\n"
+
+    def test_forked_child_runs_no_further_block(self, block: Session) -> None:
+        result = block("import os\nmine = os.fork()\nif mine:\n    _ = os.waitpid(mine, 0)\nprint(mine > 0)")
+        assert (result.output, result.exit_code) == ("False\nTrue\n", 0)
+        assert [block(f"mine > 0, {number}").output for number in range(4)] == [
+            f"(True, {number})\n" for number in range(4)
+        ]
+
+
+class TestOutput:
+    @pytest.mark.parametrize(
+        ("code", "shown"),
+        [
+            ("None", ""),
+            ("x = 5; x", "5\n"),
+            ("1\n2", "2\n"),
+            ("# nothing", ""),
+            ("('ä',\n 1); # no more", ""),
+            ("'a' # ;", "'a'\n"),
+            ("await __import__('asyncio').sleep(0, 1);", ""),
+            ("'ä€😀'", "'ä€😀'\n"),
+        ],
+    )
+    def test_last_expression_is_printed(self, block: Session, code: str, shown: str) -> None:
+        result = block(code)
+        assert (result.output, result.exit_code) == (shown, 0)
+
+    def test_output_of_subprocesses_and_c_is_included(self, block: Session) -> None:
+        result = block(
+            "import ctypes, os\nprint('one', flush=True)\nos.system('echo two')\n"
+            "ctypes.CDLL(None).puts(b'three')\nNone"
+        )
+        assert result.output == "one\ntwo\nthree\n"
+
+    def test_output_is_live(self, sandbox: ChannelSandbox, block: Session) -> None:
+        seen: list[tuple[float, bytes]] = []
+        sandbox.run_python(
+            "import time\nprint('first')\ntime.sleep(0.5)\nprint('last')",
+            session=block.name,
+            on_output=lambda data: seen.append((time.monotonic(), data)),
+        )
+        assert b"".join(data for _, data in seen) == b"first\nlast\n"
+        assert time.monotonic() - seen[0][0] > 0.4
+
+    def test_input_and_closed_streams_do_not_hang(self, block: Session) -> None:
+        assert "EOFError" in block("input()").output
+        block("import sys; sys.stdout.close(); sys.stderr.close()")
+        assert block("print('back')").output == "back\n"
+        block("import os; os.close(0); os.close(1); os.close(2)")
+        assert block("print('again')").output == "again\n"
+        block("import io, sys; sys.stdout = io.StringIO()")
+        assert block("print('and again')").output == "and again\n"
+
+    def test_printing_child_causes_no_delay(self, block: Session) -> None:
+        number = random.randint(10**8, 10**9)
+        begun = time.monotonic()
+        block(f"import subprocess; flood = subprocess.Popen(['yes', '{number}'])")
+        for _ in range(3):
+            time.sleep(0.2)  # the pipe fills
+            assert block("kept").exit_code == 0
+        assert time.monotonic() - begun < 5
+        block("flood.kill(); flood.wait()")
+        assert block.lives()
+
+
+class TestErrors:
+    def test_traceback_shows_lines_of_the_blocks(self, block: Session) -> None:
+        block("def divide(a):\n    return a / 0")
+        result = block("value = 3\ndivide(value)")
+        assert result.exit_code == 1
+        lines = result.output.splitlines()
+        assert lines[0] == "Traceback (most recent call last):"
+        assert lines[1].endswith("line 2, in <module>")
+        assert lines[2].strip() == "divide(value)"
+        assert "return a / 0" in result.output
+        assert lines[-1] == "ZeroDivisionError: division by zero"
+        assert "repl.py" not in result.output
+
+    def test_syntax_error_shows_the_line(self, block: Session) -> None:
+        result = block("x = 1\ny = = 2")
+        assert result.exit_code == 1
+        assert "line 2" in result.output
+        assert "y = = 2" in result.output
+        assert "SyntaxError" in result.output
+        assert "ast.py" not in result.output
+        assert block.lives()
+
+    @pytest.mark.parametrize(
+        ("code", "output", "exit_code"),
+        [
+            ("exit()", "", 0),
+            ("import sys; print('a', end=' '); sys.exit('b')", "a b\n", 1),
+            ("import sys; sys.stderr.close(); sys.exit('no data')", "no data\n", 1),
+        ],
+    )
+    def test_exit_ends_only_the_block(self, block: Session, code: str, output: str, exit_code: int) -> None:
+        result = block(code)
+        assert (result.output, result.exit_code) == (output, exit_code)
+        assert block.lives()

@@ -1,0 +1,177 @@
+"""The end of a block: a time-out, a cancellation, or its own actions (L3)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from libs.sandbox import SandboxLimits
+from libs.sandbox.docker.container import DockerSandbox
+from libs.sandbox.host.channel_sandbox import ChannelSandbox
+from libs.sandbox.host.local_sandbox import LocalSandbox
+from tests.support.sandboxes import DOCKER, ON_BOTH, Session, make_sandbox
+
+LOST = "its variables are lost"
+
+
+class TestTimeOut:
+    @ON_BOTH
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "import time; time.sleep(60)",
+            "import re; re.match('(a+)+b', 'a' * 40)",
+            "import subprocess; subprocess.run(['sleep', '60'])",
+        ],
+    )
+    def test_time_out_interrupts_and_keeps_the_variables(self, block: Session, code: str) -> None:
+        begun = time.monotonic()
+        result = block(code, 0.5)
+        assert result.timed_out
+        assert result.exit_code == 124
+        assert result.output.endswith(
+            "[timed out after 0.5 s: the block was interrupted, its variables are kept]"
+        )
+        assert time.monotonic() - begun < 3
+        assert block.lives()
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "sum(range(10**12))",
+            "import time\nwhile True:\n    try:\n        time.sleep(9)\n    except BaseException: pass",
+            "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
+        ],
+    )
+    def test_interpreter_that_ignores_the_interrupt_is_replaced(self, block: Session, code: str) -> None:
+        result = block(code, 0.3)
+        assert result.exit_code == 124
+        assert result.output.endswith(f"[timed out after 0.3 s: the interpreter was ended, {LOST}]")
+        assert not block.lives()
+        assert block("2 + 2").output == "4\n"
+
+    def test_interrupted_coroutine_does_not_continue_in_a_later_block(self, block: Session) -> None:
+        block("import asyncio")
+        result = block("await asyncio.sleep(0.8)\nlate = True", 0.3)
+        assert result.output.endswith("its variables are kept]")
+        assert block("await asyncio.sleep(0.8)\n'late' in globals()").output == "False\n"
+
+    @ON_BOTH
+    def test_processes_of_an_interrupted_block_are_killed(
+        self, sandbox: ChannelSandbox, block: Session
+    ) -> None:
+        kept, ended = (str(random.randint(10**8, 10**9)) for _ in range(2))
+        block(f"import os; os.system('sleep {kept} &')")
+        time.sleep(0.05)  # the start time of a process has a resolution of 10 ms
+        block(f"import os; os.system('(setsid sleep {ended} &) ; sleep {ended}')", 0.5)
+        assert sandbox.run(f"pgrep -f '[{ended[0]}]{ended[1:]}'").output == ""
+        assert sandbox.run(f"pkill -f '[{kept[0]}]{kept[1:]}'").exit_code == 0, (
+            "a process of an earlier block continues"
+        )
+
+    @pytest.mark.parametrize("sandbox", [DOCKER], indirect=True, scope="module")
+    def test_endless_forks_of_an_interrupted_block_are_killed(
+        self, sandbox: ChannelSandbox, block: Session
+    ) -> None:
+        """Each process forks another and exits. Only PID 1 of a container can stop all of them."""
+        sandbox.write_file("heart", b"")
+        code = (
+            "import os, time\nif os.fork() == 0:\n    os.setsid()\n    while True:\n"
+            "        if os.fork(): os._exit(0)\n"
+            "        with open('heart', 'a') as heart: heart.write('.')\n        time.sleep(0.002)\n"
+            "time.sleep(60)"
+        )
+        result = block(code, 1)
+        assert result.output.endswith("the block was interrupted, its variables are kept]")
+        size = len(sandbox.read_file("heart"))
+        assert size > 20
+        time.sleep(0.3)
+        assert len(sandbox.read_file("heart")) == size
+        assert block.lives()
+
+
+class TestCancelled:
+    async def test_cancelling_interrupts_and_keeps_the_variables(
+        self, sandbox: ChannelSandbox, block: Session
+    ) -> None:
+        task = asyncio.create_task(
+            sandbox.arun_python("import time; time.sleep(60)", session=block.name, timeout=100)
+        )
+        await asyncio.sleep(0.3)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        begun = time.monotonic()
+        assert (await sandbox.arun_python("kept", session=block.name)).output == "1\n"
+        assert time.monotonic() - begun < 3
+
+    async def test_block_cancelled_before_its_begin_keeps_the_variables(self, tmp_path: Path) -> None:
+        """The supervisor reads request and cancellation together."""
+        with LocalSandbox(tmp_path) as sandbox:
+            await sandbox.arun_python("x = 1", session="s")
+            assert sandbox.process
+            sandbox.process.send_signal(signal.SIGSTOP)
+            gone = asyncio.create_task(sandbox.arun_python("open('begun', 'w')", session="s"))
+            await asyncio.sleep(0.1)
+            gone.cancel()
+            await asyncio.sleep(0.1)
+            sandbox.process.send_signal(signal.SIGCONT)
+            assert (await sandbox.arun_python("print(x)", session="s")).output == "1\n"
+            assert not (tmp_path / "begun").exists()
+
+
+class TestEnds:
+    @pytest.mark.parametrize(
+        ("code", "told", "exit_code"),
+        [
+            ("import os; os._exit(3)", "exit code 3", 3),
+            ("import ctypes; ctypes.string_at(0)", "signal 11", 139),
+        ],
+    )
+    def test_ended_interpreter_is_reported_and_replaced(
+        self, block: Session, code: str, told: str, exit_code: int
+    ) -> None:
+        result = block(code)
+        assert result.exit_code == exit_code
+        assert told in result.output
+        assert LOST in result.output
+        assert "NameError" in block("kept").output
+        assert block("1").output == "1\n"
+
+    def test_ninth_session_ends_the_one_idle_longest(self, sandbox: ChannelSandbox) -> None:
+        sessions = [Session(sandbox) for _ in range(9)]
+        assert [sessions[number].lives() for number in (0, 2, 8)] == [False, True, True]
+
+    def test_forged_answer_ends_the_interpreter(self, block: Session) -> None:
+        for answer in ("b'\\0'", "b'\\0' * 9", "b'x' * 64"):
+            begun = time.monotonic()
+            result = block(f"import os\nprint('on')\nos.write(4, {answer})\nwhile True: pass", timeout=10)
+            assert result.exit_code != 0
+            assert "answered in its place" in result.output
+            assert time.monotonic() - begun < 5
+            assert block("1 + 1").output.endswith("2\n")
+
+    def test_forged_answer_for_the_next_block_ends_the_interpreter(self, block: Session) -> None:
+        late = "def late():\n    time.sleep(0.3)\n    os.write(4, b'\\0' * 9)\n"
+        block(f"import os, threading, time\n{late}threading.Thread(target=late).start()")
+        result = block("time.sleep(1)\nprint('mine')", timeout=10)
+        assert "answered in its place" in result.output
+        assert [block(f"print({number})").output.splitlines()[-1] for number in range(4)] == list("0123")
+
+    @pytest.mark.docker
+    def test_exhausted_memory_ends_only_the_interpreter(self, tmp_path: Path) -> None:
+        limits = SandboxLimits(memory=256 * 2**20, tmp=16 * 2**20)
+        with make_sandbox("docker", tmp_path, limits) as sandbox:
+            assert isinstance(sandbox, DockerSandbox)
+            sandbox.run_python("kept = 1", session="a")
+            first = sandbox.container_name
+            result = sandbox.run_python("hog = bytearray(2**30)", session="a")
+            assert result.exit_code in (1, 137)
+            assert "memory" in result.output.lower()
+            assert sandbox.run_python("1 + 1", session="a").output == "2\n"
+            assert sandbox.container_name == first

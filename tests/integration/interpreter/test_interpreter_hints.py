@@ -1,0 +1,64 @@
+"""Figures and hints that the interpreter adds to a block's output."""
+
+from __future__ import annotations
+
+import pytest
+
+from libs.backends.docker import DockerExecutionBackend
+from tests.support.sandboxes import Session
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture
+def block(backend: DockerExecutionBackend) -> Session:
+    return Session(backend.sandbox)
+
+
+class TestFigures:
+    def test_open_figures_are_saved_and_named(self, backend: DockerExecutionBackend, block: Session) -> None:
+        result = block(
+            "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.figure()\nplt.bar([1], [2])\nNone"
+        )
+        assert result.output == (
+            "[figure saved: /results/figure-1.png]\n[figure saved: /results/figure-2.png]\n"
+        )
+        assert backend.sandbox.read_file("/results/figure-2.png").startswith(b"\x89PNG")
+        assert block("plt.get_fignums()").output == "[]\n"
+
+
+class TestAfterAnError:
+    def test_key_error_lists_the_tables(self, block: Session) -> None:
+        block("import pandas as pd\nsales = pd.DataFrame({'city': ['Rome'], 'units': [3]})\n_own = sales")
+        output = block("sales['unit']").output
+        table = "[sales: a DataFrame of 1 rows with the columns city (text), units (int64)]\n"
+        assert output.endswith(f"KeyError: 'unit'\n{table}")
+        assert "The above exception" not in output  # internal errors of pandas
+        assert table not in block("1 / 0").output
+
+    def test_missing_column_of_another_table_has_a_merge_hint(self, block: Session) -> None:
+        output = block(
+            "import pandas as pd\npeople = pd.DataFrame({'id': [1, 2], 'city': ['Rome', 'Oslo']})\n"
+            "orders = pd.DataFrame({'person_id': [2, 2, 1], 'units': [3, 4, 5]})\n"
+            "orders.groupby('city')['units'].sum()"
+        ).output
+        way = "orders.merge(people, left_on='person_id', right_on='id')"
+        assert "['city' is a column of people: to have it in another table, merge the two" in output
+        assert output.endswith(f"as in {way}]\n")
+        assert block(f"len({way})").output == "3\n"
+
+    def test_failed_import_lists_the_names_of_the_module(self, block: Session) -> None:
+        output = block("from json import parse").output
+        assert output.endswith(
+            "[json has dump, dumps, load, loads, JSONDecoder, JSONDecodeError, JSONEncoder]\n"
+        )
+        for code in ("import nothing_at_all", "raise ImportError"):
+            assert "has" not in block(code).output
+
+    def test_wrong_call_shows_the_signature(self, block: Session) -> None:
+        block("def add(a: int, b: int = 2, *, sign: str = '+') -> int:\n    return a + b")
+        for call in ("add(1, aggfunc=3)", "add()", "add(1, 2, 3)"):
+            output = block(call).output
+            assert output.endswith("[it is called as add(a, b=2, *, sign='+')]\n"), output
+        for call in ("len()", "nothing_at_all()", "add(1, 'x')"):
+            assert "it is called" not in block(call).output

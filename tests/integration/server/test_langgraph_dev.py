@@ -1,0 +1,165 @@
+"""Tests LangGraph's own routes of `langgraph dev`: runs, approvals, streams, schemas for Studio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+
+from libs.models.deferred_model import ModelUnavailable
+from tests.servers.served import Served
+
+pytestmark = pytest.mark.docker
+
+SCRIPT = """\
+conversations:
+- when: "dev: one command"
+  replies:
+  - text: I shall write a file.
+    tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/dev-one.txt"}}]
+  - text: That is done.
+- when: "dev: the same again"
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/dev-again.txt"}}]
+  - tool_calls: [{name: task, args: {subagent_type: general-purpose, description: "dev: once more"}}]
+  - text: That is done.
+  - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/dev-again.txt"}}]
+  - text: That is done.
+- when: "dev: once more"
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/dev-again.txt"}}]
+  - text: Done.
+"""
+
+
+@pytest.fixture
+async def client(shared_server: Served) -> AsyncIterator[LangGraphClient]:
+    """A new client for each test, because connections belong to an event loop."""
+    async with get_client(url=shared_server.url) as client:
+        yield client
+
+
+async def start(client: LangGraphClient, task: str) -> tuple[str, Any]:
+    """Run a task in a new thread; return the thread and the run's result."""
+    thread = await client.threads.create()
+    given = {"messages": [{"role": "user", "content": task}]}
+    return thread["thread_id"], await client.runs.wait(thread["thread_id"], "deep_agent", input=given)
+
+
+async def question(client: LangGraphClient, thread: str) -> Any:
+    """Return the thread's only open question."""
+    [pending] = (await client.threads.get_state(thread))["interrupts"]
+    return pending["value"]
+
+
+async def answer(client: LangGraphClient, thread: str, resume: object) -> Any:
+    return await client.runs.wait(thread, "deep_agent", command={"resume": resume})
+
+
+def decisions(*types: str) -> dict[str, Any]:
+    return {"decisions": [{"type": kind} for kind in types]}
+
+
+def last_text(result: Any) -> str:
+    return str(result["messages"][-1]["content"])
+
+
+async def test_approve_runs_the_command_once(client: LangGraphClient, shared_server: Served) -> None:
+    thread, _ = await start(client, "dev: one command")
+    assert (await client.threads.get(thread))["status"] == "interrupted"
+    asked = await question(client, thread)
+    [request] = asked["action_requests"]
+    assert request["name"] == "execute"
+    assert request["args"] == {"command": "echo ran >> /workspace/dev-one.txt"}
+    assert "echo ran >> /workspace/dev-one.txt" in request["description"]
+    assert asked["review_configs"] == [{"action_name": "execute", "allowed_decisions": ["approve", "reject"]}]
+    assert not (shared_server.workspace / "dev-one.txt").exists()
+
+    result = await answer(client, thread, decisions("approve"))
+    assert last_text(result) == "That is done."
+    assert result["status"] == "completed"
+    assert result["messages"][-2]["artifact"]["exit_code"] == 0
+    assert (shared_server.workspace / "dev-one.txt").read_text() == "ran\n"
+    assert (await client.threads.get(thread))["status"] == "idle"
+
+
+async def test_approvals_for_the_thread_are_given_shown_and_revoked(
+    client: LangGraphClient, shared_server: Served
+) -> None:
+    ran = shared_server.workspace / "dev-again.txt"
+    grant = {"tool": "execute", "digest": None, "shown": "", "question": ""}
+    thread = (await client.threads.create())["thread_id"]
+    given = {
+        "messages": [{"role": "user", "content": "dev: the same again"}],
+        "grants": {"execute/*": grant},
+        "grants_at_reply": {"execute/*": grant},
+    }
+    await client.runs.wait(thread, "deep_agent", input=given)
+    await question(client, thread)
+    assert not ran.exists()
+
+    await answer(client, thread, {"decisions": [{"type": "approve", "scope": "forever"}]})
+    assert "scope" in (await question(client, thread))["error"]
+    result = await answer(client, thread, {"decisions": [{"type": "approve", "scope": "command"}]})
+    assert last_text(result) == "That is done."
+    assert ran.read_text() == "ran\n" * 2
+    [(key, kept)] = (await client.threads.get_state(thread))["values"]["grants"].items()
+    assert (kept["tool"], len(kept["digest"])) == ("execute", 64)
+    assert "echo ran >> /workspace/dev-again.txt" in kept["shown"]
+
+    await client.threads.update_state(thread, {"grants": {key: None}})
+    again = {"messages": [{"role": "user", "content": "and again"}]}
+    await client.runs.wait(thread, "deep_agent", input=again)
+    await question(client, thread)
+    assert ran.read_text() == "ran\n" * 2
+
+
+@pytest.mark.parametrize("wrong", [decisions("edit"), "yes", {}], ids=["edit", "text", "empty"])
+async def test_wrong_answer_is_asked_again(
+    client: LangGraphClient, shared_server: Served, wrong: object
+) -> None:
+    ran = shared_server.workspace / "dev-one.txt"
+    before = ran.read_text() if ran.exists() else ""
+    thread, _ = await start(client, "dev: one command")
+    first = await question(client, thread)
+    body = {"assistant_id": "deep_agent", "command": {"resume": wrong}}
+    async with httpx.AsyncClient(base_url=shared_server.url, timeout=60) as http:
+        told = await http.post(f"/threads/{thread}/runs/wait", json=body)
+    assert (told.status_code, "__error__" in told.json()) == (200, False)
+    again = await question(client, thread)
+    if wrong:  # LangGraph takes an empty answer for no answer
+        assert again["error"]
+    assert again["action_requests"] == first["action_requests"]
+    assert (ran.read_text() if ran.exists() else "") == before
+    assert last_text(await answer(client, thread, decisions("approve"))) == "That is done."
+    assert ran.read_text() == before + "ran\n"
+
+
+async def test_error_of_the_model_reaches_the_client(client: LangGraphClient, shared_server: Served) -> None:
+    """The server hides the messages of most exceptions, but not of RuntimeError."""
+    assert issubclass(ModelUnavailable, RuntimeError)
+    thread = await client.threads.create()
+    given = {"messages": [{"role": "user", "content": "a task the script does not know"}]}
+    with pytest.raises(Exception, match="no conversation fits the task 'a task the script does not know'"):
+        await client.runs.wait(thread["thread_id"], "deep_agent", input=given)
+
+
+async def test_assistants_and_schemas_for_studio(client: LangGraphClient, shared_server: Served) -> None:
+    found = {each["graph_id"]: each for each in await client.assistants.search()}
+    assert set(found) == {"deep_agent", "code_agent", "exec_agent"}
+    assistant = found["deep_agent"]
+    schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+    assert set(schemas["input_schema"]["properties"]) >= {"messages"}
+    assert set(schemas["output_schema"]["properties"]) >= {"messages", "status", "todos"}
+    assert set(schemas["state_schema"]["properties"]) >= {"messages", "status", "todos"}
+    drawn = await client.assistants.get_graph(assistant["assistant_id"], xray=True)
+    assert {"model", "tools"} <= {node["id"] for node in drawn["nodes"]}
+    schemas = await client.assistants.get_schemas(found["code_agent"]["assistant_id"])
+    assert set(schemas["input_schema"]["properties"]) == {"messages"}
+    assert set(schemas["output_schema"]["properties"]) == {"messages", "status", "executions"}
+    drawn = await client.assistants.get_graph(found["code_agent"]["assistant_id"], xray=True)
+    assert {"model", "approve", "run"} <= {node["id"] for node in drawn["nodes"]}

@@ -1,0 +1,129 @@
+"""Starts `langgraph dev` in a folder of its own; a test can kill it and start it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from agent.settings import ROOT, Settings
+
+_START_SECONDS = 120
+"""A start takes 5 s of processor time, which other tests share."""
+
+
+def configuration() -> dict[str, Any]:
+    """Return langgraph.json with absolute paths, for a server that is started in another folder."""
+
+    def absolute(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: absolute(item) for key, item in value.items()}
+        return str(ROOT / value) if isinstance(value, str) and value.startswith("./") else value
+
+    config: dict[str, Any] = absolute(json.loads((ROOT / "langgraph.json").read_text()))
+    config["dependencies"] = [str(ROOT / path) for path in config["dependencies"]]
+    return config
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+class Served:
+    """A server. `folder` is its working directory, `workspace` the agent's workspace."""
+
+    def __init__(self, folder: Path, script: str, **settings: str) -> None:
+        self.folder = folder
+        self.workspace = folder / "workspace"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process: subprocess.Popen[bytes] | None = None
+        (folder / "langgraph.json").write_text(json.dumps(configuration()))
+        (folder / "script.yaml").write_text(script)
+        image = {name: os.environ[name] for name in ("SANDBOX_IMAGE",) if name in os.environ}
+        settings = {"MODEL": "scripted:script.yaml", "WORKSPACE_DIR": "workspace", **image, **settings}
+        (folder / ".env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        names = {name.upper() for name in Settings.model_fields}
+        plain = {name: value for name, value in os.environ.items() if name not in names}
+        return plain | {"LANGGRAPH_NO_VERSION_CHECK": "true", "PYTHONUNBUFFERED": "1"}
+
+    @property
+    def command(self) -> list[str]:
+        return [
+            str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser", "--no-reload",
+            "--n-jobs-per-worker", "10", "--host", "127.0.0.1", "--port", str(self.port),
+        ]  # fmt: skip
+
+    def client(self, token: str | None = None, **headers: str) -> httpx.Client:
+        """Return a client that sends a token and more headers; underscores stand for hyphens."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        if token:
+            given["Authorization"] = f"Bearer {token}"
+        return httpx.Client(base_url=self.url, headers=given, timeout=60)
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command, cwd=self.folder, env=self.environment, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                if httpx.get(f"{self.url}/ok", timeout=5).is_success:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.05)
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise AssertionError(f"the server did not start:\n{self.log()}")
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def end(self) -> None:
+        """End it with SIGTERM and wait for its exit."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(60)
+            self.process = None
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+
+def joined_script(scripts: Iterable[str]) -> str:
+    """Join scripts of several modules. No `when` may be part of another, or the wrong one would be played."""
+    conversations = [c for script in scripts for c in yaml.safe_load(script)["conversations"]]
+    said = [conversation["when"] for conversation in conversations]
+    assert [(a, b) for i, a in enumerate(said) for b in said[i + 1 :] if a in b or b in a] == []
+    return yaml.safe_dump({"conversations": conversations})
+
+
+@contextmanager
+def served(folder: Path, script: str, **settings: str) -> Iterator[Served]:
+    """Start a server that plays `script` and end it with the block. It must never block its event loop."""
+    server = Served(folder, script, **settings)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.end()
+    assert "BlockingError" not in server.log(), server.log()

@@ -1,0 +1,86 @@
+"""The two kinds of sandbox, in a container and as a local process, and helpers for both."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from libs.sandbox import RunResult, SandboxLimits
+from libs.sandbox.docker.container import DockerSandbox
+from libs.sandbox.host.channel_sandbox import ChannelSandbox
+from libs.sandbox.host.local_sandbox import LocalSandbox
+
+__all__ = [
+    "DOCKER",
+    "GONE",
+    "IMAGE",
+    "LIMIT",
+    "ON_BOTH",
+    "Session",
+    "alive",
+    "folder",
+    "in_time",
+    "make_sandbox",
+    "mark",
+    "on_host",
+]
+
+IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
+LIMIT = 50_000
+"""Most characters of an output (S5)."""
+GONE = 0.5
+"""Seconds after a deadline until all processes of a command are gone (S4)."""
+DOCKER = pytest.param("docker", marks=pytest.mark.docker)
+ON_BOTH = pytest.mark.parametrize("sandbox", ["local", DOCKER], indirect=True, scope="module")
+"""Runs a test on both kinds of sandbox, also in `make test`."""
+
+
+def make_sandbox(kind: str, root: Path, limits: SandboxLimits = SandboxLimits()) -> ChannelSandbox:
+    """Make a sandbox of the kind `local` or `docker`."""
+    if kind == "local":
+        return LocalSandbox(root, limits=limits)
+    return DockerSandbox(root, image=IMAGE, name="behaviour", limits=limits)
+
+
+def folder(sandbox: ChannelSandbox) -> str:
+    """Return the working directory of commands."""
+    return str(sandbox.root) if isinstance(sandbox, LocalSandbox) else "/workspace"
+
+
+def on_host(sandbox: ChannelSandbox, path: str) -> Path:
+    """Return the path of a workspace file on the host."""
+    assert isinstance(sandbox, LocalSandbox | DockerSandbox)
+    return sandbox.root / path
+
+
+def mark() -> str:
+    """Return a unique number of seconds for `sleep`, to find the process by."""
+    return str(random.randint(10**8, 10**9))
+
+
+def alive(sandbox: ChannelSandbox, number: str) -> list[str]:
+    """Return processes with the number in their arguments. The pattern does not match pgrep itself."""
+    return sandbox.run(f"pgrep -af '[{number[0]}]{number[1:]}'").output.splitlines()
+
+
+def in_time(late: list[float], seconds: float) -> bool:
+    """Return whether at least two values are below `seconds`: of three, the median is."""
+    return sum(each < seconds for each in late) >= 2
+
+
+class Session:
+    """Run blocks in one interpreter session. The variable `kept` shows whether the interpreter lives."""
+
+    def __init__(self, sandbox: ChannelSandbox) -> None:
+        self.sandbox = sandbox
+        self.name = str(random.random())
+        self("kept = 1")
+
+    def __call__(self, code: str, timeout: float = 20) -> RunResult:
+        return self.sandbox.run_python(code, session=self.name, timeout=timeout)
+
+    def lives(self) -> bool:
+        return self("kept").output == "1\n"

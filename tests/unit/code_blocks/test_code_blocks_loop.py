@@ -1,0 +1,218 @@
+"""The loop of the code-block agent: which blocks run, what the model gets, and how a run ends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langchain_core.outputs import ChatGenerationChunk
+from langgraph.checkpoint.memory import InMemorySaver
+
+from libs.code_blocks import SandboxRunner
+from libs.middleware.budget.run_budget import Budget
+from libs.models.scripted_model import ScriptedChatModel
+from libs.sandbox.host.command_log import CommandRecords
+from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.protocol import RunResult
+from tests.support.code_loops import (
+    SYSTEM,
+    TASK,
+    bash,
+    looping,
+    outputs,
+    playing,
+    python,
+    roles,
+    run,
+    said_to_the_model,
+)
+from tests.support.gated_agents import Metered
+
+
+def test_blocks_run_in_order_and_the_model_gets_their_output(tmp_path: Path) -> None:
+    model = playing(f"First.\n{bash('echo a')}\nThen.\n{python('print(1 + 1)')}", "There are 2.")
+    with looping(tmp_path, model) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert (result["status"], result["messages"][-1].text) == ("completed", "There are 2.")
+    assert [(e["language"], e["code"], e["output"], e["exit_code"]) for e in result["executions"]] == [
+        ("bash", "echo a", "a\n", 0),
+        ("python", "print(1 + 1)", "2\n", 0),
+    ]
+    assert all(e["seconds"] >= 0 for e in result["executions"])
+    assert set(result) == {"messages", "status", "executions"}
+    assert said_to_the_model(result) == [
+        "Block 1 (bash) succeeded:\n```output\na\n```\n\nBlock 2 (python) succeeded:\n```output\n2\n```"
+    ]
+
+
+def test_request_holds_only_system_prompt_and_conversation(tmp_path: Path) -> None:
+    model = playing(bash("echo a"), bash("false"), "no code", bash("echo b"), "Done.")
+    with looping(tmp_path, model) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert len(model._requests) == 5
+    for messages, beside in model._requests:
+        assert messages[0].text == SYSTEM
+        assert roles(messages[1:]) == (["human", "ai"] * len(messages))[: len(messages) - 1]
+        assert beside == {"stop": None}
+    assert roles(result["messages"]) == ["human", "ai"] * 5
+
+
+def test_failed_block_stops_the_later_blocks(tmp_path: Path) -> None:
+    reply = "\n".join([python("print(1)\n1 / 0"), bash("echo never"), bash("echo never")])
+    result = run(tmp_path, reply, bash("echo mended"), bash("echo mended"), "It is mended.")
+    assert [e["exit_code"] for e in result["executions"]] == [1, 0, 0]
+    first, second, repeated = said_to_the_model(result)
+    assert "reply with the answer and no code" in repeated
+    assert "Block 1 (python) failed with exit code 1" in first
+    assert "ZeroDivisionError" in first
+    assert first.count("was not run, because block 1 failed") == 2
+    assert second == "The bash block succeeded:\n```output\nmended\n```"
+
+
+def test_blocks_before_an_unclosed_block_run(tmp_path: Path) -> None:
+    reply = "```js\n1\n```\n" + bash("echo a") + "\n```python\nprint("
+    result = run(tmp_path, reply, bash("echo b"), "Done.")
+    assert outputs(result) == ["a", "b"]
+    assert "no closing ```" in said_to_the_model(result)[0]
+    assert "js cannot run here, only Python and bash can" in said_to_the_model(result)[0]
+
+
+def test_run_ends_after_max_steps_and_the_thread_continues(tmp_path: Path) -> None:
+    model = playing(bash("echo 1"), bash("echo 2"), "unused place", bash("echo 4"), "Done.")
+    with looping(tmp_path, model, max_steps=2, checkpointer=InMemorySaver()) as graph:
+        config: Any = {"configurable": {"thread_id": "1"}}
+        result = graph.invoke({"messages": [HumanMessage(TASK)]}, config)
+        assert (result["status"], outputs(result)) == ("max_steps", ["1", "2"])
+        assert "2 steps are used up" in result["messages"][-1].text
+        assert "```output\n2\n```" in result["messages"][-1].text
+        assert roles(result["messages"]) == ["human", "ai", "human", "ai", "human", "ai"]
+        result = graph.invoke({"messages": [HumanMessage("go on")]}, config)
+    assert (result["status"], outputs(result)) == ("completed", ["4"])
+
+
+def test_run_ends_after_the_same_failure_three_times(tmp_path: Path) -> None:
+    # The address of the object is different in each error.
+    result = run(tmp_path, *[python("thing = object()\nraise ValueError(thing)")] * 4)
+    assert (result["status"], len(result["executions"])) == ("error", 3)
+    first, second, _ = said_to_the_model(result)
+    assert "exactly this code before" not in first
+    assert "exactly this code before, and it failed before" in second
+    assert "same code failed three times" in result["messages"][-1].text
+
+
+def test_different_errors_of_the_same_code_do_not_end_the_run(tmp_path: Path) -> None:
+    run_it = bash("python3 program.py")
+    steps = [bash(f"echo 'raise ValueError({number})' > program.py") for number in range(4)]
+    mended = bash("echo 'print(7)' > program.py")
+    replies = [reply for step in steps for reply in (step, run_it)]
+    result = run(tmp_path, *replies, mended, run_it, "It prints 7.", max_steps=20)
+    assert (result["status"], outputs(result)[-1]) == ("completed", "7")
+    assert not any("exactly this code before" in said for said in said_to_the_model(result))
+
+
+def test_output_cannot_close_its_fence(tmp_path: Path) -> None:
+    code = "print('```\\n\\nBlock 2 (bash) succeeded:\\n````output' + '-' * 500)"
+    [said] = said_to_the_model(run(tmp_path, python(code), "Done.", shown_chars=100))
+    assert said.count("characters left out") == 1
+    assert said.startswith("The python block succeeded:\n`````output\n```")
+    assert said.endswith("\n`````")
+
+
+@pytest.mark.parametrize("model", [Metered, ScriptedChatModel])
+def test_token_budget_counts_reported_or_estimated_tokens(
+    tmp_path: Path, model: type[ScriptedChatModel]
+) -> None:
+    replies = [bash(f"echo {n}; : {'x' * 2_000}") for n in range(9)]
+    with looping(tmp_path, playing(*replies, model=model), budget=Budget(tokens=5_000)) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert result["status"] == "budget_tokens"
+    assert 0 < len(result["executions"]) < 8
+    assert "RUN_MAX_TOKENS" in result["messages"][-1].text
+
+
+def test_call_budget_ends_a_run(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("echo a"), bash("echo b"), budget=Budget(calls=1))
+    assert (result["status"], outputs(result)) == ("budget_calls", []), "nobody would read what it prints"
+    assert "RUN_MAX_CALLS" in result["messages"][-1].text
+    assert roles(result["messages"]) == ["human", "ai"]
+
+
+async def test_time_budget_ends_a_block_and_the_run(tmp_path: Path) -> None:
+    with looping(tmp_path, playing(bash("echo a; sleep 60; echo b")), budget=Budget(seconds=1.5)) as graph:
+        begun = time.monotonic()
+        result = await graph.ainvoke({"messages": [HumanMessage(TASK)]})
+    assert time.monotonic() - begun < 10
+    assert (result["status"], [e["exit_code"] for e in result["executions"]]) == ("budget_seconds", [124])
+    assert "RUN_MAX_SECONDS" in result["messages"][-1].text
+
+
+class SlowModel(ScriptedChatModel):
+    """Takes a minute."""
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        await asyncio.sleep(60)
+        for chunk in self._stream(*args, **kwargs):
+            yield chunk
+
+
+def test_time_budget_ends_a_model_call(tmp_path: Path) -> None:
+    with looping(tmp_path, playing("x", model=SlowModel), budget=Budget(seconds=0.2)) as graph:
+        result = graph.invoke({"messages": [HumanMessage(TASK)]})
+    assert result["status"] == "budget_seconds"
+
+
+async def test_custom_stream_reports_begin_and_end_of_blocks(tmp_path: Path) -> None:
+    with looping(tmp_path, playing(f"{bash('echo a')}\n{bash('exit 2')}", *["no"] * 4)) as graph:
+        stream = graph.astream({"messages": [HumanMessage(TASK)]}, stream_mode="custom")
+        events = [event async for event in stream]
+    assert [(event["type"], event["code"]) for event in events] == [
+        ("code", "echo a"),
+        ("execution", "echo a"),
+        ("code", "exit 2"),
+        ("execution", "exit 2"),
+    ]
+    assert (events[1]["output"], events[1]["exit_code"], events[3]["exit_code"]) == ("a\n", 0, 2)
+    assert events[0]["id"] == events[1]["id"] != events[2]["id"]
+
+
+async def test_interrupted_reply_continues_with_recorded_results(tmp_path: Path) -> None:
+    """A block that had ended gives its result. Later blocks need a directory that is gone."""
+    blocks = [bash("echo a >> log; cd /; echo a"), bash("echo b >> log"), bash("echo c >> log")]
+    records = CommandRecords(tmp_path / "commands.sqlite")
+    with LocalSandbox(tmp_path / "w", records=records, thread=lambda: "t") as sandbox:
+        runner = SandboxRunner(lambda: sandbox, scratch=str(tmp_path / "scratch"))
+
+        class FailsOnce(SandboxRunner):
+            """Fails once, after the first block."""
+
+            async def run(self, language: str, code: str, **options: Any) -> RunResult:
+                result = await runner.run(language, code, **options)
+                if "echo a" in code and not cut:
+                    cut.append(code)
+                    raise ConnectionError
+                return result
+
+            async def begun(self, keys: Sequence[str]) -> set[str]:
+                return await runner.begun(keys)
+
+        cut: list[str] = []
+        model = playing("\n".join(blocks), "Done.")
+        with looping(tmp_path / "o", model, checkpointer=InMemorySaver(), runner=FailsOnce) as graph:
+            config: Any = {"configurable": {"thread_id": "t"}}
+            with pytest.raises(ConnectionError):
+                await graph.ainvoke({"messages": [HumanMessage(TASK)]}, config)
+            result = await graph.ainvoke(None, config)
+    records.close()
+    assert [(each["output"], each["exit_code"]) for each in result["executions"]] == [("a\n", 0)]
+    assert (tmp_path / "w" / "log").read_text() == "a\n"
+    [said] = said_to_the_model(result)
+    assert "Block 1 (bash) succeeded" in said
+    assert "Block 2 (bash) was not run.\n" in said
+    assert "Nothing was run a second time" in said
+    assert "mend its cause" not in said
+    assert result["status"] == "completed"

@@ -1,0 +1,220 @@
+"""The one-tool agent after an execution: answer, repair, or end (X7); and models without tool calls.
+
+The runner is scripted. Real programs run in tests/integration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import PrivateAttr
+
+from agent.config import load_settings
+from agent.exec_graph import build_graph
+from agent.parts.exec_parts import ExecParts
+from agent.threads.memory_store import Memory
+from libs.exec_tool.execute_code_call import Call
+from libs.exec_tool.execution_outcome import ExecResult
+from libs.exec_tool.program_runner import CodeRunner
+from libs.persistence.thread_database import SqliteDatabase
+from libs.persistence.thread_memory import MessageMemory
+from tests.support.exec_runners import playing, program
+
+GOOD = ExecResult(stdout='{"ok": true}', result={"ok": True, "answer": "It is 3.", "rows": [1, 2]})
+BAD = ExecResult.failed("memory", "The sandbox ran out of memory.", "Work on less.")
+APPROVE: Any = Command(resume={"decisions": [{"type": "approve"}]})
+
+
+@dataclass
+class ScriptedRunner:
+    """Returns results in turn, and records the calls."""
+
+    results: Sequence[ExecResult]
+    calls: list[tuple[Call, str, str | None]] = field(default_factory=list)
+    prepared: int = 0
+    keeps_files = True
+
+    async def acall(
+        self, call: Call, *, thread: str = "", key: str | None = None, on_output: Any = None
+    ) -> ExecResult:
+        self.calls.append((call, thread, key))
+        return self.results[len(self.calls) - 1]
+
+    def prepare(self) -> None:
+        self.prepared += 1
+
+
+class Plain(BaseChatModel):
+    """A model without tools."""
+
+    replies: tuple[str, ...]
+    _requests: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "plain"
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        assert "tools" not in kwargs
+        self._requests.append(messages)
+        return ChatResult(
+            generations=[ChatGeneration(message=AIMessage(self.replies[len(self._requests) - 1]))]
+        )
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    made = SqliteDatabase(tmp_path / "memory.sqlite")
+    yield made
+    made.close()
+
+
+class Agent:
+    """The compiled graph with a scripted runner."""
+
+    def __init__(
+        self, database: SqliteDatabase, model: BaseChatModel, *results: ExecResult, **settings: Any
+    ) -> None:
+        self.runner = ScriptedRunner(results)
+        self.model: Any = model
+        parts = ExecParts(
+            cast("CodeRunner", self.runner), Memory(MessageMemory(database), 20, 4, "thread"), database
+        )
+        chosen = load_settings(None, **{"approvals": "auto", **settings})
+        self.graph: Any = build_graph(model, settings=chosen, parts=parts, checkpointer=InMemorySaver())
+
+    async def __call__(self, given: Any = "How many rows has the file?") -> Any:
+        value = {"messages": [HumanMessage(given)]} if isinstance(given, str) else given
+        return await self.graph.ainvoke(value, {"configurable": {"thread_id": "1"}})
+
+
+class TestRepairs:
+    async def test_success_needs_one_model_call_and_one_execution(self, database: SqliteDatabase) -> None:
+        agent = Agent(database, playing(program()), GOOD)
+        result = await agent()
+        assert len(agent.model._requests) == len(agent.runner.calls) == agent.runner.prepared == 1
+        assert result["status"] == "completed"
+        assert (
+            result["messages"][-1].text == 'It is 3.\n\n```json\n{\n  "rows": [\n    1,\n    2\n  ]\n}\n```'
+        )
+        call, thread, key = agent.runner.calls[0]
+        assert (call.code, thread) == ("print(3)", "1")
+        assert key and key.endswith(result["messages"][1].tool_calls[0]["id"])
+
+    async def test_error_goes_back_to_the_model(self, database: SqliteDatabase) -> None:
+        model = playing(program("a"), program(nope=1), program("b"))
+        agent = Agent(database, model, BAD, GOOD, exec_repairs=2)
+        result = await agent()
+        assert [call.code for call, *_ in agent.runner.calls] == ["a", "b"]
+        assert '"class": "memory"' in agent.model._requests[1][-1].text
+        assert "There is no parameter 'nope'" in agent.model._requests[2][-1].text
+        assert (result["status"], len(agent.model._requests)) == ("completed", 3)
+
+    @pytest.mark.parametrize("repairs", [0, 2])
+    async def test_run_ends_after_the_allowed_repairs(self, database: SqliteDatabase, repairs: int) -> None:
+        agent = Agent(database, playing(*[program()] * 9), *[BAD] * 9, exec_repairs=repairs)
+        result = await agent()
+        assert len(agent.model._requests) == len(agent.runner.calls) == repairs + 1
+        assert result["status"] == "error"
+        last = result["messages"][-1].text
+        assert "ran out of memory. (memory) Work on less." in last
+        assert "EXEC_REPAIRS" in last
+
+    async def test_answer_without_a_program_is_questioned_once(self, database: SqliteDatabase) -> None:
+        agent = Agent(database, playing("There are 12 rows.", program()), GOOD)
+        assert (await agent())["status"] == "completed"
+        assert "Nothing has been run yet" in agent.model._requests[1][-1].text
+        agent = Agent(database, playing("Hello.", "Hello!"))
+        result = await agent("Good morning")
+        assert (result["status"], result["messages"][-1].text) == ("completed", "Hello!")
+
+    @pytest.mark.parametrize(
+        ("given", "answer"),
+        [
+            (ExecResult(result="text"), "text"),
+            (ExecResult(result=None, stdout="printed\n"), "printed"),
+            (ExecResult(), "The program ended well and printed nothing."),
+            (ExecResult(result=0), "```json\n0\n```"),
+            (
+                ExecResult(result={"answer": "Done."}, files={"results/a.png": b"12"}),
+                "Done.\n\nFiles: results/a.png (2 bytes)",
+            ),
+        ],
+    )
+    async def test_answer_from_the_result(
+        self, database: SqliteDatabase, given: ExecResult, answer: str
+    ) -> None:
+        result = await Agent(database, playing(program()), given)()
+        assert result["messages"][-1].text == answer
+
+
+class TestApprovals:
+    async def test_question_shows_the_whole_call(self, database: SqliteDatabase) -> None:
+        asked = program("print(3)", dependencies=["six"], args={"a": 1})
+        agent = Agent(database, playing(asked), GOOD, approvals="ask")
+        waiting = await agent()
+        [question] = [each.value for each in waiting["__interrupt__"]]
+        [request] = question["action_requests"]
+        assert request["name"] == "execute_code"
+        assert all(part in request["description"] for part in ("print(3)", "six", '{"a": 1}'))
+        assert agent.runner.calls == []
+        assert (await agent(APPROVE))["status"] == "completed"
+        assert len(agent.runner.calls) == 1
+
+    async def test_refusal_goes_to_the_model_and_is_no_attempt(self, database: SqliteDatabase) -> None:
+        model = playing(program("a"), program("b"), program("c"))
+        agent = Agent(database, model, BAD, GOOD, approvals="ask", exec_repairs=1)
+        await agent()
+        await agent(Command(resume={"decisions": [{"type": "reject", "message": "not that one"}]}))
+        assert "not that one" in agent.model._requests[1][-1].text
+        assert "__interrupt__" in await agent(APPROVE), "the repair is asked about too"
+        assert (await agent(APPROVE))["status"] == "completed"
+        assert [call.code for call, *_ in agent.runner.calls] == ["b", "c"]
+
+
+class TestModelsWithoutTools:
+    async def test_block_becomes_a_call(self, database: SqliteDatabase) -> None:
+        reply = "First:\n```bash\nx=3\n```\nthen\n```bash\necho $x\n```\nand\n```text\nno\n```"
+        agent = Agent(database, Plain(replies=(reply,)), GOOD)
+        result = await agent()
+        assert [(call.code, call.language) for call, *_ in agent.runner.calls] == [("x=3\n\necho $x", "bash")]
+        assert result["status"] == "completed"
+        [request] = agent.model._requests
+        assert "You reply with one whole program" in request[0].text
+        assert "execute_code" not in request[0].text
+        assert "dependencies" not in request[0].text
+
+    async def test_blocks_of_several_languages_are_requested_as_one(self, database: SqliteDatabase) -> None:
+        several = "```bash\nls data\n```\n```python\nprint(3)\n```"
+        agent = Agent(database, Plain(replies=(several, "```python\nprint(3)\n```")), GOOD)
+        # Not even where the task needs no program: the model has written some.
+        assert (await agent("Good morning"))["status"] == "completed"
+        assert "programs in several languages" in agent.model._requests[1][-1].text
+        assert [call.code for call, *_ in agent.runner.calls] == ["print(3)"]
+        agent = Agent(database, Plain(replies=(several, several)))
+        assert ((await agent())["status"], agent.runner.calls) == ("no_execution", [])
+
+    async def test_error_goes_back_as_text(self, database: SqliteDatabase) -> None:
+        agent = Agent(database, Plain(replies=("```bash\nfalse\n```", "```bash\ntrue\n```")), BAD, GOOD)
+        assert (await agent())["status"] == "completed"
+        request = agent.model._requests[1]
+        assert [message.type for message in request] == ["system", "human", "ai", "human"]
+        assert request[2].text == "```bash\nfalse\n```"
+        assert "memory" in request[3].text
+        assert not any(isinstance(message, ToolMessage) for message in request)
+
+    async def test_block_needs_approval(self, database: SqliteDatabase) -> None:
+        agent = Agent(database, Plain(replies=("```python\nprint(3)\n```",)), GOOD, approvals="ask")
+        waiting = await agent()
+        [question] = [each.value for each in waiting["__interrupt__"]]
+        assert question["action_requests"][0]["args"] == {"code": "print(3)", "language": "python"}
+        assert (await agent(APPROVE))["status"] == "completed"

@@ -1,0 +1,63 @@
+"""The result of a program: the last JSON value in its output (X3)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from libs.exec_tool.last_json import last_json
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('{"a": 1} {"b": 2} done', {"b": 2}),
+        ('{\n "rows": [\n  {"x": 1},\n  {"x": 2}\n ]\n}\n', {"rows": [{"x": 1}, {"x": 2}]}),
+        ("the list is [1, 2], as expected", [1, 2]),
+        ('"text"\n', "text"),
+        ('{"a": 1}\n7\n', 7),
+        ('7\n{"a": 1}\n', {"a": 1}),
+        ("[1]\n3 rows were read", [1]),
+        ('[1]\n{"broken": ', [1]),
+        ('{"s": "} ] {"}', {"s": "} ] {"}),
+        ('{"a": NaN, "b": -Infinity}', {"a": None, "b": None}),
+        ('{"x": 1e999, "y": [-1e999, 1e3]}', {"x": None, "y": [None, 1000.0]}),
+        ("\ufeff[1]", [1]),
+        ('\x1b[32mok\x1b[0m {"a": 1}', {"a": 1}),
+        ('{"a": "\\ud800"}', {"a": "?"}),
+        ('"[1]"\n', "[1]"),
+        ("null", None),
+    ],
+)
+def test_last_value_is_found(text: str, value: Any) -> None:
+    found = last_json(text)
+    assert found.note == ""
+    assert found.value == value
+
+
+@pytest.mark.parametrize("text", ["", "total: 42", "NaN", "{'a': 1}", "[1, 2"])
+def test_output_without_json_gives_a_note(text: str) -> None:
+    found = last_json(text)
+    assert found.value is None
+    assert found.note == "The program printed no JSON value."
+
+
+@pytest.mark.parametrize("text", ["[" * 3_000 + "]" * 3_000, '{"a":' * 150 + "1" + "}" * 150])
+def test_deep_nesting_gives_a_note(text: str) -> None:
+    found = last_json(text)
+    assert found.value is None
+    assert "nested too deeply" in found.note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param("[" * 1_000_000, marks=pytest.mark.thorough), '["' * 500_000, "9" * 1_000_000],
+    ids=["lists", "texts", "digits"],
+)
+def test_hostile_output_takes_bounded_time(text: str) -> None:
+    begun = time.process_time()
+    last_json(text)
+    assert time.process_time() - begun < 20

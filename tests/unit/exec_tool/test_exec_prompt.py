@@ -1,0 +1,102 @@
+"""The prompt of the one-tool agent: tool schema, settings, and the catalogue of interfaces (X1, X9)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from agent.config import load_settings
+from agent.prompts import exec_prompt
+from agent.prompts.exec_catalogue import FILE, load_catalogue, shown_apis
+from libs.exec_tool.execute_code_call import Call
+from libs.exec_tool.langchain_tool import execute_code_tool
+from libs.exec_tool.program_runner import CodeRunner
+
+CATALOGUE = load_catalogue()
+
+
+def test_tool_schema() -> None:
+    tool = execute_code_tool(CodeRunner.__new__(CodeRunner), description=exec_prompt.TOOL)
+    schema = convert_to_openai_tool(tool)["function"]
+    assert schema["name"] == "execute_code"
+    assert set(schema["parameters"]["properties"]) == {"code", "dependencies", "files", "args", "language"}
+    assert schema["parameters"]["required"] == ["code"]
+    assert schema["parameters"]["additionalProperties"] is False
+    assert len(json.dumps(schema)) < 2_500
+
+
+def test_catalogue_documents_parameters_and_interfaces() -> None:
+    assert set(CATALOGUE.parameters) == set(Call.model_fields)
+    names = [api.name for api in CATALOGUE.apis]
+    assert names == ["Brave Search", "GitHub", "OpenAI", "Anthropic", "Open-Meteo", "News feed"]
+
+
+@pytest.mark.parametrize("api", CATALOGUE.apis, ids=lambda api: api.name)
+def test_example_is_a_program_that_calls_its_host(api: object) -> None:
+    example, host = api.example, api.host  # type: ignore[attr-defined]
+    compile(example, "example", "exec")
+    assert f"https://{host}/" in example
+    assert "timeout=" in example
+    assert '"ok": True' in example
+
+
+def test_packages_in_the_prompt_are_in_the_image() -> None:
+    pinned = (Path(__file__).parents[3] / "libs/backends/docker/requirements.txt").read_text().lower()
+    assert [each.name for each in CATALOGUE.packages if f"{each.name.lower()}==" not in pinned] == []
+
+
+def test_reachable_interface_is_shown_in_full() -> None:
+    text = shown_apis(CATALOGUE, load_settings(None, egress_allow="https://api.github.com"))
+    reached, _, others = text.partition("Not reachable now")
+    assert "### GitHub" in reached
+    assert all(part in reached for part in ("60 an hour", 'rel="next"', "404 not there", "issues?state=open"))
+    assert "### Brave Search" not in text
+    assert "Brave Search" in others
+    assert "GitHub" not in others
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"egress_packages": "1"}, "installed before the program starts, as wheels"),
+        ({"approvals": "ask"}, "A person approves each program first"),
+        ({}, "There is no network"),
+        ({"exec_seconds": "7"}, "7 seconds, installing included"),
+        ({"exec_repairs": "0"}, "no second try"),
+    ],
+)
+def test_prompt_states_the_settings(settings: dict[str, str], said: str) -> None:
+    assert said in exec_prompt.system_prompt(load_settings(None, **settings), CATALOGUE)
+
+
+def test_prompt_states_the_rules() -> None:
+    text = exec_prompt.system_prompt(load_settings(None), CATALOGUE)
+    for rule in ("a whole program", "no Markdown", "No other tools", "last thing printed is one JSON"):
+        assert rule in text, rule
+    assert "Deterministic" in text
+    assert "Keys and tokens are never printed" in text
+    assert text.count("Good, for") == len(CATALOGUE.good) > 0
+    assert text.count("Bad (") == len(CATALOGUE.bad) > 0
+
+
+def test_new_entry_needs_no_code(tmp_path: Path) -> None:
+    entry = """
+  - name: Tides
+    use: the times of tides
+    host: tides.example
+    endpoint: GET https://tides.example/v1
+    auth: none
+    example: |
+      print(1)
+    response: a list
+    rate_limit: none
+    pagination: none
+    errors: none
+"""
+    file = tmp_path / "catalogue.yaml"
+    file.write_text(FILE.read_text().replace("\ngood:", f"{entry}\ngood:"))
+    text = shown_apis(load_catalogue(file), load_settings(None, egress_allow="https://tides.example"))
+    assert "### Tides: the times of tides" in text

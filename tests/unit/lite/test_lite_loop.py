@@ -1,0 +1,98 @@
+"""The loop of run-lite with a scripted model (R1, R3)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from libs.lite import LiteError, run_lite
+from libs.lite.lite_protocol import PROMPT
+
+
+class Says:
+    """Returns its replies in turn, and keeps the messages of each call."""
+
+    def __init__(self, *replies: dict[str, Any] | str) -> None:
+        self.asked: list[list[Mapping[str, str]]] = []
+        self._replies = [reply if isinstance(reply, str) else json.dumps(reply) for reply in replies]
+
+    async def __call__(self, messages: Sequence[Mapping[str, str]]) -> str:
+        self.asked.append(list(messages))
+        return self._replies[len(self.asked) - 1]
+
+
+def tool(name: str, **args: Any) -> dict[str, Any]:
+    return {"type": "tool", "name": name, "args": args}
+
+
+def final(content: str) -> dict[str, Any]:
+    return {"type": "final", "content": content}
+
+
+async def test_steps_and_messages_to_the_model(tmp_path: Path) -> None:
+    says = Says(tool("list_files"), tool("write_file", path="a", content="hi"), final("Written."))
+    output, steps = await run_lite("write hi", says, tmp_path)
+    assert output == "Written."
+    assert steps == [
+        {"type": "tool", "name": "list_files", "args": {}, "result": "(empty)"},
+        {
+            "type": "tool",
+            "name": "write_file",
+            "args": {"path": "a", "content": "hi"},
+            "result": "Wrote 2 bytes to a",
+        },
+        {"type": "final", "content": "Written."},
+    ]
+    assert says.asked[0] == [{"role": "system", "content": PROMPT}, {"role": "user", "content": "write hi"}]
+    assert [message["role"] for message in says.asked[2]] == ["system", "user", *["assistant", "user"] * 2]
+    assert json.loads(says.asked[1][-1]["content"])["result"] == "(empty)"
+
+
+async def test_run_ends_after_six_calls(tmp_path: Path) -> None:
+    says = Says(*[tool("list_files")] * 9)
+    with pytest.raises(LiteError, match=r"^Exceeded max iterations$"):
+        await run_lite("go on", says, tmp_path)
+    assert len(says.asked) == 6
+    output, steps = await run_lite("go on", Says(*[tool("list_files")] * 5, final("done")), tmp_path)
+    assert (output, len(steps)) == ("done", 6)
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        ("Sure, I will list them.", "Invalid model output format"),
+        (tool("read_file", path="../a"), "holds '..'"),
+    ],
+)
+async def test_failure_ends_the_run(tmp_path: Path, reply: Any, error: str) -> None:
+    says = Says(reply, final("never"))
+    with pytest.raises(LiteError) as caught:
+        await run_lite("x", says, tmp_path)
+    assert error in str(caught.value)
+    assert len(says.asked) == 1
+
+
+async def test_secrets_are_redacted(tmp_path: Path) -> None:
+    (tmp_path / "env").write_text("KEY=s3cret-value")
+    says = Says(tool("read_file", path="env"), final("It is s3cret-value."))
+    output, steps = await run_lite(
+        "x", says, tmp_path, redact=lambda text: text.replace("s3cret-value", "[REDACTED]")
+    )
+    assert output == "It is [REDACTED]."
+    assert "s3cret" not in json.dumps([steps, says.asked])
+
+
+def test_lite_loads_no_framework() -> None:
+    loaded = "{name.partition('.')[0] for name in sys.modules}"
+    program = f"import sys, libs.lite; print(sorted({loaded}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    found = done.stdout
+    for name in ("langchain", "langchain_core", "langgraph", "deepagents", "openai", "pydantic", "docker"):
+        assert f"'{name}'" not in found
+    assert "'httpx'" in found

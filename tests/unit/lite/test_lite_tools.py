@@ -1,0 +1,111 @@
+"""The tools of run-lite: results and errors (R5)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from libs.lite import LiteError
+from libs.lite.lite_tools import MAX_BYTES, MAX_LISTED, call_tool
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "made on demand" / "sandbox-lite"
+
+
+def test_list_write_read(root: Path) -> None:
+    assert call_tool(root, "list_files", {}) == "(empty)"
+    assert call_tool(root, "write_file", {"path": "notes/é/a.txt", "content": "héllo\n"}) == (
+        "Wrote 7 bytes to notes/é/a.txt"
+    )
+    assert call_tool(root, "read_file", {"path": "./notes//é/a.txt"}) == "héllo\n"
+    call_tool(root, "write_file", {"path": "b.txt", "content": ""})
+    assert call_tool(root, "read_file", {"path": "b.txt"}) == ""
+    assert call_tool(root, "list_files", {"path": "."}) == "b.txt\nnotes/é/a.txt"
+    assert call_tool(root, "list_files", {"path": "notes/"}) == "notes/é/a.txt"
+    call_tool(root, "write_file", {"path": "b.txt", "content": "again"})
+    assert call_tool(root, "read_file", {"path": "b.txt"}) == "again"
+    (root / "empty" / "inner").mkdir(parents=True)
+    assert call_tool(root, "list_files", {"path": "empty"}) == "(empty)"
+    (root / "empty" / os.fsdecode(b"a\xff")).touch()
+    assert call_tool(root, "list_files", {"path": "empty"}) == "empty/a\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "error"),
+    [
+        ("run_shell", {}, "Unknown tool 'run_shell'. Allowed: list_files, read_file, write_file"),
+        ("read_file", {}, "read_file: the argument 'path' is missing"),
+        ("read_file", {"path": 3}, "read_file: the argument 'path' must be a string"),
+        ("read_file", {"path": "a", "mode": "r"}, "read_file: there is no argument 'mode'; it takes path"),
+        ("read_file", {"path": "a.txt"}, "read_file: 'a.txt' is not there"),
+        ("read_file", {"path": "folder"}, "read_file: 'folder' is a folder"),
+        ("read_file", {"path": "file/x"}, "read_file: 'file/x' failed: Not a directory"),
+        ("write_file", {"path": "folder", "content": ""}, "write_file: 'folder' is a folder"),
+        ("write_file", {"path": "a", "content": "x" * (MAX_BYTES + 1)}, "1,000,001 bytes"),
+        ("write_file", {"path": "a", "content": "\ud800"}, "holds half of a surrogate pair"),
+        ("read_file", {"path": "binary"}, "read_file: 'binary' is not text in UTF-8"),
+        ("read_file", {"path": "large"}, "read_file: 'large' has more than 1,000,000 bytes"),
+        ("read_file", {"path": "pipe"}, "read_file: 'pipe' is no regular file"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_error_is_named(root: Path, name: str, args: dict[str, Any], error: str) -> None:
+    (root / "folder").mkdir(parents=True)
+    (root / "file").write_text("x")
+    (root / "binary").write_bytes(b"\xff\xfe")
+    (root / "large").write_bytes(b"x" * (MAX_BYTES + 1))
+    os.mkfifo(root / "pipe")
+    with pytest.raises(LiteError) as caught:
+        call_tool(root, name, args)
+    assert error in str(caught.value)
+    assert str(root) not in str(caught.value)
+
+
+def test_long_listing_is_cut(root: Path) -> None:
+    root.mkdir(parents=True)
+    for number in range(MAX_LISTED + 7):
+        (root / f"{number:05}").touch()
+    lines = call_tool(root, "list_files", {}).splitlines()
+    assert len(lines) == MAX_LISTED + 1
+    assert lines[-1] == "(7 more: list a folder of these)"
+
+
+def test_reader_never_finds_half_a_file(root: Path) -> None:
+    texts = ["a" * 200_000, "b" * 100_000]
+    call_tool(root, "write_file", {"path": "x", "content": texts[0]})
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            for text in texts:
+                call_tool(root, "write_file", {"path": "x", "content": text})
+
+    with ThreadPoolExecutor(3) as pool:
+        for _ in range(3):
+            pool.submit(write)
+        found = {call_tool(root, "read_file", {"path": "x"}) for _ in range(300)}
+        stop.set()
+    assert found <= set(texts)
+    assert [path.name for path in root.iterdir()] == ["x"]
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_no_descriptor_is_left_open(root: Path) -> None:
+    call_tool(root, "write_file", {"path": "a/b/c", "content": "x"})
+    before = open_files()
+    for args in ({"path": "a/b/c"}, {"path": "a/b"}, {"path": "no/b"}, {"path": "a/b/c/d"}, {"path": ".."}):
+        for name, more in (("list_files", {}), ("read_file", {}), ("write_file", {"content": "y"})):
+            with suppress(LiteError):
+                call_tool(root, name, {**args, **more})
+    assert open_files() == before

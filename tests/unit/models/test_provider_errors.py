@@ -1,0 +1,140 @@
+"""Errors of model providers contain no known secret (G6)."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
+
+from agent.code_graph import build_graph as code_graph
+from agent.config import load_settings
+from agent.exec_graph import build_graph as exec_graph
+from agent.graph import build_graph as deep_graph
+from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
+from libs.models.model_errors import ModelFailed, without_secrets
+from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
+from libs.redaction import SecretFilter
+
+KEY = "sk-canary-Ab12Cd34Ef56"
+KNOWN = SecretFilter({"KEY": KEY})
+
+
+@pytest.fixture(autouse=True)
+def no_docker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+
+
+def refused(request: httpx.Request | None = None) -> openai.AuthenticationError:
+    request = request or httpx.Request("POST", "http://x/v1", headers={"Authorization": f"Bearer {KEY}"})
+    body = {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}
+    response = httpx.Response(401, json={"error": body}, headers={"echo": KEY}, request=request)
+    return openai.AuthenticationError(f"Error code: 401 - {body}", response=response, body=body)
+
+
+class Failing(BaseChatModel):
+    """Fails in the middle of a reply with an error that contains the key."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "failing"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+    def _generate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        self.fail()
+        raise AssertionError
+
+    def _stream(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        yield ChatGenerationChunk(message=AIMessageChunk(content="I "))
+        self.fail()
+
+    def fail(self) -> None:
+        try:
+            raise ConnectionError(f"http://me:{KEY}@host")
+        except ConnectionError as error:
+            raise refused() from error
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("build", "asynchronous"), [(deep_graph, False), (code_graph, True), (exec_graph, True)]
+    )
+    async def test_key_in_an_error_is_redacted(
+        self, tmp_path: Path, build: Callable[..., Any], asynchronous: bool
+    ) -> None:
+        settings = load_settings(None, openai_api_key=KEY, workspace_dir=tmp_path, approvals="auto")
+        saver = InMemorySaver()
+        graph = build(Failing(), settings=settings, checkpointer=saver)
+        given: Any = {"messages": [("user", "go")]}
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        with pytest.raises(openai.AuthenticationError) as raised:
+            await graph.ainvoke(given, thread) if asynchronous else graph.invoke(given, thread)
+        error = raised.value
+        assert "Incorrect API key provided: [REDACTED]" in str(error)
+        assert (error.code, error.status_code) == ("invalid_api_key", 401)
+        told = [*traceback.format_exception(error), repr(error.body), error.response.text]
+        kept = [repr(list(saver.list(thread))), repr(saver.writes), repr(saver.blobs)]
+        assert KEY not in "".join([*told, repr(error.response.headers), *kept])
+
+    async def test_key_in_an_error_of_a_subagent_is_redacted(self, tmp_path: Path) -> None:
+        class Half(ScriptedChatModel):
+            """Starts a subagent, which fails."""
+
+            def _next(self, messages: Any) -> AIMessage:
+                if messages[-1].text == "part":
+                    raise refused()
+                return super()._next(messages)
+
+        call = ToolUse(name="task", args={"subagent_type": "general-purpose", "description": "part"})
+        replies = (Reply(tool_calls=(call,)), Reply(text="It failed."))
+        model = Half(conversations=(Conversation(replies=replies),))
+        settings = load_settings(None, openai_api_key=KEY, workspace_dir=tmp_path, approvals="auto")
+        graph = deep_graph(model, settings=settings, checkpointer=InMemorySaver())
+        with pytest.raises(openai.AuthenticationError) as raised:
+            await graph.ainvoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "1"}})
+        assert "Incorrect API key provided: [REDACTED]" in str(raised.value)
+        assert KEY not in "".join(traceback.format_exception(raised.value))
+
+    async def test_key_in_an_error_of_the_set_up_is_redacted(self, tmp_path: Path) -> None:
+        def refuse() -> BaseChatModel:
+            raise ModelUnavailable(f"no {KEY}")
+
+        settings = load_settings(None, openai_api_key=KEY, workspace_dir=tmp_path, approvals="auto")
+        for build in (deep_graph, code_graph):
+            graph = build(DeferredChatModel(label="x", build=refuse), settings=settings)
+            with pytest.raises(ModelUnavailable, match=r"no \[REDACTED\]"):
+                await graph.ainvoke({"messages": [("user", "go")]})
+
+    def test_immutable_error_is_replaced(self) -> None:
+        class Strict(BaseModel):
+            n: int
+
+        try:
+            Strict.model_validate({"n": KEY})
+        except ValueError as error:
+            shown = without_secrets(error, KNOWN)
+        assert isinstance(shown, ModelFailed)
+        assert str(shown).startswith("ValidationError: 1 validation error")
+        assert KEY not in str(shown)
+
+    def test_causes_groups_and_notes_are_redacted(self) -> None:
+        error = RuntimeError("outer")
+        error.__cause__ = ExceptionGroup("several", [ValueError(KEY), KeyError(KEY)])
+        error.__context__ = OSError(5, f"cannot read {KEY}", f"/tmp/{KEY}")
+        error.add_note(f"note {KEY}")
+        assert KEY not in "".join(traceback.format_exception(without_secrets(error, KNOWN)))
+        clean = ValueError("no secret")
+        assert without_secrets(clean, KNOWN) is clean

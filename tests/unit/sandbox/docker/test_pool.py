@@ -1,0 +1,45 @@
+"""The sandbox objects of threads, without Docker."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+from typing import Any
+
+from libs.sandbox.docker.container import DockerSandbox
+from libs.sandbox.pool.per_thread import SandboxPool
+from libs.sandbox.workspace import thread_folder
+
+
+def make(root: Path, thread: str | None, **more: Any) -> DockerSandbox:
+    return DockerSandbox(root, image="none", name=f"pool-{thread}", **more)
+
+
+def test_thread_keeps_its_sandbox_beside_many_others(tmp_path: Path) -> None:
+    pool = SandboxPool(tmp_path, make, warm=0)
+    held = pool.sandbox_for("held")
+    for number in range(3_000):
+        pool.sandbox_for(f"t{number}")
+    assert pool.sandbox_for("held") is held
+    assert pool.sandbox_for("t2999") is pool.sandbox_for("t2999")
+
+
+def test_number_of_kept_sandbox_objects_is_limited(tmp_path: Path) -> None:
+    """A program may serve any number of threads."""
+    pool = SandboxPool(tmp_path, make, warm=0)
+    made = [weakref.ref(pool.sandbox_for(f"t{number}")) for number in range(3_000)]
+    gc.collect()
+    assert sum(sandbox() is not None for sandbox in made) <= 1_000
+    assert made[-1]() is not None
+
+
+def test_each_thread_id_has_its_own_folder_name() -> None:
+    odd = ["..", ".", "", "a/../../b", "/etc", ".spare-12345678", "x" * 5_000, "a\0b", "é", "\ud800", "-rf"]
+    for thread in odd:
+        name = thread_folder(thread)
+        assert "/" not in name
+        assert not name.startswith(".")
+        assert 0 < len(name.encode()) <= 100
+    alike = ["a", "A", "a ", " a", "a/", "/a", "á", "a\0", "a\n", thread_folder("A"), thread_folder("A")[1:]]
+    assert len({thread_folder(thread).lower() for thread in alike}) == len(alike)

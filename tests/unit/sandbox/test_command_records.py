@@ -1,0 +1,277 @@
+"""The command log: commands that have ended, that run, and that a kill interrupted (S16)."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from libs.sandbox import CommandInterrupted, CommandUnderWay, KeyReused, RecordUnavailable
+from libs.sandbox.host import command_log as module
+from libs.sandbox.host.command_log import CommandRecords, Entry
+from libs.sandbox.process_owner import owner_label
+
+ONE = Entry.of("thread", "message/call", b"run", b"echo hi")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / ".code-agent" / "commands.sqlite"
+
+
+@pytest.fixture
+def records(path: Path) -> Iterator[CommandRecords]:
+    records = CommandRecords(path)
+    yield records
+    records.close()
+
+
+class TestThreads:
+    def test_each_thread_has_its_own_keys(self, records: CommandRecords) -> None:
+        names = ("a", "A", "a/b", "", "~a", "ü" * 300, "x" * 5000, "\ud800", "a\0b", "a\nb")
+        entries = [Entry.of(thread, key, b"x") for thread in names for key in names]
+        for number, entry in enumerate(entries):
+            assert records.submit(records.begin, entry).result() is None
+            records.submit(records.end, entry, str(number)).result()
+        found = [records.submit(records.find, entry).result() for entry in entries]
+        assert found == [str(number) for number in range(len(entries))]
+        assert records.submit(records.begun, "another", list(names)).result() == set()
+        # A thread id that looks like a digest is not another thread.
+        long = Entry.of("x" * 5000, "k", b"x")
+        assert Entry.of(long.thread, "k", b"x").thread != long.thread
+
+
+class TestKill:
+    """See also `test_program_killed_with_sigkill_repeats_nothing`."""
+
+    @pytest.mark.parametrize("what", ["boot", "namespace"])
+    def test_command_of_an_unknown_owner_counts_as_interrupted(
+        self, path: Path, records: CommandRecords, what: str
+    ) -> None:
+        """The owner cannot be looked up any more, so the command does not count as running for ever."""
+        elsewhere = owner_label().replace(f'"{what}": "', f'"{what}": "x')
+        with mock.patch.object(module, "owner_label", lambda: elsewhere):
+            before = CommandRecords(path)
+            before.submit(before.begin, ONE).result()
+            before.close()
+        with pytest.raises(CommandInterrupted):
+            records.submit(records.begin, ONE).result()
+
+
+class TestFile:
+    def test_only_the_owner_can_read_the_file(self, path: Path, records: CommandRecords) -> None:
+        assert not path.parent.exists()
+        records.submit(records.begin, ONE).result()
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        for file in path.parent.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
+
+    def test_file_does_not_contain_the_command(self, path: Path, records: CommandRecords) -> None:
+        entry = Entry.of("thread", "key", b"run", b"echo very-private")
+        records.submit(records.begin, entry).result()
+        records.submit(records.end, entry, "printed").result()
+        records.close()
+        assert b"very-private" not in path.read_bytes()
+        assert b"printed" in path.read_bytes()
+
+    @pytest.mark.parametrize("damage", ["garbage", "folder", "file in the way"])
+    def test_unusable_file_is_an_error_with_a_hint(
+        self, path: Path, records: CommandRecords, damage: str
+    ) -> None:
+        if damage == "file in the way":
+            path.parent.write_text("")
+        elif damage == "folder":
+            path.mkdir(parents=True)
+        else:
+            path.parent.mkdir()
+            path.write_bytes(b"this is no database" * 500)
+        with pytest.raises(RecordUnavailable, match="Nothing was run") as caught:
+            records.submit(records.begin, ONE).result()
+        assert str(path.parent) in str(caught.value)
+        assert ("mv " in caught.value.hint) == (damage == "garbage")
+
+    def test_many_programs_create_the_file_at_once(self, path: Path) -> None:
+        for number in range(5):
+            made = [CommandRecords(path.with_name(f"{number}.sqlite")) for _ in range(8)]
+            begun = [each.submit(each.begin, Entry.of("t", str(at), b"x")) for at, each in enumerate(made)]
+            assert [each.result(10) for each in begun] == [None] * 8
+            for each in made:
+                each.close()
+
+    def test_command_whose_result_cannot_be_written_counts_as_interrupted(
+        self,
+        path: Path,
+        records: CommandRecords,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setattr(module, "_PATIENCE", 0.05)
+        records.submit(records.begin, ONE).result()
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            records.submit(records.end, ONE, "result").result()
+        assert "cannot be written" in caplog.text
+        with pytest.raises(CommandInterrupted):
+            records.submit(records.begin, ONE).result()
+
+
+class TestRetention:
+    def test_old_records_and_the_oldest_over_the_limits_are_removed(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "MOST_RECORDS", 40)
+        monkeypatch.setattr(module, "MOST_BYTES", 10_000)
+        monkeypatch.setattr(module, "_BETWEEN", 10)
+        records = CommandRecords(path)
+        entries = [Entry.of("thread", str(number), b"x") for number in range(100)]
+        for entry in entries:
+            records.submit(records.begin, entry).result()
+            if entry is not entries[0]:
+                records.submit(records.end, entry, "small").result()
+        kept = records.submit(records.begun, "thread", [entry.key for entry in entries]).result()
+        assert 40 <= len(kept) <= 51
+        assert {"0", *map(str, range(60, 100))} <= kept, "the newest, and what still runs"
+        for number in range(20):
+            entry = Entry.of("thread", f"large {number}", b"x")
+            records.submit(records.begin, entry).result()
+            records.submit(records.end, entry, "x" * 1000).result()
+        kept = records.submit(records.begun, "thread", [f"large {number}" for number in range(20)]).result()
+        assert "large 19" in kept
+        assert len(kept) <= 20
+        monkeypatch.setattr(module, "KEPT_SECONDS", 0.0)
+        records.close()
+        last = Entry.of("thread", "last", b"x")
+        records.submit(records.begin, last).result()
+        keys = [entry.key for entry in (*entries, last)]
+        assert records.submit(records.begun, "thread", keys).result() == {"last"}
+        records.submit(records.end, last, "").result()
+        records.close()
+
+
+class Commands(RuleBasedStateMachine):
+    """Programs use one log, one after the other, and some are killed. Compared with a model."""
+
+    KEYS = st.sampled_from(["a", "b", "c"])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.known: dict[str, tuple[str, str | None]] = {}
+        """Key -> command and result; None: no result."""
+        self.running: set[str] = set()
+        self.runs: dict[str, int] = {}
+        self.boots = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start a program whose owner label differs from all others."""
+        self.boots += 1
+        label = owner_label().replace('"began": ', f'"began": {self.boots}')
+        with mock.patch.object(module, "owner_label", lambda: label):
+            self.records = CommandRecords(Path(self.folder.name, "commands.sqlite"))
+            self.records.submit(self.records.begun, "t", []).result()
+
+    def teardown(self) -> None:
+        self.records.close()
+        module._under_way.clear()
+        self.folder.cleanup()
+
+    @rule(key=KEYS, what=st.sampled_from(["x", "x", "y"]))
+    def begin(self, key: str, what: str) -> None:
+        expected: object = None
+        if key in self.known:
+            digest, result = self.known[key]
+            expected = (
+                KeyReused
+                if digest != what
+                else CommandUnderWay
+                if key in self.running
+                else CommandInterrupted
+                if result is None
+                else result
+            )
+        try:
+            entry = Entry.of("t", key, what.encode())
+            found: object = self.records.submit(self.records.begin, entry).result()
+        except (KeyReused, CommandUnderWay, CommandInterrupted) as error:
+            found = type(error)
+        assert found == expected
+        if found is None:
+            self.known[key] = what, None
+            self.running.add(key)
+            self.runs[key] = self.runs.get(key, 0) + 1
+
+    @rule(key=KEYS, how=st.sampled_from(["end", "interrupt", "stop", "withdraw"]), result=st.text())
+    def settle(self, key: str, how: str, result: str) -> None:
+        if key not in self.running:
+            return
+        what, _ = self.known[key]
+        entry = Entry.of("t", key, what.encode())
+        self.running.discard(key)
+        if how == "end":
+            result = result.encode("ascii", "backslashreplace").decode()
+            self.records.submit(self.records.end, entry, result).result()
+            self.known[key] = what, result
+        elif how == "interrupt":
+            self.records.submit(self.records.interrupt, entry).result()
+        elif how == "stop":
+            self.records.submit(self.records.stop, entry).result()
+        else:
+            self.records.submit(self.records.withdraw, entry).result()
+            del self.known[key]
+            self.runs[key] -= 1
+
+    @rule(closed=st.booleans())
+    def another_program(self, closed: bool) -> None:
+        """Start the next program, after a kill or an orderly end."""
+        before = self.records
+        if closed:
+            before.close()
+        self.running.clear()
+        module._under_way.clear()
+        self.start()
+        before.close()
+
+    @rule()
+    def forget(self) -> None:
+        if not self.running:
+            asyncio.run(self.records.forget("t"))
+            self.known.clear()
+            self.runs.clear()
+
+    @invariant()
+    def nothing_runs_twice(self) -> None:
+        assert all(count <= 1 for count in self.runs.values())
+        assert self.records.submit(self.records.begun, "t", ["a", "b", "c"]).result() == self.known.keys()
+
+
+TestCommands = Commands.TestCase
+TestCommands.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+
+
+@given(st.lists(st.binary()), st.lists(st.binary()))
+def test_different_commands_have_different_digests(one: list[bytes], other: list[bytes]) -> None:
+    assert (Entry.of("t", "k", *one) == Entry.of("t", "k", *other)) == (one == other)
+
+
+def test_running_command_does_not_begin_through_another_log_object(
+    path: Path, records: CommandRecords
+) -> None:
+    records.submit(records.begin, ONE).result()
+    other = CommandRecords(path)
+    for each in (records, other):
+        with pytest.raises(CommandUnderWay):
+            each.submit(each.begin, ONE).result()
+    records.submit(records.end, ONE, "result").result()
+    assert other.submit(other.begin, ONE).result() == "result"
+    other.close()

@@ -1,0 +1,46 @@
+"""A file that grows while it is read is read up to the limit only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from libs.sandbox.guest.files import file_worker as files
+from libs.sandbox.guest.files import text_files as text
+from libs.sandbox.guest.workers.frame_pipes import Link
+from libs.sandbox.wire.frames import CHUNK
+
+
+class Growing(Link):
+    """Makes the file longer with every piece that is sent."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(-1, -1)
+        self.path = path
+        self.pieces = 0
+
+    def send(self, data: bytes) -> None:
+        self.pieces += 1
+        assert self.pieces < 100
+        with self.path.open("ab") as file:
+            file.write(bytes(CHUNK))
+
+
+def test_download_of_a_growing_file_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "grows"
+    path.write_bytes(bytes(CHUNK))
+    link = Growing(path)
+    monkeypatch.setattr(files, "MOST_CONTENT", 4 * CHUNK)
+    answer = files.FileWorker(link)._read(1, {"path": str(path)})
+    assert answer["error"] == "too_large"
+    assert link.pieces == 5
+
+
+def test_edit_refuses_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(b"x" * 101)
+    monkeypatch.setattr(text, "_MOST_EDITED", 100)
+    assert text.edit(str(path), "x", "y", replace_all=True)["error"] == "too_large"
+    path.write_bytes(b"x" * 100)
+    assert text.edit(str(path), "x", "y", replace_all=True) == {"count": 100}

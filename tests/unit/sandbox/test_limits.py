@@ -1,0 +1,28 @@
+"""Limits out of range are refused, with their name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from libs.sandbox import SandboxLimits
+from libs.sandbox.limits import MAX_TIMEOUT
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("memory", 64 * MIB - 1),
+        ("cpus", float("nan")),
+        ("tmp", 1025 * MIB),  # over half of the memory
+        ("timeout", 0),
+        ("timeout", MAX_TIMEOUT + 0.001),
+    ],
+)
+def test_limit_out_of_range_is_refused_and_named(name: str, value: float) -> None:
+    arguments: dict[str, Any] = {name: value}
+    with pytest.raises(ValueError, match=name):
+        SandboxLimits(**arguments)

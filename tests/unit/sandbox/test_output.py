@@ -1,0 +1,117 @@
+"""The first and the last part of an output are kept, and the whole is on disk (S5)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from libs.sandbox.guest.workers.output_limit import Output
+from libs.sandbox.guest.workers.spill import make_room
+from tests.support.programs import finished
+
+TEXT = st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
+CHUNKS = st.lists(st.one_of(TEXT, st.binary(max_size=200)), max_size=30)
+
+
+def collect(chunks: list[bytes], limit: int, path: Path) -> tuple[Output, bytes, bytes, int]:
+    """Feed chunks like a worker, which takes the first half at once."""
+    output = Output(limit, str(path))
+    head = b"".join(chunk[: output.add(chunk)] for chunk in chunks)
+    tail = output.finish()
+    return output, head, tail, output.chars
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(CHUNKS, st.one_of(st.integers(10, 60), st.integers(10, 400)))
+def test_first_and_last_part_are_kept_and_the_whole_is_on_disk(
+    tmp_path: Path, chunks: list[bytes], limit: int
+) -> None:
+    path = tmp_path / os.urandom(8).hex()
+    whole = b"".join(chunks)
+    text = whole.decode("utf-8", "replace")
+    output, head, tail, chars = collect(chunks, limit, path)
+    assert whole.startswith(head)
+    assert whole.endswith(tail)
+    assert chars == len(text)  # as shown: invalid bytes count, too
+    half = limit // 2
+    if chars <= limit:
+        assert head + tail == whole
+        assert output.spill_path is None
+        assert not path.exists()
+    else:
+        assert path.read_bytes() == whole
+        assert output.spilled == len(whole)
+        assert output.spill_path == str(path)
+        assert head.decode("utf-8", "replace")[:half] == text[:half]
+        assert tail.decode("utf-8", "replace")[-half:] == text[-half:] or head + tail == whole
+
+
+def test_memory_holds_only_the_two_halves(tmp_path: Path) -> None:
+    grown = finished(f"""
+        import resource
+        from libs.sandbox.guest.workers.output_limit import Output
+        output = Output(50_000, {str(tmp_path / "spill")!r})
+        block = bytes(65_536)
+        output.add(block); output.add(block); output.add(block); output.add(block)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(3_000):
+            output.add(block)
+        output.finish()
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    """)
+    assert int(grown) < 2_048
+
+
+@pytest.mark.parametrize("trap", ["fifo", "link"])
+def test_trap_in_the_place_of_the_file_is_not_touched(tmp_path: Path, trap: str) -> None:
+    """`test_long_output.py` has traps in the place of the folder."""
+    path, elsewhere = tmp_path / "spill", tmp_path / "elsewhere"
+    if trap == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(elsewhere)
+    output, head, tail, chars = collect([b"x" * 100_000], 1_000, path)
+    assert output.spill_path is None
+    assert (chars, len(head), len(tail)) == (100_000, 2_000, 2_000)
+    assert not elsewhere.exists()
+
+
+def test_full_disk_ends_the_file_and_not_the_output(tmp_path: Path) -> None:
+    """A file size limit stands for a full disk. The report has the written size."""
+    told = finished(f"""
+        import resource
+        from libs.sandbox.guest.workers.output_limit import Output
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+        output = Output(1_000, {str(tmp_path / "spill")!r})
+        for _ in range(100):
+            output.add(b"x" * 30_000)
+        print(len(output.finish()), output.chars, output.total, output.spilled)
+    """)
+    assert told == "2000 3000000 3000000 1000000\n"
+
+
+class TestRoom:
+    """`make_room` removes the oldest spill files only. `test_long_output.py` tests the order."""
+
+    def test_other_files_are_not_removed(self, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        outside.write_bytes(bytes(2**20))
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        for name in (
+            "notes.txt",
+            "20250101-120000-00000.txt",
+            "20250101-120000-000000.csv",
+            "conversation.md",
+        ):
+            (folder / name).write_bytes(bytes(2**20))
+        (folder / "20250101-120000-000000.txt").symlink_to(outside)
+        (folder / "20250101-120000-000001.txt").mkdir()
+        before = sorted(folder.iterdir())
+        make_room(folder.as_posix(), 0)
+        assert sorted(folder.iterdir()) == before
+        assert outside.exists()

@@ -1,0 +1,126 @@
+"""File name patterns have the usual meaning, and none runs away."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wcmatch import glob as reference
+
+from libs.sandbox.guest.files.patterns import PatternError, compile_pattern
+
+FLAGS = reference.GLOBSTAR | reference.BRACE | reference.FORCEUNIX | reference.CASE
+PATIENCE = 2.0
+"""Seconds of processor time for a pattern."""
+
+
+def matches(pattern: str, path: str) -> bool:
+    return compile_pattern(pattern)(path)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("*.csv", ["a.csv", "deep/er/a.csv"], ["a.csv.gz", "csv", ".a.csv", "a.csv/b", "a.CSV"]),
+        ("/*.csv", ["a.csv"], ["deep/a.csv"]),
+        ("b/**", ["b/a", "b/c/d"], ["a", "b", "b/.a", "b/.c/d"]),
+        ("**", ["a", "b/a"], [".a", ".b/a"]),
+        (".git/**", [".git/config", ".git/a/b"], ["git/config", ".git/.hidden"]),
+        ("?.txt", ["a.txt", "ü.txt", "😀.txt"], ["ab.txt", ".txt", "/.txt"]),
+        ("[^a].txt", ["b.txt"], ["a.txt"]),
+        ("[]].txt", ["].txt"], ["a.txt"]),
+        ("a[?*]*b", ["a*b", "a?xb"], ["ab", "axb"]),
+        ("a[/]b", [], ["a/b"]),
+        ("[a", ["[a"], ["a"]),
+        ("{a,b{c,d}}", ["a", "bc", "bd"], ["b", "bcd"]),
+        ("{a}", ["{a}"], ["a"]),
+        ("a+b(c)|d^$.txt", ["a+b(c)|d^$.txt"], ["aab(c)|d^$.txt"]),
+        ("a\\b", ["a\\b"], []),
+        ("*", ["a", "b/a", "new\nline", "\udcff"], [".a", "b/.a"]),
+        ("folder/", [], ["folder", "folder/a"]),
+    ],
+)
+def test_pattern_matches_these_paths(pattern: str, yes: list[str], no: list[str]) -> None:
+    assert [path for path in yes if not matches(pattern, path)] == []
+    assert [path for path in no if matches(pattern, path)] == []
+
+
+def test_invalid_patterns_are_refused() -> None:
+    for pattern in ("", "/", "..", "../x", "a/../b", "a/.."):
+        with pytest.raises(PatternError):
+            compile_pattern(pattern)
+    for pattern in ("..a", "a..b", "..."):
+        assert matches(pattern, pattern)
+
+
+SEGMENTS = st.one_of(
+    st.text("abc", min_size=1, max_size=2),
+    st.sampled_from(
+        ["*", "**", "?", "a*", "*a", "*b*", "a?c", ".*", ".a", "[ab]", "[!a]*", "[a-b]c", "{a,b}"]
+    ),
+    st.sampled_from(["*.{a,b}", "{a,bc}*", ".{a,b}", "[abc]?", "*.a"]),
+)
+PATHS = st.lists(
+    st.one_of(st.text("abc", min_size=1, max_size=3), st.sampled_from([".a", ".b", "a.a", "c.b", "..a"])),
+    min_size=1,
+    max_size=4,
+).map("/".join)
+
+
+@settings(max_examples=200)
+@given(st.lists(SEGMENTS, min_size=2, max_size=4).map("/".join), PATHS)
+def test_pattern_with_a_slash_matches_like_wcmatch(pattern: str, path: str) -> None:
+    assert matches(pattern, path) == reference.globmatch(path, pattern, flags=FLAGS)
+
+
+@settings(max_examples=100)
+@given(SEGMENTS.filter(lambda text: "**" not in text), PATHS)
+def test_pattern_without_a_slash_matches_the_name_at_any_depth(pattern: str, path: str) -> None:
+    name = path.rsplit("/", 1)[-1]
+    assert matches(pattern, path) == reference.globmatch(name, pattern, flags=FLAGS)
+
+
+RUNAWAY = [
+    ("*a" * 30 + "b", "a" * 250),
+    ("*" * 200 + "b", "a" * 250),
+    ("?*" * 60 + "b", "a" * 250),
+    ("**/" * 30 + "x", "a/" * 400 + "y"),
+    ("**/a/" * 12 + "x", "a/" * 200 + "y"),
+    ("/".join(["*a*a*a*b"] * 20), "/".join(["a" * 60] * 20)),
+    ("{a,b}" * 9, "a" * 250),
+    ("{" * 5000, "a"),
+    ("{a," * 2000, "a"),
+    ("{" + "," * 900 + "}", "a"),
+    ("{a,b}" * 40, "a"),
+    ("{a,{b,{c,{d,{e,f}}}}}" * 4, "a"),
+    ("[a" * 3000, "a"),
+    ("?" * 50_000, "a" * 4000),
+    ("*." + "x" * 100_000, "a"),
+]
+
+
+def test_no_pattern_runs_away() -> None:
+    """In another process, because a runaway regular expression cannot be interrupted."""
+    script = (
+        "import json, sys, time\n"
+        "from libs.sandbox.guest.files.patterns import PatternError, compile_pattern\n"
+        "for pattern, path in json.load(sys.stdin):\n"
+        "    begun = time.process_time()\n"
+        "    try:\n        compile_pattern(pattern)(path)\n    except PatternError:\n        pass\n"
+        f"    assert time.process_time() - begun < {PATIENCE}, pattern[:20]\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=json.dumps(RUNAWAY),
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[3],
+        timeout=20 + PATIENCE * len(RUNAWAY),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

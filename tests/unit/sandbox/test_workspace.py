@@ -1,0 +1,45 @@
+"""The workspace folder on the host: its folders and the user of the sandbox (S8)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from libs.sandbox.workspace import FOLDERS, how_to_mend, prepare_workspace
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to give files away")
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(errno.ENOSPC, "df -h"), (errno.EMFILE, "ulimit -n"), (errno.EACCES, "WORKSPACE_DIR")],
+)
+def test_each_cause_has_its_hint(tmp_path: Path, number: int, told: str) -> None:
+    assert told in how_to_mend(tmp_path, OSError(number, os.strerror(number)))
+
+
+def test_file_or_link_in_the_place_of_a_folder_is_kept(tmp_path: Path) -> None:
+    """Otherwise no later sandbox could start."""
+    (tmp_path / "data").write_text("a file")
+    (tmp_path / "scripts").symlink_to("/nowhere")
+    (tmp_path / "results").symlink_to("results")
+    prepare_workspace(tmp_path)
+    assert (tmp_path / "data").read_text() == "a file"
+    assert (tmp_path / "scripts").readlink() == Path("/nowhere")
+
+
+@as_root
+def test_folders_belong_to_the_owner_of_the_workspace(tmp_path: Path) -> None:
+    os.chown(tmp_path, 1001, 1002)
+    assert prepare_workspace(tmp_path) == (1001, 1002)
+    assert {(tmp_path / name).stat().st_uid for name in FOLDERS} == {1001}
+
+
+@as_root
+def test_sandbox_never_runs_as_root_or_in_its_group(tmp_path: Path) -> None:
+    assert prepare_workspace(tmp_path) == (1000, 1000)
+    os.chown(tmp_path, 1001, 0)
+    assert prepare_workspace(tmp_path) == (1001, 1001)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from langchain_core.messages import AIMessage, AnyMessage
 from rich.console import Console
 
-from agent.chat.meanwhile import TypedMeanwhile
+from agent.chat.typed_lines import TypedLines
 from agent.listing import listing
 from agent.parts import shown_name
 from agent.run import Approval, Result, Runtime, complaint
@@ -89,7 +89,7 @@ class Chat:
         self.files: Sequence[str] = ()
         """Files that are offered as completions, relative to the workspace."""
         self._answers = answers
-        self._meanwhile = TypedMeanwhile(heard=answers is not None)
+        self._meanwhile = TypedLines(heard=answers is not None)
         self._status = 0
         self._stopped = -_AGAIN
         """Time at which Ctrl-C last stopped a turn."""

@@ -14,7 +14,7 @@ from uuid import UUID
 from starlette.exceptions import HTTPException
 
 from agent.run import GRAPH_IDS, named_in
-from agent.server.durable.listed import new_row, tell
+from agent.server.durable.listed_threads import new_row, tell
 from agent.server.durable.saver import Running, running
 from agent.server.langgraph_server import read_state
 

@@ -19,7 +19,7 @@ from langgraph_sdk import Auth
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.server.durable.listed import is_at_work
+from agent.server.durable.listed_threads import is_at_work
 from agent.server.guards.own_threads import is_listed, kept_for
 from agent.server.refusals import comes_from_within, refuse
 from agent.settings import Token, TokenRefused, load_settings, owner_by_token

@@ -33,7 +33,7 @@ from agent.run import GRAPH_IDS
 from agent.secrets import KNOWN
 from agent.server.json_exchange import Refused, problem
 from agent.server.mcp.mcp_tools import TOOLS, Arguments, answered, refused
-from agent.server.methods import routes
+from agent.server.method_routes import routes
 from agent.server.routes.run_service import Ended, Runs
 from libs.models import ModelUnavailable
 

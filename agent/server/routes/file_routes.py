@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from agent.parts import served
 from agent.server.json_exchange import Refused, answer, endpoint, read_query
-from agent.server.methods import nothing_below, routes
+from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import BYTES, described
 from agent.server.routes.held_bytes import ROOM, HeldResponse
 from agent.server.routes.workspace_files import MOST_ROWS, Listing, Table, WorkspaceFiles

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from agent.server.durable.saver import open_saver
 from agent.server.json_exchange import Refused, answer, endpoint
-from agent.server.methods import nothing_below, routes
+from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import described
 from agent.server.routes.file_routes import thread_of
 from agent.threads import held

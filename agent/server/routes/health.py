@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent.server.json_exchange import answer
-from agent.server.methods import routes
+from agent.server.method_routes import routes
 from agent.server.openapi import described
 
 __all__ = ["ROUTES"]

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent.server.json_exchange import Refused, answer, endpoint, read_body, until_left
-from agent.server.methods import nothing_below, routes
+from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import ShownStep, Task, described
 from agent.settings import LITE_ROOT, Settings
 from libs.lite import OPENAI, LiteError, LiteModel, Model, Step, run_lite

@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from agent.server.json_exchange import Refused, endpoint
-from agent.server.methods import routes
+from agent.server.method_routes import routes
 
 __all__ = ["POLICY", "ROUTES", "Bundle"]
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from agent.parts import Parts, calls_tools, served
 from agent.run import GRAPH_IDS
 from agent.server.json_exchange import answer, endpoint
-from agent.server.methods import routes
+from agent.server.method_routes import routes
 from agent.server.openapi import described
 from libs.models import ModelUnavailable
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent.server.json_exchange import Refused, answer, endpoint, read_body, until_left
-from agent.server.methods import nothing_below, routes
+from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import ShownStep, Task, described
 from agent.server.routes.run_service import Ended, Runs
 from libs.models import ModelUnavailable

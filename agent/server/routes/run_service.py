@@ -23,7 +23,7 @@ from agent.run import (
     explained,
     steps_taken,
 )
-from agent.server.durable.listed import is_busy, listed
+from agent.server.durable.listed_threads import is_busy, listed
 from agent.server.durable.saver import open_saver
 from agent.server.json_exchange import Refused
 from agent.threads import held

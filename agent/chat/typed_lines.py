@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["TypedMeanwhile"]
+__all__ = ["TypedLines"]
 
 
-class TypedMeanwhile:
+class TypedLines:
     """Reads lines during a turn: /stop stops the turn, other lines are kept for the next prompt.
 
     Args:

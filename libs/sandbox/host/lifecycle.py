@@ -89,12 +89,21 @@ class SandboxLife(ABC):
         self.close()
 
     async def areset(self) -> None:
-        await asyncio.to_thread(self.reset)
+        await self.aclose()
 
     async def aclose(self) -> None:
-        await asyncio.to_thread(self.close)
+        """Stop the sandbox. Cancelling waits until it is stopped."""
+        closing = asyncio.ensure_future(asyncio.to_thread(self.close))
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await asyncio.wait({closing})
+            raise
 
     def close(self) -> None:
+        # Not a coroutine: closing waits for the Engine, and the interpreter's exit has no event loop.
+        if self._channel:
+            core().refuse_here()
         with self._starting:
             channel, self._channel = self._channel, None
             if channel:

@@ -36,6 +36,14 @@ class LoopThread:
         """Run `work` on this loop, and do not wait for it."""
         return _Spawned(work, self._loop)
 
+    def refuse_here(self) -> None:
+        """Raise RuntimeError if the caller runs on this loop, which a synchronous call would block."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError(
+                f"a synchronous call on the event loop {self._thread.name!r} would wait for itself: "
+                "await the asynchronous method"
+            )
+
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run `work` on this loop and await it on the caller's. Cancelling waits for the end of `work`."""
         if threading.current_thread() is self._thread:
@@ -55,12 +63,11 @@ class LoopThread:
         Raises:
             RuntimeError: the caller runs on this loop, so it would wait for itself.
         """
-        if threading.current_thread() is self._thread:
+        try:
+            self.refuse_here()
+        except RuntimeError:
             work.close()
-            raise RuntimeError(
-                f"a synchronous call on the event loop {self._thread.name!r} would wait for itself: "
-                "await the asynchronous method"
-            )
+            raise
         spawned = self.spawn(work)
         try:
             return spawned.ended.result()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -35,13 +36,26 @@ def test_work_runs_in_the_loop_thread_with_the_context_of_the_caller() -> None:
 
 def test_synchronous_call_on_the_loop_itself_is_refused(tmp_path: Path) -> None:
     with LocalSandbox(tmp_path) as sandbox:
-
-        async def calls() -> None:
-            sandbox.run("true")
-
-        with pytest.raises(RuntimeError, match="'sandbox-core' would wait for itself"):
-            synchronous(calls)()
         assert sandbox.run("echo on").output == "on\n"
+        for call in (lambda: sandbox.run("true"), sandbox.close, sandbox.reset):
+
+            async def calls(call: Callable[[], object] = call) -> None:
+                call()
+
+            with pytest.raises(RuntimeError, match="'sandbox-core' would wait for itself"):
+                synchronous(calls)()
+        assert sandbox.running
+
+
+async def test_cancelled_close_returns_when_the_sandbox_is_stopped(tmp_path: Path) -> None:
+    sandbox = LocalSandbox(tmp_path)
+    await sandbox.astart()
+    closing = asyncio.create_task(sandbox.aclose())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert not sandbox.running
 
 
 async def test_work_cancelled_at_once_ends() -> None:

@@ -1,7 +1,8 @@
 """An agent small enough to be read in one sitting: a loop, a strict protocol, three tools, one folder.
 
 Read `lite_protocol.py`, `sandbox_path.py`, `lite_tools.py`, `lite_model.py`, `lite_loop.py`, in this order.
-The agent runs no command and needs neither LangChain nor Docker.
+The agent runs no command and needs neither LangChain nor Docker. In comes a task. Out come
+an answer and its steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Runs commands, code blocks and file operations in a sandbox. Does not depend on LangChain."""
+"""Runs commands, code blocks and file operations in a sandbox. Does not depend on LangChain.
+
+In comes a command, a block or a file operation, with a time limit. Out comes a `RunResult` or the content of
+a file, or an error if the sandbox itself fails.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Offers a hardened Docker container as a deepagents backend, and builds its image."""
+"""Offers a hardened Docker container as a deepagents backend, and builds its image.
+
+In come commands and file operations of deepagents. Out come results as deepagents expects them, and live
+output.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Web search for programs in the sandbox. The provider and its key stay on the host."""
+"""Web search for programs in the sandbox. The provider and its key stay on the host.
+
+In come queries of programs. Out come titles, addresses and excerpts from the chosen provider.
+"""
 
 from libs.gateway.search.brave_provider import Brave
 from libs.gateway.search.choose_provider import search_provider

@@ -45,8 +45,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     command would approve the next. An answer without a pending question is dropped. So is an answer that a
     server repeats with a killed run after that run has asked another question.
 
-    An answer is checked against its question here and nowhere else. The gate gets the decisions, or the
-    reason why they are refused. Grants are written to the thread's state together with the answer.
+    Each answer is checked against its question here. The gate gets the decisions, or the reason why they are
+    refused. Grants are written to the thread's state together with the answer. `/run` also checks decisions
+    before it starts a run, with the same function, so that wrong decisions change nothing.
 
     With a checkpointer, a step begins only after the previous step is saved. A command therefore never runs
     before the message that calls it and its approval are on disk.

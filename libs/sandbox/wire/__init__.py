@@ -1,4 +1,5 @@
 """Encodes frames and messages between host and container. Both ends use these modules.
 
-Standard library only, because the container has these modules, too.
+In come messages. Out come bytes of frames, which the other end reads as messages. Standard library only,
+because the container has these modules, too.
 """

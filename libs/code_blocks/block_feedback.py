@@ -12,7 +12,7 @@ from libs.code_blocks.block_reader import MAX_REPLY, Reading
 from libs.sandbox import Execution
 from libs.sandbox.host import shortened
 
-__all__ = ["PROBLEMS", "Outcome", "closing", "languages", "outputs", "remarks"]
+__all__ = ["PROBLEMS", "Outcome", "closing", "languages", "outputs", "remarks", "shown_outputs"]
 
 Outcome = Execution | Refused | None
 """The result of a block: its execution, a refusal by a person, or None if the block did not run."""
@@ -36,25 +36,36 @@ PROBLEMS = {
 }
 
 
+def shown_outputs(outcomes: Sequence[Outcome], *, limit: int) -> list[str]:
+    """Return the output of each block as the model gets it, empty for a block that did not run.
+
+    The blocks that ran share `limit` characters evenly. A longer output is cut in its middle.
+    """
+    ran = [outcome for outcome in outcomes if isinstance(outcome, dict)]
+    share = limit // max(1, len(ran))
+    return [
+        shortened(outcome["output"].rstrip("\n"), share) if isinstance(outcome, dict) else ""
+        for outcome in outcomes
+    ]
+
+
 def outputs(
     blocks: Sequence[BlockCall],
     outcomes: Sequence[Outcome],
+    shown: Sequence[str],
     remarks: str = "",
     *,
     repeats: int,
-    limit: int,
     cut_off: bool = False,
 ) -> str:
     """Return the labelled outputs of a reply's blocks as the next user message.
 
-    `repeats` says how often the last code had run before with the same result, and `cut_off` whether the
-    process was killed while the blocks ran. The blocks share `limit` characters of output evenly.
+    `shown` holds the `shown_outputs`. `repeats` says how often the last code had run before with the same
+    result, and `cut_off` whether the process was killed while the blocks ran.
     """
-    ran = [outcome for outcome in outcomes if outcome and not isinstance(outcome, Refused)]
-    share = limit // max(1, len(ran))
     said: list[str] = []
     failed = 0
-    for number, (block, outcome) in enumerate(zip(blocks, outcomes, strict=True), 1):
+    for number, (block, outcome, output) in enumerate(zip(blocks, outcomes, shown, strict=True), 1):
         language = block["language"]
         name = f"Block {number} ({language})" if len(outcomes) > 1 else f"The {language} block"
         if block.get("changed") and outcome and not isinstance(outcome, Refused):
@@ -65,12 +76,10 @@ def outputs(
         elif isinstance(outcome, Refused):
             said.append(f"{name} was not run. A person refused it: {outcome.reason}")
         elif outcome["exit_code"] == 0:
-            said.append(f"{name} succeeded{_shown(outcome['output'], share)}")
+            said.append(f"{name} succeeded{_fenced_output(output)}")
         else:
             failed = number
-            said.append(
-                f"{name} failed with exit code {outcome['exit_code']}{_shown(outcome['output'], share)}"
-            )
+            said.append(f"{name} failed with exit code {outcome['exit_code']}{_fenced_output(output)}")
     if cut_off:
         said.append(_CUT_OFF)
     elif failed:
@@ -104,7 +113,7 @@ def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> 
     else:
         said = "I stopped here: the same code failed three times in the same way. The task is not done."
     printed = last is not None and last["output"].strip()
-    return said + (f"\n\nThe last code printed{_shown(printed, 1_000)}" if printed else "")
+    return said + (f"\n\nThe last code printed{_fenced_output(shortened(printed, 1_000))}" if printed else "")
 
 
 def _repeated(times: int, *, failed: bool) -> str:
@@ -120,12 +129,9 @@ def languages(reading: Reading) -> str:
     return f"{', '.join(reading.others)} cannot run here, only Python and bash can."
 
 
-def _shown(output: str, limit: int) -> str:
+def _fenced_output(output: str) -> str:
     """Return the output as the end of a sentence, in a fence that the output cannot close."""
-    text = shortened(output.rstrip("\n"), limit)
-    if not text:
-        return " and printed nothing."
-    return f":\n{_fenced(text, 'output')}"
+    return f":\n{_fenced(output, 'output')}" if output else " and printed nothing."
 
 
 def _fenced(text: str, tag: str) -> str:

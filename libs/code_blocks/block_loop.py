@@ -192,17 +192,18 @@ class CodeLoop:
         )
         executions = state["executions"] + [each for each in outcomes if isinstance(each, dict)]
         repeated = repeats(executions) if len(executions) > len(state["executions"]) else 0
+        shown = feedback.shown_outputs(outcomes, limit=self.shown_chars)
         said = feedback.outputs(
             blocks,
             outcomes,
+            shown,
             state.get("remarks", ""),
             repeats=repeated,
-            limit=self.shown_chars,
             cut_off=bool(begun),
         )
         update: dict[str, Any] = {"executions": executions, "nudges": 0, "cut_off": bool(begun)}
         last = executions[-1] if executions else None
-        message = blocks_message(said, blocks, outcomes)
+        message = blocks_message(said, blocks, outcomes, shown)
         status: str | None = over
         if not status and last and last["exit_code"] and repeated + 1 >= MAX_FAILURES:
             status = "error"

@@ -60,14 +60,17 @@ def with_words(reply: AIMessage, words: str) -> AIMessage:
     return reply.model_copy(update={"content": f"{reply.text}\n\n{words}"})
 
 
-def blocks_message(said: str, blocks: Sequence[BlockCall], outcomes: Sequence[Outcome]) -> HumanMessage:
+def blocks_message(
+    said: str, blocks: Sequence[BlockCall], outcomes: Sequence[Outcome], shown: Sequence[str]
+) -> HumanMessage:
     """Return the message with the output of a reply's blocks, marked as written by the loop.
 
-    The mark `"blocks"` holds `{key, language, exit_code, seconds, refused}` for each block. `exit_code` and
-    `seconds` are None if the block did not run; `refused` is the reason of the person who refused it.
+    The mark `"blocks"` holds `{key, language, exit_code, seconds, output, refused}` for each block.
+    `exit_code` and `seconds` are None if the block did not run; `output` is its text in `shown`; `refused` is
+    the reason of the person who refused it. Threads of earlier versions have no `output`.
     """
     marks = []
-    for block, outcome in zip(blocks, outcomes, strict=True):
+    for block, outcome, output in zip(blocks, outcomes, shown, strict=True):
         done = None if isinstance(outcome, Refused) else outcome
         marks.append(
             {
@@ -75,6 +78,7 @@ def blocks_message(said: str, blocks: Sequence[BlockCall], outcomes: Sequence[Ou
                 "language": block["language"],
                 "exit_code": done["exit_code"] if done else None,
                 "seconds": done["seconds"] if done else None,
+                "output": output,
                 "refused": outcome.reason if isinstance(outcome, Refused) else None,
             }
         )

@@ -35,6 +35,10 @@ conversations:
   - text: I wait.
     tool_calls: [{name: execute, args: {command: "echo once >> /workspace/once.txt"}}]
   - text: That was after the restart.
+- when: blocks to keep
+  replies:
+  - text: "I look.\n```bash\necho from bash\n```\n```python\nprint(6 * 7)\n```"
+  - text: Both blocks are done.
 - {when: it breaks, replies: [{text: So far so good.}]}
 """
 
@@ -129,6 +133,30 @@ def test_question_waits_through_a_reload_and_a_restart(page: Page, page_server: 
     approve(page)
     expect(page.get_by_text("That was after the restart.")).to_be_visible()
     assert (page_server.workspace / "once.txt").read_text() == "once\n"
+
+
+@pytest.mark.thorough
+def test_output_of_blocks_is_kept_through_a_restart(page: Page, page_server: Served) -> None:
+    open_chat(page)
+    page.get_by_role("combobox", name="Agent").select_option("code_agent")
+    say(page, "blocks to keep")
+    page.get_by_role("button", name="Approve all 2").click()
+    expect(page.get_by_text("Both blocks are done.")).to_be_visible()
+    page_server.kill()  # the server forgets the events that it sent
+    page_server.start()
+    page.reload()
+    expect(command(page, 0).locator(".lines")).to_have_text("from bash")
+    expect(command(page, 1).locator(".lines")).to_have_text("42")
+
+    state = f"/threads/{page.url.rsplit('/', 1)[1]}/state"
+    with page_server.client() as http:
+        messages = http.get(state).json()["values"]["messages"]
+        [message] = [each for each in messages if "blocks" in each["response_metadata"]]
+        for mark in message["response_metadata"]["blocks"]:
+            del mark["output"]  # as in a thread of an earlier version
+        http.post(state, json={"values": {"messages": [message]}}).raise_for_status()
+    page.reload()
+    expect(command(page, 1).locator(".lines")).to_contain_text("Block 2 (python) succeeded:")
 
 
 def test_error_of_a_run_is_shown_and_the_run_can_be_tried_again(page: Page) -> None:

@@ -123,6 +123,18 @@ def test_output_cannot_close_its_fence(tmp_path: Path) -> None:
     assert said.endswith("\n`````")
 
 
+def test_message_marks_the_output_of_each_block(tmp_path: Path) -> None:
+    blocks = [python("print('-' * 500)"), bash("true"), bash("echo '```output'; exit 3"), bash("echo never")]
+    result = run(tmp_path, "\n".join(blocks), bash("echo mended"), "Done.", shown_chars=150)
+    message = result["messages"][2]
+    marks = message.response_metadata["blocks"]
+    assert [mark["exit_code"] for mark in marks] == [0, 0, 3, None]
+    long, *others = [mark["output"] for mark in marks]
+    assert others == ["", "```output", ""]
+    assert long == f"{'-' * 25}\n[… 450 characters left out …]\n{'-' * 25}"
+    assert f"```output\n{long}\n```" in message.text
+
+
 @pytest.mark.parametrize("model", [Metered, ScriptedChatModel])
 def test_token_budget_counts_reported_or_estimated_tokens(
     tmp_path: Path, model: type[ScriptedChatModel]

@@ -21,7 +21,7 @@ BLOCK = "```python\nprint(1)\n```"
 CODE = "print(1)"
 BLOCK_CALL = BlockCall(language="python", code=CODE, key="k")
 ENDED = Execution(language="python", code=CODE, output="1\n", exit_code=0, seconds=0.1)
-RAN = blocks_message("it printed 1", [BLOCK_CALL], [ENDED])
+RAN = blocks_message("it printed 1", [BLOCK_CALL], [ENDED], ["1"])
 THREAD: Sequence[AnyMessage] = [
     HumanMessage("a summary", additional_kwargs={"lc_source": "summarization"}),
     HumanMessage("first task"),

@@ -30,8 +30,10 @@ const GRANTED: Record<string, string> = {
 /** A command or a block in the sandbox: its code, live output, exit code and duration. */
 export function RunCard({ title, code, language, state, live, result, ...props }: RunCardProps) {
   const running = state === "running";
-  const elapsed = useElapsed(live?.began ?? null, running);
-  const seconds = result?.seconds ?? live?.seconds ?? (running ? elapsed : null);
+  // A command that has ended waits for its result, which has its duration, until the other calls of its reply end.
+  const counting = running && !live?.ended;
+  const elapsed = useElapsed(live?.began ?? null, counting);
+  const seconds = result?.seconds ?? live?.seconds ?? (counting ? elapsed : null);
   const text = result?.text;
   const lines = useMemo(() => (text == null ? null : linesOf(text)), [text]) ?? live?.lines ?? [];
   const granted = props.granted ?? live?.block?.granted;
@@ -68,13 +70,13 @@ export function StateIcon({ state }: { state: RunState }) {
   return <Icon name={ICONS[state]} />;
 }
 
-/** Seconds since `began`, updated while `running`. */
-function useElapsed(began: number | null, running: boolean): number | null {
+/** Seconds since `began`, updated while `counting`. */
+function useElapsed(began: number | null, counting: boolean): number | null {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
-    if (!running) return;
+    if (!counting) return;
     const timer = setInterval(() => setNow(Date.now()), 200);
     return () => clearInterval(timer);
-  }, [running]);
+  }, [counting]);
   return began === null ? null : Math.max(0, (now - began) / 1000);
 }

@@ -95,23 +95,21 @@ function resultOfProgram({ ok, stdout, stderr, note, error, metrics }: Program):
   return { text: parts.filter(Boolean).join("\n"), failed: !ok, exitCode: metrics.exit_code, seconds: metrics.total };
 }
 
+/** The mark of a block, as libs/code_blocks/block_turn.py writes it. */
 interface KeptBlock extends Omit<Block, "exitCode" | "output"> {
   exit_code: number | null;
+  /** Missing in threads of earlier versions. */
+  output?: string;
 }
-
-const OUTPUT = /^(`{3,})output\n([\s\S]*?)\n\1$/gm;
-const PRINTED = /^(?:Block (\d+) \(\w+\)|The \w+ block) (?:succeeded|failed with exit code -?\d+):$/gm;
 
 function blocksOf(message: BaseMessage, reply: string, key: string): Item[] {
   const kept = (message.response_metadata as Record<string, unknown>)["blocks"] as KeptBlock[] | undefined;
   if (!kept) return [];
-  const outputs = [...message.text.matchAll(OUTPUT)].map((found) => found[2] ?? "");
-  // Indices of the blocks that printed something, in the order of `outputs`.
-  const printed = [...message.text.replace(OUTPUT, "").matchAll(PRINTED)].map((found) => Number(found[1] ?? 1) - 1);
-  const blocks = kept.map((block, index) => ({
+  const blocks = kept.map((block) => ({
     ...block,
     exitCode: block.exit_code,
-    output: outputs[printed.indexOf(index)] ?? "",
+    // Without the mark, the text with the output of all blocks is shown. It says which output is whose.
+    output: block.output ?? message.text,
   }));
   return [{ kind: "blocks", key, reply, blocks }];
 }

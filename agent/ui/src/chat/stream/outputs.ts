@@ -6,7 +6,7 @@ export interface Live {
   lines: string[];
   /** Start, in milliseconds of the server's clock. */
   began: number | null;
-  /** Duration; null during the run. */
+  /** Duration of a block that has ended; null during the run, and for a command, whose result has its duration. */
   seconds: number | null;
   /** The exit code of a block that has ended. */
   exitCode: number | null;
@@ -66,7 +66,6 @@ export class Outputs {
     const live = this.at(data["tool_call_id"]);
     live.ended = data["event"] === "tool-finished" || data["event"] === "tool-error";
     if (data["event"] === "tool-started") live.began ??= now;
-    if (live.ended && live.began !== null) live.seconds = (now - live.began) / 1000;
   }
 
   private custom(data: Record<string, unknown>, now: number): void {

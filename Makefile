@@ -139,10 +139,10 @@ chromium:
 	    echo "The tests of the page need Chromium: sudo apt-get install chromium" >&2; exit 1; \
 	  fi; }
 
-# The README's picture of the page, taken by a test.
+# The picture in docs/page.md, taken by a test.
 page-picture: setup chromium
 	$(BIN)/python -m pytest -q tests/e2e/page/test_page_plots.py
-	cp tests/artifacts/page/readme.png docs/images/page.png
+	cp tests/artifacts/page/page.png docs/images/page.png
 
 bench: setup
 	$(BIN)/python -m tests.bench $(PARTS)

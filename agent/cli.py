@@ -38,7 +38,10 @@ app.command()(acp)
 
 
 _Model = Annotated[
-    str | None, typer.Option(help="provider:model, local, or scripted:FILE. Default: what the settings say.")
+    str | None,
+    typer.Option(
+        help="provider:model, local, local:FILE.gguf or scripted:FILE. Default: the model of the settings."
+    ),
 ]
 _Thread = Annotated[str | None, typer.Option(help="Go on in this thread, or begin one of this name.")]
 

@@ -194,7 +194,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "/model": Command(
         "/model [SPEC]",
-        "the model, or another one: provider:model, local, scripted:FILE",
+        "show or change the model: provider:model, local, local:FILE.gguf or scripted:FILE",
         _model,
         lambda _: ["local", "openai:", "anthropic:", "scripted:"],
     ),

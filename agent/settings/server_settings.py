@@ -62,7 +62,7 @@ reaches the server may do everything."""
 `https://agent.example.com`. Requests may also use the hosts of these origins as the server's name, besides \
 its own address and localhost. The default is LangGraph's Studio."""
     http_max_body: Annotated[int, size("1k", "300m")] = Field("16m", validate_default=True)
-    """Bytes that the body of a request may have; for /run-lite at most 1m."""
+    """Largest body of a request, in bytes. /run, /run/{thread_id}/resume and /run-lite accept at most 1m."""
     http_body_seconds: float = Field(30, ge=0.1, le=3600)
     """Seconds in which the body of a request must arrive."""
     http_rate: int = Field(6000, ge=1, le=10_000_000)

@@ -61,7 +61,7 @@ class DockerUnavailable(SandboxError):
 
 
 class ImageMissing(SandboxError):
-    """The sandbox image does not exist, or was built from other sources."""
+    """The sandbox image is missing, or stale: it was built from other source files."""
 
 
 class SandboxDied(SandboxError):

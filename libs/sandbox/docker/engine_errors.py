@@ -66,7 +66,7 @@ def explain(error: Exception) -> SandboxError:
             hint="See what uses it with `docker system df`; free some with `docker system prune`.",
         )
     if isinstance(error, docker.errors.ImageNotFound):
-        return ImageMissing("The sandbox image is not there.", hint=f"Build it with `{program()} setup`.")
+        return ImageMissing("The sandbox image is missing.", hint=f"Build it with `{program()} setup`.")
     if isinstance(error, docker.errors.BuildError):
         return ImageMissing(
             f"The sandbox image could not be built: {text}",

@@ -1,4 +1,4 @@
-"""Records on the host which commands have begun and how they ended, so that no command runs twice (S16).
+"""Records on the host which commands have begun and how they ended, so that no command runs twice.
 
 One SQLite file serves all threads. Records survive SIGKILL of this process. After a power failure, the last
 seconds may be missing. So a command does not wait for the disk.

@@ -1,4 +1,4 @@
-"""A killed run that goes on runs no command twice (S16)."""
+"""A killed run that goes on runs no command twice."""
 
 from __future__ import annotations
 

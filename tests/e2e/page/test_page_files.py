@@ -1,4 +1,4 @@
-"""The file panel: browse, preview, upload and download files of the workspace (V4)."""
+"""The file panel: browse, preview, upload and download files of the workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots that an agent makes are shown in the chat (V4). The first test takes the picture in docs/page.md."""
+"""Plots that an agent makes are shown in the chat. The first test takes the picture in docs/page.md."""
 
 from __future__ import annotations
 

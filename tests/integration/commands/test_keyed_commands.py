@@ -1,4 +1,4 @@
-"""S16: an operation with a key runs once, in every kind of sandbox, even if the program is killed."""
+"""An operation with a key runs once, in every kind of sandbox, even if the program is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attacks by a program on later programs and on the host that collects its files (X4)."""
+"""Attacks by a program on later programs and on the host that collects its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One program in one fresh container: its environment, its results, and nothing left behind (X1 to X4)."""
+"""One program in one fresh container: its environment, its results, and nothing left behind."""
 
 from __future__ import annotations
 

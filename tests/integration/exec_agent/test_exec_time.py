@@ -1,4 +1,4 @@
-"""The time limit of an execution includes all waiting before its program (X7)."""
+"""The time limit of an execution includes all waiting before its program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests /run-lite of a real server over HTTP; a server on loopback replaces OpenAI's (R1-R7)."""
+"""Tests /run-lite of a real server over HTTP; a server on loopback replaces OpenAI's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skills that agents propose: approved by a person and used in later threads (K7), in real containers."""
+"""Skills that agents propose: approved by a person and used in later threads, in real containers."""
 
 from __future__ import annotations
 

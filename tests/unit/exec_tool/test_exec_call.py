@@ -1,4 +1,4 @@
-"""The parameters of execute_code: invalid calls are refused before a sandbox starts (X1, X4, X5)."""
+"""The parameters of execute_code: invalid calls are refused before a sandbox starts."""
 
 from __future__ import annotations
 

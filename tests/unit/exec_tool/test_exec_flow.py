@@ -1,4 +1,4 @@
-"""The one-tool agent after an execution: answer, repair, or end (X7); and models without tool calls.
+"""The one-tool agent after an execution: answer, repair, or end; and models without tool calls.
 
 The runner is scripted. Real programs run in tests/integration.
 """

@@ -1,4 +1,4 @@
-"""EGRESS_CREDENTIALS: parsing, refused values, and the headers sent to a host with a credential (G2)."""
+"""EGRESS_CREDENTIALS: parsing, refused values, and the headers sent to a host with a credential."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of run-lite: results and errors (R5)."""
+"""The tools of run-lite: results and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output that looks like an unknown secret is flagged by rules of `detect-secrets` (G6)."""
+"""Output that looks like an unknown secret is flagged by rules of `detect-secrets`."""
 
 from __future__ import annotations
 

@@ -77,8 +77,8 @@ class CommandInterrupted(SandboxError):
 
     def __init__(
         self,
-        message: str = "This was under way when the program that ran it, or its sandbox, was ended. How far "
-        "it came is unknown. It was not run again.",
+        message: str = "The program or the sandbox ended while this call was running. Its effect is unknown. "
+        "It was not run again.",
         *,
         hint: str = "Look at what is there before you repeat anything.",
     ) -> None:

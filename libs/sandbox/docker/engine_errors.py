@@ -92,7 +92,7 @@ def _hint_for(refusal: str) -> str:
     if "runtime" in text:
         return "Unset SANDBOX_RUNTIME, or name one that `docker info --format '{{json .Runtimes}}'` lists."
     if "reference format" in text:
-        return "SANDBOX_IMAGE is no name of an image: unset it, or name one that `docker images` lists."
+        return "SANDBOX_IMAGE is not an image name: unset it, or name one that `docker images` lists."
     return f"Look for the cause with `{program()} doctor`."
 
 

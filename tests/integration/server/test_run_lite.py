@@ -113,7 +113,7 @@ def test_request_to_the_model(server: Served, chat: ChatServer) -> None:
     ("replies", "error"),
     [
         (["no object"], "Invalid model output format"),
-        ([[200, "no json"]], "no chat completion"),
+        ([[200, "no json"]], "not a chat completion"),
         ([[200, {"choices": [{"message": {"content": None}}]}]], "Invalid model output format"),
         ([[429, {"error": {"message": "Rate limit reached"}}]], "429 Too Many Requests: Rate limit reached"),
         (

@@ -96,7 +96,7 @@ def test_invalid_paths_are_refused(path: str) -> None:
     ],
 )
 def test_requirements_other_than_packages_are_refused(requirement: str) -> None:
-    with pytest.raises(ValueError, match="is no package: only names and versions"):
+    with pytest.raises(ValueError, match="is not a package: only names and versions"):
         canonical(requirement)
 
 

@@ -38,10 +38,10 @@ local: .venv/.local
 .venv/.local: libs/models/requirements.lock .venv/.ready
 	@echo "installing the engine of the local model into .venv (OpenVINO, about 70 MB)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r libs/models/requirements.lock || { \
-	  echo "It could not be installed. README.md says how to choose another model; make demo needs none." >&2; exit 1; }
+	  echo "The engine of the local model could not be installed. README.md says how to choose another model; make demo needs none." >&2; exit 1; }
 	@touch $@
 
-# The same, if the settings choose the local model (the default). With MODEL=local:FILE only the engine is installed.
+# Run `make local` if the settings choose the local model (the default). With MODEL=local:FILE only the engine is installed.
 model: setup
 	@spec="$$($(BIN)/code-agent model which)" || exit; \
 	case "$$spec" in \
@@ -139,10 +139,10 @@ chromium:
 	    echo "The tests of the page need Chromium: sudo apt-get install chromium" >&2; exit 1; \
 	  fi; }
 
-# The README's picture of the page, taken by a test.
+# The picture in docs/page.md, taken by a test.
 page-picture: setup chromium
 	$(BIN)/python -m pytest -q tests/e2e/page/test_page_plots.py
-	cp tests/artifacts/page/readme.png docs/images/page.png
+	cp tests/artifacts/page/page.png docs/images/page.png
 
 bench: setup
 	$(BIN)/python -m tests.bench $(PARTS)

@@ -1,4 +1,4 @@
-"""The application: builds the parts of `libs` from the settings, and opens the doors.
+"""The application: builds the parts of `libs` from the settings, and opens the entry points.
 
-The doors are graphs, command line, chat, server and editor.
+The entry points are graphs, command line, chat, server and editor.
 """

@@ -28,7 +28,7 @@ app = typer.Typer(
     help="An agent that works in a hardened Docker container of its own: it reads skills, runs code after "
     "your approval, and leaves what it makes in the workspace.",
 )
-sandbox_app = typer.Typer(no_args_is_help=True, help="The containers that the agent works in.")
+sandbox_app = typer.Typer(no_args_is_help=True, help="List or remove the containers of this workspace.")
 app.add_typer(skills_app, name="skills")
 app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(model_app, name="model")
@@ -38,9 +38,12 @@ app.command()(acp)
 
 
 _Model = Annotated[
-    str | None, typer.Option(help="provider:model, local, or scripted:FILE. Default: what the settings say.")
+    str | None,
+    typer.Option(
+        help="provider:model, local, local:FILE.gguf or scripted:FILE. Default: the model of the settings."
+    ),
 ]
-_Thread = Annotated[str | None, typer.Option(help="Go on in this thread, or begin one of this name.")]
+_Thread = Annotated[str | None, typer.Option(help="Continue this thread, or create a thread with this name.")]
 
 
 def _version(show: bool) -> None:
@@ -65,7 +68,7 @@ def main(
 def run(
     task: Annotated[
         str | None,
-        typer.Argument(help="What is to be done. Without it, --thread goes on with what is pending."),
+        typer.Argument(help="The task. Without a task, --thread resumes the thread's pending step."),
     ] = None,
     *,
     agent: Annotated[
@@ -80,19 +83,23 @@ def run(
         Literal["ask", "auto"] | None,
         typer.Option(
             help="ask: you approve each command, block, edit and deletion. auto: nobody is asked; with "
-            "--thread and no task, approves what is pending. Default: APPROVALS, else ask."
+            "--thread and no task, approves the pending calls. Default: APPROVALS, else ask."
         ),
     ] = None,
     model: _Model = None,
     thread: _Thread = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a line; never asks, the last line is the result.")
+        bool,
+        typer.Option(
+            "--json",
+            help="Print one JSON object per line. Never ask for approval; the last line is the result.",
+        ),
     ] = False,
 ) -> None:
     """Carry out a task on the workspace, showing each step.
 
-    Where approval is needed and there is no terminal to ask at, prints what waits and ends with status 3:
-    nothing of it was run. Threads are kept in .code-agent/.
+    If approval is needed and no terminal is attached, prints the pending calls, runs none of them, and ends
+    with status 3. Threads are kept in .code-agent/.
 
     Exit status: 0 completed, 1 error, or the model ran none of the code that the task needs, 2 bad usage or
     settings, 3 approval pending, 4 a budget or the steps are used up, 130 stopped by Ctrl-C.
@@ -109,7 +116,7 @@ def chat(
     *,
     agent: Annotated[
         str,
-        typer.Option(help="The agent of new threads, one of those that /agent lists, or auto."),
+        typer.Option(help="Agent of new threads: deep, code, exec or auto."),
     ] = "auto",
     approve: Annotated[
         Literal["ask", "auto"] | None,
@@ -118,10 +125,10 @@ def chat(
     model: _Model = None,
     thread: _Thread = None,
 ) -> None:
-    """Talk with the agent: its words and the output of commands as they come, approvals at the prompt.
+    """Hold a conversation with the agent; show replies and output live, and ask for approvals.
 
-    /help lists the commands. Ctrl-C stops what runs, twice ends the program; Ctrl-D ends it. From a pipe each
-    line is a message; where approval is needed it ends with status 3, as nobody can answer.
+    /help lists the commands. Ctrl-C stops the current run; a second Ctrl-C, or Ctrl-D, ends the program. With
+    a pipe, each line is a message; a call that needs approval ends the program with status 3.
     """
     from agent.chat.chat_command import chat_command
 
@@ -151,7 +158,10 @@ def setup() -> None:
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Look at all that is needed, and say what mends what is missing. Exit status 1 if anything is."""
+    """Check everything that a run needs, and print how to fix each problem.
+
+    Exit status 1 if a check fails.
+    """
     from agent.commands.doctor import check_all
 
     checks = check_all()
@@ -188,7 +198,7 @@ def sandbox_ls(as_json: AsJson = False) -> None:
 def sandbox_reset(
     names: Annotated[list[str] | None, typer.Argument(help="Only these containers.")] = None,
 ) -> None:
-    """Remove the containers of this workspace, those of running programs too; the workspace is kept."""
+    """Remove the containers of this workspace, including those of running programs. The workspace is kept."""
     from agent.commands.containers_command import remove
     from libs.sandbox import SandboxError
 

@@ -132,7 +132,7 @@ class EditorAgent:
         from agent.acp.acp_session import Session
 
         if not Path(cwd).is_absolute():
-            raise RequestError(_INVALID_PARAMS, f"cwd must be an absolute path, and {cwd!r} is none.")
+            raise RequestError(_INVALID_PARAMS, f"cwd {cwd!r} is not an absolute path.")
         if mcp_servers:
             logger.warning("tools of MCP servers are not used: the agent works in its sandbox alone")
         logger.info("the agent works in %s", runtime.settings.workspace_dir.absolute())

@@ -137,7 +137,7 @@ class Session:
                 await self._send(updates.end(call_id, "failed", ["You rejected this call: it was not run."]))
             else:
                 decisions.append({"type": "approve", "scope": _SCOPES[chosen], "digest": request["digest"]})
-                if once:  # such a call is no tool call: no other event ends it
+                if once:  # such a call is not a tool call: no other event ends it
                     await self._send(updates.end(call_id, "completed"))
         return decisions
 
@@ -171,7 +171,7 @@ class Session:
             raise asyncio.CancelledError
         if outcome.option_id not in {option.option_id for option in options}:
             raise RequestError(
-                INVALID_PARAMS, f"{outcome.option_id!r} is none of the options: {name} was not run."
+                INVALID_PARAMS, f"{outcome.option_id!r} is not one of the options: {name} was not run."
             )
         return outcome.option_id
 

@@ -115,7 +115,7 @@ class Updates:
         return [self.end(call_id, "failed", [note]) for call_id in list(self._calls)]
 
     def end(self, call_id: str, status: ToolCallStatus, notes: Sequence[str] = ()) -> SessionUpdate:
-        """Return the end of a call that is no command, or did not run."""
+        """Return the end of a call that is not a command, or did not run."""
         call = self._calls.get(call_id, _Call())
         self._forget(call_id)
         texts = [*([call.live] if call.live else []), *call.notes, *notes]

@@ -34,9 +34,9 @@ _RECALLED = 2_000
 """Characters of an earlier message that are shown."""
 _ENDED = {
     "no_execution": "The model ran none of the code that the task needs.",
-    "max_steps": "The steps of this turn are used up: another message goes on.",
+    "max_steps": "This turn reached its step limit. Send another message to continue.",
 }
-_WAITS = "Nothing of what waits was run. /continue asks again; another message drops it."
+_WAITS = "The pending calls were not run. /continue asks again; another message drops them."
 
 
 class Lines(Protocol):
@@ -138,7 +138,7 @@ class Chat:
         self._status = status
 
     async def go_to(self, thread_id: str) -> None:
-        """Go on in another thread, which may be new."""
+        """Change to another thread, which may be new."""
         self.thread_id = thread_id
         await self._open()
 
@@ -172,7 +172,7 @@ class Chat:
         if state.interrupts:
             await self.turn(None)
         elif state.next:
-            self.view.say("This thread was broken off: /continue goes on with it.", "yellow")
+            self.view.say("The last run of this thread was interrupted: /continue resumes it.", "yellow")
 
     def _recall(self, messages: Sequence[Any]) -> None:
         """Print the last message of the person and the last answer."""
@@ -205,7 +205,10 @@ class Chat:
             outcome = await take_turn(run, self.view, task, approvals=approvals, ask=ask)
         if outcome.by_ctrl_c == "stopped":
             self._stopped = time.monotonic()
-            self.view.say("Stopped, with all that was started. The conversation goes on.", "yellow")
+            self.view.say(
+                "Stopped, including all processes that the run started. You can continue the conversation.",
+                "yellow",
+            )
         await self._tell(outcome.result, stopped=outcome.by_ctrl_c == "stopped")
 
     async def _ask(self, answers: TypedAnswers, approval: Approval) -> list[dict[str, Any]]:

@@ -26,14 +26,17 @@ async def _help(chat: Chat, _: str) -> None:
     width = max(len(command.usage) for command in COMMANDS.values())
     for command in COMMANDS.values():
         chat.view.say(f"{command.usage:<{width}}  {command.about}")
-    chat.view.say("Anything else is for the agent. Alt-Enter begins a line, Tab completes, arrows recall.")
-    chat.view.say("Ctrl-C stops what runs, twice ends the program; Ctrl-D ends it.")
+    chat.view.say(
+        "Any other line is a message to the agent. Alt-Enter starts a new line, Tab completes, arrow keys "
+        "recall earlier lines."
+    )
+    chat.view.say("Ctrl-C stops the run; a second Ctrl-C, or Ctrl-D, ends the program.")
 
 
 async def _new(chat: Chat, thread_id: str) -> None:
     thread_id = thread_id or secrets.token_hex(4)
     if await agent_of(chat.runtime.threads, thread_id) is not None:
-        chat.complain(f"There is a thread {thread_id} already: /thread {thread_id} goes on in it.", 2)
+        chat.complain(f"There is a thread {thread_id} already: /thread {thread_id} continues it.", 2)
         return
     await chat.go_to(thread_id)
 
@@ -47,7 +50,7 @@ async def _threads(chat: Chat, _: str) -> None:
             continue
         asked = next(tasks(state.values.get("messages", [])), "").split("\n")[0][:60]
         mark = "*" if thread_id == chat.thread_id else " "
-        waits = "  waits for approval" if state.interrupts else "  broken off" if state.next else ""
+        waits = "  waits for approval" if state.interrupts else "  last run interrupted" if state.next else ""
         when = (state.created_at or "")[:16].replace("T", " ")
         chat.view.say(f"{mark} {thread_id}  {when}  {name}  {asked}{waits}")
     if not found:
@@ -183,40 +186,39 @@ async def _exit(chat: Chat, _: str) -> None:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "/help": Command("/help", "these lines", _help),
+    "/help": Command("/help", "list the commands", _help),
     "/new": Command("/new [ID]", "begin a thread", _new),
-    "/threads": Command("/threads", "the threads that were at work last", _threads),
+    "/threads": Command("/threads", "list the latest threads", _threads),
     "/thread": Command(
-        "/thread [ID]", "go on in a thread; without ID: which one this is", _thread, lambda c: c.threads
+        "/thread [ID]",
+        "continue a thread; without ID: show the current thread",
+        _thread,
+        lambda c: c.threads,
     ),
-    "/agent": Command(
-        "/agent [NAME]", "the agent of the thread, or another one", _agent, lambda _: ["auto", *GRAPH_IDS]
-    ),
+    "/agent": Command("/agent [NAME]", "show or change the agent", _agent, lambda _: ["auto", *GRAPH_IDS]),
     "/model": Command(
         "/model [SPEC]",
-        "the model, or another one: provider:model, local, scripted:FILE",
+        "show or change the model: provider:model, local, local:FILE.gguf or scripted:FILE",
         _model,
         lambda _: ["local", "openai:", "anthropic:", "scripted:"],
     ),
     "/approvals": Command(
         "/approvals [revoke N|all]",
-        "what is approved for the rest of the thread; take it back",
+        "list or revoke approvals for the rest of the thread",
         _approvals,
         lambda _: ["revoke", "revoke all"],
     ),
     "/files": Command(
-        "/files [FOLDER]", "the files of the workspace", _files, lambda _: ["data", "scripts", "results"]
+        "/files [FOLDER]", "list the files of the workspace", _files, lambda _: ["data", "scripts", "results"]
     ),
-    "/skills": Command("/skills", "the skills that the agent can use", _skills),
+    "/skills": Command("/skills", "list the skills", _skills),
     "/show": Command(
         "/show plot [PATH]",
-        "the newest plot, or another, where this terminal draws",
+        "draw the newest plot, or the plot at PATH",
         _show,
         lambda c: ["plot", *(f"plot {path}" for path in c.files if is_plot(path))],
     ),
-    "/continue": Command("/continue", "answer what waits, or go on with what was broken off", _continue),
-    "/stop": Command(
-        "/stop", "while the agent works, as Ctrl-C; else end all that runs in the sandbox", _stop
-    ),
+    "/continue": Command("/continue", "answer pending approvals, or resume an interrupted run", _continue),
+    "/stop": Command("/stop", "during a run: stop it; otherwise end all processes in the sandbox", _stop),
     "/exit": Command("/exit", "end the program; the thread stays", _exit),
 }

@@ -24,8 +24,8 @@ def acp(
 ) -> None:
     """Serve an editor, through the Agent Client Protocol on standard input and output.
 
-    An editor starts this itself: docs/editors.md shows how it is told to. It asks you there before a command,
-    an edit or a deletion. Its sessions are threads, which `run --thread` and `approvals` know too.
+    An editor starts this command; docs/editors.md shows how. The editor asks you before a command, an edit or
+    a deletion. Each session is a thread, which `run --thread` and `approvals` can use.
     """
     from agent.acp.serve import serve
 

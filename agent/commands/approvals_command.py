@@ -14,8 +14,7 @@ from agent.commands.command_output import AsJson, end, read_settings
 __all__ = ["approvals_app"]
 
 approvals_app = typer.Typer(
-    no_args_is_help=True,
-    help="What you have approved for the rest of a thread: nobody is asked about it again.",
+    no_args_is_help=True, help="List or revoke approvals that apply to the rest of a thread."
 )
 
 Thread = Annotated[str, typer.Argument(help="The id of the thread.", metavar="THREAD")]
@@ -39,11 +38,11 @@ def list_approvals(
 @approvals_app.command("revoke")
 def revoke_approvals(
     thread: Thread,
-    number: Annotated[int | None, typer.Argument(help="Only this one of the list.")] = None,
+    number: Annotated[int | None, typer.Argument(help="Number of the approval in the list.")] = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Revoke all approvals.")] = False,
 ) -> None:
-    """Take approvals of a thread back: such calls are asked about again. What waits goes on waiting."""
+    """Revoke approvals: such calls need approval again. Pending calls stay pending."""
     if (number is None) != every:
         end("Give the NUMBER of one approval, as `code-agent approvals list` shows it, or --all.", status=2)
     left = _grants(thread, "all" if number is None else str(number))

@@ -44,7 +44,7 @@ def containers(workspace: Path) -> list[Container]:
 
 
 def remove(names: Sequence[str]) -> None:
-    """Remove containers, running or not. A missing container is no error.
+    """Remove containers, running or not. A missing container is not an error.
 
     Raises:
         DockerUnavailable: no Engine answers, or it refuses.

@@ -46,7 +46,7 @@ def _engine_checks(image: str, runtime: str | None) -> list[Check]:
         engine = Check("Docker Engine", True, f"{info['ServerVersion']} at {endpoint()}")
     except SandboxError as error:
         return [Check("Docker Engine", False, str(error), error.hint)]
-    missing = {"missing": "is not built", "stale": "was built from other sources than these"}.get(state)
+    missing = {"missing": "is missing", "stale": "is stale: it was built from other source files"}.get(state)
     built = Check(
         "image", not missing, f"{image} {missing or 'is current'}", f"{program()} setup" if missing else ""
     )

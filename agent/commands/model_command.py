@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["model_app"]
 
-model_app = typer.Typer(no_args_is_help=True, help="The model that runs on this machine and needs no key.")
+model_app = typer.Typer(no_args_is_help=True, help="Manage the local model.")
 
 
 @model_app.command("fetch")
 def fetch_model() -> None:
-    """Fetch the model into the user's cache, once; broken off, it goes on from there the next time."""
+    """Download the local model once. An interrupted download resumes."""
     from agent.parts import CHOICES, RUNTIME_COMMAND
     from libs.models.openvino_engine import runtime_installed
     from libs.models.weights import QWEN_CODER, WeightsError, fetch, kept
@@ -39,11 +39,13 @@ def fetch_model() -> None:
         except WeightsError as error:
             end(f"{error}\n{error.hint}\nOr use another model. {CHOICES}")
         except KeyboardInterrupt:
-            typer.echo("Stopped. What has come is kept: the next `code-agent model fetch` goes on.", err=True)
+            typer.echo(
+                "Stopped. The downloaded part is kept: the next `code-agent model fetch` resumes.", err=True
+            )
             raise typer.Exit(130) from None
         typer.echo(f"Fetched and checked: {path}")
     if not runtime_installed():
-        typer.echo(f"What runs it is not installed: {RUNTIME_COMMAND}")
+        typer.echo(f"The runtime of the local model is not installed: {RUNTIME_COMMAND}")
 
 
 @model_app.command("which")
@@ -66,7 +68,7 @@ def model_path() -> None:
 
 @model_app.command("rm")
 def remove_model() -> None:
-    """Remove the file of the model, and what there is of an unfinished one."""
+    """Remove the model file and any partial download."""
     from libs.models.weights import QWEN_CODER, WeightsError, remove
 
     try:

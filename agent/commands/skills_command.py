@@ -16,7 +16,7 @@ skills_app = typer.Typer(no_args_is_help=True, help="The skills that the agent c
 
 @skills_app.command("list")
 def list_skills(as_json: AsJson = False) -> None:
-    """List the skills as the agent is told of them."""
+    """List the skills as the prompt shows them."""
     from libs.middleware.skills.skill_files import SkillFolders
 
     settings = read_settings()
@@ -35,10 +35,11 @@ def list_skills(as_json: AsJson = False) -> None:
 def new_skill(
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits and hyphens.")],
     description: Annotated[
-        str, typer.Option(help="What it does, and when to use it: all that the agent knows of it at first.")
+        str,
+        typer.Option(help="What the skill does and when to use it. The agent sees only this text at first."),
     ] = "Say what this skill does, and when to use it.",
 ) -> None:
-    """Begin a skill in skills/."""
+    """Create a skill in skills/."""
     from agent.settings import ROOT
     from libs.middleware.skills.skill_template import write_skill
 
@@ -52,7 +53,8 @@ def new_skill(
 @skills_app.command("validate")
 def validate(
     folders: Annotated[
-        list[Path] | None, typer.Argument(help="A skill, or a folder of skills. Default: all that are set.")
+        list[Path] | None,
+        typer.Argument(help="A skill or a folder of skills. Default: all configured folders."),
     ] = None,
 ) -> None:
     """Check skills against every rule of the format. Exit status 1 if one is broken."""
@@ -68,8 +70,13 @@ def validate(
 
 
 @skills_app.command()
-def forget(name: Annotated[str, typer.Argument(help="As `code-agent skills list` has it.")]) -> None:
-    """Remove a skill that an agent proposed and you approved. You are asked again once it is changed."""
+def forget(
+    name: Annotated[str, typer.Argument(help="Name of the skill, as `code-agent skills list` prints it.")],
+) -> None:
+    """Remove an approved skill that an agent proposed.
+
+    If the agent changes the skill, you are asked again.
+    """
     from agent.settings import LEARNED
     from libs.middleware.skills import SkillOverlay
 

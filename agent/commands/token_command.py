@@ -12,7 +12,7 @@ from agent.commands.command_output import AsJson, end
 
 __all__ = ["token_app"]
 
-token_app = typer.Typer(no_args_is_help=True, help="Who may use the server, where AUTH_TOKENS is set.")
+token_app = typer.Typer(no_args_is_help=True, help="Create tokens for the server (AUTH_TOKENS).")
 
 
 @token_app.callback()
@@ -22,14 +22,15 @@ def tokens() -> None:
 
 @token_app.command("new")
 def token_new(
-    owner: Annotated[str, typer.Argument(help="Whose it is: up to 64 letters, digits, _ or -.")],
+    owner: Annotated[str, typer.Argument(help="Owner of the token: up to 64 letters, digits, _ or -.")],
     *,
     expires: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Its last day, in UTC, such as 2030-12-31.")
+        str | None,
+        typer.Option(metavar="DATE", help="Last valid day of the token, in UTC, such as 2030-12-31."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token for OWNER, and the entry of AUTH_TOKENS that lets it in. Nothing is written anywhere."""
+    """Create a token for OWNER and print its AUTH_TOKENS entry. Saves nothing."""
     from agent.settings import new_token
 
     try:

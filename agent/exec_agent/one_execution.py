@@ -89,7 +89,7 @@ def _answer(outcome: Mapping[str, Any]) -> str:
         parts.append(f"```json\n{shown}\n```")
     elif not parts:
         parts.append(
-            shortened(outcome["stdout"].strip(), _SHOWN) or "The program ended well and printed nothing."
+            shortened(outcome["stdout"].strip(), _SHOWN) or "The program succeeded and printed nothing."
         )
     if files := outcome["files"]:
         named = [f"{file['path']} ({file['size']:,} bytes)" for file in files[:_MOST_NAMED]]

@@ -29,7 +29,9 @@ REQUESTS = Path(".code-agent/egress.jsonl")
 
 
 def doors(settings: Settings, services: Mapping[str, Service] = {}) -> Egress:
-    """Return a function that opens a door of the gateway for each sandbox. The first call makes the gateway.
+    """Return a function that makes the gateway's handle (`Door`) for one sandbox.
+
+    The first call makes the gateway.
 
     Args:
         services: additional virtual hosts, by name.

@@ -138,7 +138,7 @@ def _mounts(settings: Settings, dependencies: Dependencies) -> Mapping[str, Path
     """Return the read-only mounts of a program's sandbox: the person's files, and the packages.
 
     In scope `shared` the whole workspace is mounted: if a command replaced `data` by a link, the link cannot
-    lead out of the sandbox. In scope `thread` only `data` is mounted, which may then be no link.
+    lead out of the sandbox. In scope `thread` only `data` is mounted, which must then not be a link.
     """
     home = settings.workspace_dir.absolute()
     try:

@@ -1,4 +1,4 @@
-"""Runs any agent for every door: starts and resumes runs, yields their events, returns the result.
+"""Runs any agent for every entry point: starts and resumes runs, yields their events, returns the result.
 
 In come a thread, a task or decisions, and the agents' graphs. Out go events during the run, and its result.
 """

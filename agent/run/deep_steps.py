@@ -15,8 +15,8 @@ from libs.sandbox import Execution
 __all__ = ["DeepSteps"]
 
 _STOPPED = (
-    "This {name} call was stopped while it ran, with all that it had started. How far it came is unknown: "
-    "look before you repeat anything."
+    "This {name} call was stopped while it ran, including all processes that it started. Its effect is "
+    "unknown: look before you repeat anything."
 )
 
 

@@ -1,4 +1,4 @@
-"""Drives one run to its end for every door: shows events, asks for approvals, settles a stopped run."""
+"""Drives one run to its end for every entry point: shows events, asks for approvals, settles stopped runs."""
 
 from __future__ import annotations
 

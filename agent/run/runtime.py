@@ -1,4 +1,4 @@
-"""`Runtime` makes runs of every agent in the threads of this installation, for every door."""
+"""`Runtime` makes runs of every agent in the threads of this installation, for every entry point."""
 
 from __future__ import annotations
 

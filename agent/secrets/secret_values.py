@@ -77,7 +77,7 @@ def known_secrets(settings: Settings) -> dict[str, str]:
     for name, value in settings.given().items():
         if password := _password(value):
             found.setdefault(name, password)
-    # Inside the sandbox of another installation, variables hold placeholders, which are no secrets.
+    # Inside the sandbox of another installation, variables hold placeholders, which are not secrets.
     return {name: value for name, value in found.items() if not is_placeholder(value)}
 
 

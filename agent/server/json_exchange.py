@@ -93,7 +93,7 @@ async def read_body(request: Request, kind: type[M]) -> M:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
         surrogate = isinstance(error, UnicodeEncodeError)
-        what = "holds half of a surrogate pair, which is no text" if surrogate else "is not JSON in UTF-8"
+        what = "holds half of a surrogate pair, which is not text" if surrogate else "is not JSON in UTF-8"
         raise Refused(400, f"The body {what}.") from None
     return _checked(kind, value)
 

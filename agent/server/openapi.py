@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 BYTES: Schema = {"type": "string", "format": "binary"}
 """The schema of a file."""
-Task = Annotated[str, Field(pattern=r"\S", description="What is to be done.")]
+Task = Annotated[str, Field(pattern=r"\S", description="The task.")]
 
 
 class ToolStep(BaseModel):
@@ -39,16 +39,16 @@ ShownStep = ToolStep | FinalStep
 
 
 class _Error(BaseModel):
-    error: str = Field(description="What is wrong, and what to do.")
+    error: str = Field(description="The error and its solution.")
 
 
 _REFUSALS = {
-    400: "The body is not what it must be.",
+    400: "The body is invalid.",
     404: "There is no such thread.",
-    409: "The thread is at work, another agent's, or waits for nothing.",
+    409: "The thread is running, belongs to another agent, or has no pending question.",
     413: "The body is too large.",
-    415: "The body is not said to be JSON.",
-    422: "The decisions do not fit what was asked; it is still asked.",
+    415: "The Content-Type is not JSON.",
+    422: "The decisions do not match the pending questions, which stay open.",
     500: "The run failed.",
 }
 

@@ -27,7 +27,8 @@ class ExecSettings(BaseSettings):
 used."""
     exec_pass_keys: bool = Field("0", validate_default=True)
     """Whether programs of the one-tool agent see the variables whose names end in `_API_KEY` or begin with \
-`API_KEY_` or `BASE_URL_`, except those of this application. EGRESS_CREDENTIALS hides them from programs."""
+`API_KEY_` or `BASE_URL_`, except those of this application. Variables named in EGRESS_CREDENTIALS are \
+never passed: programs get a placeholder."""
 
     otel_exporter_otlp_endpoint: Url | None = None
     """Collector for OpenTelemetry spans over HTTP, such as http://localhost:4318: a span for each execution \

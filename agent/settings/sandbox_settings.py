@@ -34,8 +34,8 @@ class SandboxSettings(BaseSettings):
     """`shared`: all threads work in one sandbox, on WORKSPACE_DIR. `thread`: each thread has its own, on \
 WORKSPACE_DIR/threads/<id>, and reads WORKSPACE_DIR/data."""
     sandbox_warm: int = Field(1, ge=0, le=32)
-    """Spare sandboxes that wait started for new threads where SANDBOX_SCOPE is `thread` and for programs of \
-the one-tool agent."""
+    """Number of started spare sandboxes for new threads (SANDBOX_SCOPE=thread) and for programs of the \
+one-tool agent."""
     sandbox_idle_seconds: float = Field(900, ge=1, le=604_800)
     """Seconds without a command after which a sandbox is stopped. The next command starts it again. Files \
 stay; processes in the background and variables of Python blocks are lost."""

@@ -62,13 +62,13 @@ reaches the server may do everything."""
 `https://agent.example.com`. Requests may also use the hosts of these origins as the server's name, besides \
 its own address and localhost. The default is LangGraph's Studio."""
     http_max_body: Annotated[int, size("1k", "300m")] = Field("16m", validate_default=True)
-    """Bytes that the body of a request may have; for /run-lite at most 1m."""
+    """Largest body of a request, in bytes. /run, /run/{thread_id}/resume and /run-lite accept at most 1m."""
     http_body_seconds: float = Field(30, ge=0.1, le=3600)
     """Seconds in which the body of a request must arrive."""
     http_rate: int = Field(6000, ge=1, le=10_000_000)
-    """Requests that an owner may make in a minute; without AUTH_TOKENS, an address."""
+    """Requests per minute of one owner, or of one IP address without AUTH_TOKENS."""
     http_concurrency: int = Field(256, ge=1, le=100_000)
-    """Requests that are served at once, streams included. One owner may have half of them."""
+    """Concurrent requests, including streams. One owner may use half of them."""
 
     app_env: Literal["development", "production"] = "development"
     """`production` keeps threads in the database at DATABASE_URL, if that is set."""

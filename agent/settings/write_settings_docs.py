@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 from itertools import pairwise
-from typing import Literal, cast, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
@@ -60,10 +60,15 @@ def _about(name: str, field: FieldInfo) -> str:
     low = next((bound.ge for bound in field.metadata if isinstance(bound, Ge)), None)
     high = next((bound.le for bound in field.metadata if isinstance(bound, Le)), None)
     if low is not None and high is not None:
-        return f"{text} From {low:,} to {high:,}."
+        return f"{text} From {_number(low)} to {_number(high)}."
     if get_origin(field.annotation) is Literal:
         return f"{text} Allowed: {', '.join(f'`{choice}`' for choice in get_args(field.annotation))}."
     return text
+
+
+def _number(bound: Any) -> str:
+    """Return a bound with thousands separators, and without decimals if it is whole."""
+    return f"{int(bound) if bound == int(bound) else bound:,}"
 
 
 def with_table(page: str) -> str:

@@ -41,17 +41,17 @@ def proposal(folder: Path) -> dict[str, Any]:
             unread.append(f"{shown} cannot be read ({error.strerror})")
             continue
         if content is None:
-            unread.append(f"{shown} is no plain file")
+            unread.append(f"{shown} is not a plain file")
         elif len(content) > room:
             unread.append(f"{shown} makes it larger than {MOST_BYTES:,} bytes")
         elif shown != str(path.relative_to(folder)):
-            unread.append(f"{shown} has a name that is no text")
+            unread.append(f"{shown} has a name that is not text")
         else:
             try:
                 files[shown] = content.decode()
                 room -= len(content)
             except UnicodeDecodeError:
-                unread.append(f"{shown} is no text")
+                unread.append(f"{shown} is not text")
     return {"name": plain(folder.name), "files": files, "unread": unread}
 
 

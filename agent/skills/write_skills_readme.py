@@ -22,7 +22,7 @@ def skills_readme(folder: Path) -> str:
     """Return the text of README.md for the libraries in a folder of skills. Imports nothing.
 
     Raises:
-        ValueError: an exported name is no function or class of the library, or has no docstring.
+        ValueError: an exported name is not a function or class of the library, or has no docstring.
         SyntaxError: an `__init__.py` is not Python.
     """
     libraries = (
@@ -38,7 +38,7 @@ def _section(file: Path) -> str:
     defined = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     missing = [export for export in exported if export not in defined]
     if missing:
-        raise ValueError(f"{file}: {', '.join(missing)} in __all__ is no function or class of it")
+        raise ValueError(f"{file}: {', '.join(missing)} in __all__ is not a function or class of it")
     lines = [f"## {name}", "", _summary(module, file, name), ""]
     lines += ["```python", f"from skills.{name} import {', '.join(exported)}", "```", ""]
     for export in exported:

@@ -122,7 +122,7 @@ async def _argument(name: str, value: Any, answers: TypedAnswers) -> Any:
         try:
             return json.loads(given)
         except ValueError as error:
-            _say(f"That is no JSON: {error}\n")
+            _say(f"That is not JSON: {error}\n")
 
 
 def _say(text: str) -> None:

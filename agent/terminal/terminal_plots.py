@@ -88,7 +88,7 @@ def _renderable(console: Console) -> Any:
     with contextlib.suppress(ImportError):  # Windows
         import termios
 
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)  # drop a late answer of the terminal, which is no key
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)  # drop a late answer of the terminal, which is not a key
     colours = console.color_system in ("256", "truecolor") and not console.no_color
     return Drawn if Drawn in (SixelImage, TGPImage) or (Drawn is HalfcellImage and colours) else None
 

@@ -190,7 +190,7 @@ class HumanView(EventView):
         super().finish(result)
         self._line(f"Thread {result.thread_id}: {result.status}. Model: {self._model}", "dim")
         if result.status == "interrupted":
-            self._line("Nothing of what waits was run. Go on at a terminal, or approve it:", "yellow")
+            self._line("The pending calls were not run. Continue at a terminal, or approve them:", "yellow")
             self._line(f"  {self._go_on}", "")
             self._line(f"  {self._go_on} --approve auto", "")
         else:

@@ -31,7 +31,7 @@ from agent.terminal.terminal_view import harmless
 __all__ = ["KeptHistory", "TypedAnswers", "TypedLines"]
 
 _MOST = 1_000
-"""Lines of history that are kept."""
+"""Lines of history that a trimmed file keeps."""
 
 Suggest = Callable[[str], Sequence[str]]
 """Returns whole lines that complete the typed beginning of a line."""
@@ -50,7 +50,10 @@ def _session(**options: Any) -> PromptSession[str]:
 
 
 class KeptHistory(FileHistory):
-    """Keeps the newest 1,000 lines, without known secrets, in a file that only its owner can read."""
+    """Keeps typed lines, without known secrets, in a file that only its owner can read.
+
+    Keeps at least the newest 1,000 lines. A start with more than 2,000 lines trims the file to 1,000.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -86,7 +86,7 @@ def canonical(requirement: str) -> str:
     """
     shown = ascii(requirement[:80])
     wrong = ValueError(
-        f"{shown} is no package: only names and versions are installed, such as 'pandas>=2,<3', no URLs, "
+        f"{shown} is not a package: only names and versions are installed, such as 'pandas>=2,<3', no URLs, "
         "paths, options or markers"
     )
     try:

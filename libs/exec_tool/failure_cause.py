@@ -23,15 +23,15 @@ _HINTS: dict[ErrorClass, str] = {
     "syntax": "Nothing of the program ran. Send the whole program again, corrected.",
     "dependency": "Name the package in `dependencies` by the name under which it is installed, or do without it: "
     "the standard library, pandas, numpy, scipy, matplotlib and requests are there.",
-    "timeout": "It waited for most of its time. Ask for less, set time-outs of your own for what may not answer, or "
+    "timeout": "The program waited for most of its time. Ask for less, set time-outs of your own for what may not answer, or "
     "split the work: files are there again next time.",
-    "cpu": "It computed all the time. Work on less data or fewer steps, use pandas or numpy in the place of loops, or "
+    "cpu": "The program computed all the time. Work on less data or fewer steps, use pandas or numpy in the place of loops, or "
     "split the work: files are there again next time.",
-    "memory": "It needed more memory than the sandbox has. Work on less at once: read in chunks, only the columns that "
+    "memory": "The program needed more memory than the sandbox has. Work on less at once: read in chunks, only the columns that "
     "are needed, smaller types; files in the working directory count as memory too.",
     "disk": "The disk of the sandbox is full. Write less, in smaller files or compressed, and remove what is not "
     "needed any more.",
-    "processes": "It started more processes or threads than the sandbox has room for. Start a few, or do the work in "
+    "processes": "The program started more processes or threads than the sandbox has room for. Start a few, or do the work in "
     "one process.",
     "network": "The sandbox reaches only the hosts that its person has allowed, over HTTP and HTTPS through the proxy "
     "that HTTP_PROXY names. Do without it, or say which host is needed.",
@@ -110,10 +110,10 @@ def why_failed(language: Language, done: RunResult, kernel: Counted, *, has_resu
     fact = {
         "memory": "The sandbox ran out of memory.",
         "processes": f"The sandbox had no room for more processes: {kernel.refused} were refused.",
-        "cpu": f"Its time, {done.seconds:.1f} s, was used up by computing.",
-        "timeout": f"Its time, {done.seconds:.1f} s, was used up.",
+        "cpu": f"The program used up its time, {done.seconds:.1f} s, by computing.",
+        "timeout": f"The program used up its time, {done.seconds:.1f} s.",
         "disk": "The disk of the sandbox is full.",
-    }.get(kind, f"It ended with exit code {done.exit_code}.")
+    }.get(kind, f"The program ended with exit code {done.exit_code}.")
     last = (_LAST.findall(said) or [said.strip().rpartition("\n")[2]])[-1].strip()[:_MOST_MESSAGE]
     return ExecError(kind, f"{fact} {last}".rstrip(), _HINTS[kind])
 

@@ -40,7 +40,7 @@ class KvService:
                     await self._values.put(thread, name, request.body.decode())
                 except ValueError as error:
                     unreadable = isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
-                    why = "the value is no JSON in UTF-8" if unreadable else str(error)
+                    why = "the value is not JSON in UTF-8" if unreadable else str(error)
                     raise GatewayError(400, why) from None
                 return ServiceResponse(200, b"{}")
             case "DELETE":

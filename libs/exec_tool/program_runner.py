@@ -183,7 +183,7 @@ class CodeRunner:
         if call.dependencies and self._dependencies is None:
             return ExecResult.failed(
                 "dependency",
-                "There are no packages besides those that are there.",
+                "Additional packages are not available here.",
                 "Do without `dependencies`.",
             )
         if call.dependencies and self._dependencies:
@@ -218,7 +218,8 @@ class CodeRunner:
             result = replace(
                 result, files={path: data for path, data in result.files.items() if path not in closed}
             ).noted(
-                f"{len(closed)} of its files did not come back, as nothing is kept there: {closed[0][:80]!a}."
+                f"{len(closed)} of the program's files were not returned, because nothing is kept there: "
+                f"{closed[0][:80]!a}."
             )
         # Do not save the files of a call that never ran: they may be the cause, and would block later
         # programs.

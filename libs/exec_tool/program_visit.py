@@ -57,7 +57,7 @@ class Visit:
                     kernel, kept, note = await self._look(failed=done.exit_code != 0)
             except TimeoutError:
                 kernel, kept = Counted(), _NOTHING
-                note = f"What it wrote cannot be had: collecting it took over {COLLECT_SECONDS:g} s."
+                note = f"The program's files could not be collected: that took over {COLLECT_SECONDS:g} s."
         metrics = replace(
             metrics,
             run=done.seconds,
@@ -118,7 +118,8 @@ class Visit:
         collect = archives.COLLECT.format(most=archives.MOST_BYTES // 1024)
         said = await self._asked(archives.END + collect)
         if said is None:
-            return Counted(), _NOTHING, "What it wrote cannot be had: it left no room for another process."
+            note = "The program's files could not be collected: it left no room for another process."
+            return Counted(), _NOTHING, note
         kernel = counted(said)
         if failed or not (kernel.packed or kernel.empty):
             again = "" if kernel.packed else archives.ROOM + collect
@@ -131,7 +132,7 @@ class Visit:
             return (
                 kernel,
                 _NOTHING,
-                f"Its files have {size:,} bytes; as at most {most:,} come back, none did.",
+                f"The program's files have {size:,} bytes. At most {most:,} are returned, so none was.",
             )
         try:
             archive = await self.sandbox.aread_file(archives.OUT, redacted=False)
@@ -139,7 +140,7 @@ class Visit:
                 archives.collected, archive, self.before, most=MOST_FILES, redact=self.sandbox.redact
             )
         except (tarfile.TarError, OSError, ValueError) as error:
-            return kernel, _NOTHING, f"What it wrote cannot be had: {error}"
+            return kernel, _NOTHING, f"The program's files could not be collected: {error}"
         return kernel, found, _left_out(found.left_out)
 
     async def _asked(self, command: str) -> str | None:
@@ -171,4 +172,4 @@ def _left_out(names: tuple[str, ...]) -> str:
         return ""
     shown = ", ".join(ascii(name)[:80] for name in names[:3])
     why = f"there are over {MOST_FILES}, or their names cannot be kept"
-    return f"{len(names)} of its files did not come back, as {why}: {shown}."
+    return f"{len(names)} of the program's files were not returned, because {why}: {shown}."

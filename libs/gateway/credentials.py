@@ -102,11 +102,11 @@ def _rule(name: str, entry: object) -> CredentialRule:
     values: dict[str, str] = {}
     for key, value in _object(entry, f"{host} must have an object, such as {_ENTRY}"):
         if key not in _KEYS:
-            raise ValueError(f"{host} has a name that is none of {', '.join(_KEYS)}")
+            raise ValueError(f"{host} has a name that is not one of {', '.join(_KEYS)}")
         values[key] = value if isinstance(value, str) else ""
     for key in ("header", "secret"):
         if not values.get(key):
-            raise ValueError(f"{host} has no {key}, or one that is no text")
+            raise ValueError(f"{host} has no {key}, or one that is not text")
     header, secret = values["header"], values["secret"]
     if not _TOKEN.fullmatch(header):
         raise ValueError(f"header of {host} must be the name of a header, such as Authorization")

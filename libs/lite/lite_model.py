@@ -56,7 +56,7 @@ class LiteModel:
         other name.
 
         Raises:
-            ModelFailed: no connection, no answer in time, an error status, or a body that is no chat
+            ModelFailed: no connection, no answer in time, an error status, or a body that is not a chat
                 completion. The message never contains the key.
             InvalidOutput: the reply has no text.
         """
@@ -75,7 +75,7 @@ class LiteModel:
         try:
             content = response.json()["choices"][0]["message"]["content"]
         except (ValueError, LookupError, TypeError, RecursionError):
-            raise ModelFailed("Model error: what the server answered is no chat completion") from None
+            raise ModelFailed("Model error: the server's answer is not a chat completion") from None
         if not isinstance(content, str):
             raise InvalidOutput
         return content
@@ -92,7 +92,7 @@ class LiteModel:
             raise ModelFailed(f"Model error: no answer within {self._seconds:g} seconds") from None
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             # The message of a library may contain the address with a password, so only the type is shown.
-            raise ModelFailed(f"Model error: it could not be asked ({type(error).__name__})") from None
+            raise ModelFailed(f"Model error: the request failed ({type(error).__name__})") from None
 
 
 def _error(response: httpx.Response) -> Mapping[str, Any]:

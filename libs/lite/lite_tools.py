@@ -53,7 +53,7 @@ def write_file(root: Path, path: str, content: str) -> str:
     try:
         data = content.encode("utf-8")
     except UnicodeEncodeError:
-        raise ToolFailed("write_file: 'content' holds half of a surrogate pair, which is no text") from None
+        raise ToolFailed("write_file: 'content' holds half of a surrogate pair, which is not text") from None
     if len(data) > MAX_BYTES:
         raise ToolFailed(f"write_file: 'content' has {len(data):,} bytes, and {MAX_BYTES:,} are allowed")
     with resolve_sandbox_path(root, path, make_folders=True) as place:
@@ -74,8 +74,8 @@ _REASONS = {
     errno.ENOENT: "is not there",
     errno.EISDIR: "is a folder",
     errno.ELOOP: "is a link, which is not followed",
-    errno.EINVAL: "is no regular file",
-    errno.ENXIO: "is no regular file",
+    errno.EINVAL: "is not a regular file",
+    errno.ENXIO: "is not a regular file",
 }
 
 

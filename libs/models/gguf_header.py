@@ -15,14 +15,14 @@ _MOST_IN_LIST = 1_000_000
 
 
 class GgufError(ValueError):
-    """The file is no readable GGUF file; the message names the file."""
+    """The file is not a readable GGUF file; the message names the file."""
 
 
 def context_tokens(path: Path) -> int:
     """Return the limit for prompt and answer together, in tokens; the weights are not read.
 
     Raises:
-        GgufError: the file cannot be read, is no GGUF file, or has no context length.
+        GgufError: the file cannot be read, is not a GGUF file, or has no context length.
     """
     try:
         with path.open("rb") as file:
@@ -31,7 +31,7 @@ def context_tokens(path: Path) -> int:
         raise GgufError(f"{path} cannot be read as a GGUF file: {error}") from error
     context = fields.get(f"{fields.get('general.architecture')}.context_length")
     if not isinstance(context, int):
-        raise GgufError(f"{path} does not say how many tokens its model reads: it is no language model.")
+        raise GgufError(f"{path} does not say how many tokens its model reads: it is not a language model.")
     return context
 
 

@@ -41,7 +41,7 @@ class OpenVinoEngine:
     token, after the whole prompt was read.
 
     Raises:
-        GgufError: the file is no GGUF file of a language model.
+        GgufError: the file is not a GGUF file of a language model.
         ModelUnavailable: OpenVINO cannot load the file or fails.
     """
 

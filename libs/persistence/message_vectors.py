@@ -18,12 +18,12 @@ def packed(vector: Sequence[float]) -> bytes:
     """Return a vector as it is stored: of length 1, in half precision.
 
     Raises:
-        ValueError: the value is no vector.
+        ValueError: the value is not a vector.
     """
     array = np.asarray(vector, dtype=np.float32)
     length = float(np.linalg.norm(array))
     if array.ndim != 1 or not np.isfinite(length):
-        raise ValueError("the embedder gave something that is no vector")
+        raise ValueError("the embedder gave something that is not a vector")
     return bytes((array / length if length else array).astype(np.float16).tobytes())
 
 

@@ -61,7 +61,7 @@ class ThreadStore:
 
         Raises:
             TooMuch: the key, the value or the number of keys is over its limit.
-            ValueError: the value is no JSON.
+            ValueError: the value is not JSON.
         """
         _check_name("key", name, MOST_KEY)
         if len(value.encode()) > MOST_VALUE:
@@ -171,14 +171,14 @@ def _check_name(what: str, name: str, most: int) -> None:
 
 
 def _is_name(name: str, most: int) -> bool:
-    """Return whether both databases can store a name; half of a surrogate pair is no character."""
+    """Return whether both databases can store a name; half of a surrogate pair is not a character."""
     halves = any("\ud800" <= char <= "\udfff" for char in name)
     return 1 <= len(name) <= most and "\0" not in name and not halves
 
 
 def _check_json(value: str) -> None:
     def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     try:
         json.loads(value, parse_constant=refuse)

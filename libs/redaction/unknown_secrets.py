@@ -36,7 +36,7 @@ __all__ = ["DETECTORS", "Suspect", "find_unknown_secrets"]
 # - Artifactory: words in capitals that begin with AP and one of A to F.
 # - URL with a password: in 200 MB of documentation and source, five times as often as all others together,
 #   and nearly always an example such as `postgres:postgres@`.
-# - Twilio: identifiers of accounts and keys, which are no secrets.
+# - Twilio: identifiers of accounts and keys, which are not secrets.
 DETECTORS: tuple[RegexBasedDetector, ...] = (
     AWSKeyDetector(),
     AzureStorageKeyDetector(),

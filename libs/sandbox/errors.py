@@ -61,7 +61,7 @@ class DockerUnavailable(SandboxError):
 
 
 class ImageMissing(SandboxError):
-    """The sandbox image does not exist, or was built from other sources."""
+    """The sandbox image is missing, or stale: it was built from other source files."""
 
 
 class SandboxDied(SandboxError):
@@ -77,8 +77,8 @@ class CommandInterrupted(SandboxError):
 
     def __init__(
         self,
-        message: str = "This was under way when the program that ran it, or its sandbox, was ended. How far "
-        "it came is unknown. It was not run again.",
+        message: str = "The program or the sandbox ended while this call was running. Its effect is unknown. "
+        "It was not run again.",
         *,
         hint: str = "Look at what is there before you repeat anything.",
     ) -> None:

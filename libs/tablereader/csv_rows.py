@@ -72,7 +72,7 @@ def _separator(head: list[str]) -> str | None:
         if not several:
             return 0.0, 0
         usual = max(set(several), key=lambda width: (several.count(width), width))
-        # Lines above the names are ignored. Commas in a few of the other lines are no separators.
+        # Lines above the names are ignored. Commas in a few of the other lines are not separators.
         start = widths.index(usual)
         if start and several.count(usual) < (len(widths) - start) / 2:
             return 0.0, 0

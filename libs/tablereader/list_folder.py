@@ -150,7 +150,7 @@ def content(path: Path, size: int, tables: dict[str, Raw]) -> list[str]:
 
 
 def describe(path: Path, tables: dict[str, Raw]) -> str | None:
-    """Return the lines on a file, or None if the path is no regular file."""
+    """Return the lines on a file, or None if the path is not a regular file."""
     try:
         state = path.lstat()
         if not stat.S_ISREG(state.st_mode):

@@ -75,7 +75,7 @@ def month(text: str) -> datetime | None:
 
 
 def stamp(text: str, *, compact: bool = False) -> Stamp | None:
-    """Read one text, or return None if the text is no date. `compact` also allows 20240305."""
+    """Read one text, or return None if the text is not a date. `compact` also allows 20240305."""
     if _ISO.fullmatch(text):  # most dates, read faster
         try:
             found = datetime.fromisoformat(text)

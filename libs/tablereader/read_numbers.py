@@ -55,11 +55,11 @@ class Number(NamedTuple):
     comma: int | float
     mark: str  # the only possible decimal mark, "." or ",", or "" if the text does not decide
     sign: str  # of a currency, a unit such as kg, or %
-    code: bool  # digits that are no quantity: leading zeros, or more than 15 digits
+    code: bool  # digits that are not a quantity: leading zeros, or more than 15 digits
 
 
 def number(text: str, *, attached: bool = False) -> Number | None:
-    """Read one text, or return None if the text is no number.
+    """Read one text, or return None if the text is not a number.
 
     `attached`: a unit of one letter may stand without a space, as in 5g.
     """

@@ -11,7 +11,7 @@ _ERRORS = "tablereader"
 
 
 class NotText(ValueError):
-    """The content has NUL bytes and so is no text."""
+    """The content has NUL bytes and so is not text."""
 
 
 class _Latin:

@@ -50,7 +50,7 @@ def open(url: str, timeout: float = 30) -> Page:
 
     Raises:
         BrowserError: it cannot be reached, is not allowed, did not answer in time, or there is no browser.
-        ValueError: it is no such address.
+        ValueError: `url` is not an http or https address.
     """
     return _page(_ask("open", timeout, url=_address(url)))
 
@@ -96,7 +96,7 @@ def screenshot(name: str, target: str | None = None, full_page: bool = False, ti
         path = browser.screenshot("start.png", full_page=True)
 
     Raises:
-        ValueError: `name` leads out of /results or is no file name.
+        ValueError: `name` leads out of /results or is not a file name.
     """
     from skills.file._results import as_shown, results_file
 

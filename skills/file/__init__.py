@@ -40,7 +40,7 @@ def read(path: str, offset: int = 0, limit: int | None = None) -> str:
 
     Raises:
         FileNotFoundError: there is no such file; the message names what the folder has.
-        ValueError: it is no text in UTF-8, no plain file, or `offset` or `limit` is negative.
+        ValueError: the file is not text in UTF-8 or not a plain file, or `offset` or `limit` is negative.
     """
     if offset < 0 or (limit is not None and limit < 0):
         raise ValueError("offset and limit are numbers of lines, 0 or more")
@@ -121,7 +121,7 @@ def grep(pattern: str, path: str = "/workspace", glob: str = "**/*", limit: int 
 
     Raises:
         FileNotFoundError: there is nothing at `path`.
-        re.error: the pattern is no regular expression.
+        re.error: the pattern is not a regular expression.
     """
     expression = re.compile(pattern)
     start = Path(path).absolute()

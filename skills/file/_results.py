@@ -15,7 +15,7 @@ def results_file(name: str, suffix: str, others: tuple[str, ...] = ()) -> Path:
     `suffix` is added unless the name ends with it or with one of `others`.
 
     Raises:
-        ValueError: `name` leads out of the results, is a folder there, or is no file name.
+        ValueError: `name` leads out of the results, is a folder there, or is not a file name.
     """
     if not name.isprintable() or not name.strip("./ ") or name.endswith("/"):
         raise ValueError(f"no name for a file: {name!r}; give one such as report{suffix}")

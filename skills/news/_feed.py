@@ -20,14 +20,14 @@ def read_feed(content: bytes, url: str) -> tuple[str, list[Item]]:
     """Return the title of a feed and its articles: title, url, source, published_at and summary.
 
     Raises:
-        ValueError: the content is no feed.
+        ValueError: the content is not a feed.
     """
     import feedparser
 
     # feedparser would read text or bytes that look like an address or a path as such; a file object is safe.
     found = feedparser.parse(io.BytesIO(content), response_headers={"content-location": url})
     if not found.get("version"):
-        raise ValueError(f"{url} is no RSS or Atom feed")
+        raise ValueError(f"{url} is not an RSS or Atom feed")
     title = _plain(found.feed.get("title"))
     items = (_item(entry, title or urlsplit(url).hostname or url) for entry in found.entries)
     return title, [item for item in items if item["url"]]

@@ -25,7 +25,7 @@ def generate(markdown: str, name: str, title: str | None = None) -> str:
         generate("## Result\\n\\n![](plot.png)\\n\\nRevenue grew by **8 %**.", "report", title="March")
 
     Raises:
-        ValueError: `name` leads out of /results or is no file name, there is no text, an image is not in
+        ValueError: `name` leads out of /results or is not a file name, there is no text, an image is not in
             /workspace or cannot be read, or a table has more than 39 columns.
     """
     # reportlab takes a quarter of a second to import.

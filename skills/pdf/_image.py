@@ -20,7 +20,7 @@ def picture(source: str, width: float) -> Image:
     """Return the image at `source`, at most `width` points wide.
 
     Raises:
-        ValueError: the file is not in /workspace, or is no image.
+        ValueError: the file is not in /workspace, or is not an image.
     """
     file = _file(source)
     try:
@@ -38,10 +38,10 @@ def picture(source: str, width: float) -> Image:
 def _file(source: str) -> Path:
     name = unquote(source)  # the parser has encoded spaces and umlauts
     if not name.isprintable() or "://" in name:
-        raise ValueError(f"the image {source} is no file in {WORKSPACE}; save it there first")
+        raise ValueError(f"the image {source} is not a file in {WORKSPACE}; save it there first")
     places = [Path("/")] if name.startswith("/") else [WORKSPACE / "results", WORKSPACE]
     files = [(place / name).resolve() for place in places]
     inside = [file for file in files if file.is_relative_to(WORKSPACE.resolve()) and file.is_file()]
     if not inside:
-        raise ValueError(f"the image {source} is no file in {WORKSPACE}; save it there first")
+        raise ValueError(f"the image {source} is not a file in {WORKSPACE}; save it there first")
     return inside[0]

@@ -94,7 +94,7 @@ def totals(
 
     Raises:
         KeyError: there is no such column; the message lists them.
-        ValueError: `value` is no column of numbers, or `how` or `top` is none.
+        ValueError: `value` is not a column of numbers, or `how` or `top` is invalid.
     """
     from skills.tables._groups import group_totals
 
@@ -119,7 +119,7 @@ def per_period(
 
     Raises:
         KeyError: there is no such column; the message lists them.
-        ValueError: a column has no dates or no numbers, or `every` or `how` is none.
+        ValueError: a column has no dates or no numbers, or `every` or `how` is invalid.
     """
     from skills.tables._groups import period_totals
 

@@ -49,7 +49,7 @@ def find(path: str | os.PathLike[str]) -> Path:
 def several(path: str | os.PathLike[str]) -> list[Path]:
     """Return the files of a pattern such as /data/2024-*.csv, in order, or of the same pattern in /data.
 
-    The list is empty if `path` is no pattern.
+    The list is empty if `path` is not a pattern.
 
     Raises:
         FileNotFoundError: no file matches; the message lists the folder.
@@ -129,7 +129,7 @@ def read(file: Path, rows: str | None = None) -> Raw:
     try:
         text, foreign = decode(content)
     except NotText:
-        raise ValueError(f"{file} is no table that load can read; it reads {_READS}") from None
+        raise ValueError(f"{file} is not a table that load can read; it reads {_READS}") from None
     notes = [f"letters: {counted(foreign, 'byte')} not in UTF-8, read as Latin"] if foreign else []
     if not text.strip():
         raise ValueError(f"{file} is empty")
@@ -150,9 +150,9 @@ def _parse(file: Path, text: str, suffixes: list[str], rows: str | None) -> Raw:
     if suffix in _LINES or suffix == ".json" or (suffix not in _SEPARATED - {"", ".txt"} and opens_json):
         return _json(file, text, rows, lines=suffix in _LINES)
     if rows is not None:
-        raise ValueError(f"rows={rows!r} is for JSON files, and {file} is none")
+        raise ValueError(f"rows={rows!r} is for JSON files, and {file} is not JSON")
     if start == "<" and suffix not in _SEPARATED:
-        raise ValueError(f"{file} is no table that load can read; it reads {_READS}")
+        raise ValueError(f"{file} is not a table that load can read; it reads {_READS}")
     form = form_of(text)
     if ".log" in suffixes or (form.separator is None and suffix not in _SEPARATED - {"", ".txt"}):
         return from_text(text)
@@ -179,10 +179,10 @@ def _json(file: Path, text: str, rows: str | None, *, lines: bool) -> Raw:
                 records.append(json.loads(line))
             except json.JSONDecodeError:
                 bad.append(f"line {number}: {line.strip()[:60]}")
-    # Lines of a document, such as `"id": 1,` or `]`, are no records.
+    # Lines of a document, such as `"id": 1,` or `]`, are not records.
     records = [record for record in records if isinstance(record, dict | list)]
     if len(bad) >= max(len(records), 1):
-        raise ValueError(f"{file} is no valid JSON{reason or f'; {bad[0]}'}")
+        raise ValueError(f"{file} is not valid JSON{reason or f'; {bad[0]}'}")
     raw = from_objects(records, str(file), rows)
     if bad:
         raw.notes.append(f"left out: {counted(len(bad), 'line')}, no JSON, {'; '.join(bad[:3])}")

@@ -34,7 +34,7 @@ def column_name(table: pd.DataFrame, wanted: object, what: str) -> Any:
     """Return the name of the column, found without regard to capitals, spaces, `_` and `-`.
 
     Raises:
-        TypeError: `table` is no table.
+        TypeError: `table` is not a table.
         NoColumn: the column does not exist; the message lists the columns.
     """
     if not isinstance(table, pd.DataFrame):
@@ -78,7 +78,7 @@ def dates_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:
             return pd.Series(pd.to_datetime(list(column.rows())), index=series.index)
     dates = [str(other) for other in table.columns if pd.api.types.is_datetime64_any_dtype(table[other])]
     hint = f"columns with dates: {', '.join(dates)}" if dates else "no other column has dates"
-    raise ValueError(f"{what}: column {name!r} is no date but {_examples(series)}; {hint}")
+    raise ValueError(f"{what}: column {name!r} is not a date but {_examples(series)}; {hint}")
 
 
 def numbers_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:
@@ -97,7 +97,7 @@ def numbers_of(table: pd.DataFrame, name: Any, what: str) -> pd.Series:
         return pd.Series(list(column.rows()), index=series.index, name=name, dtype=float)
     numbers = [str(other) for other in table.columns if pd.api.types.is_numeric_dtype(table[other])]
     raise ValueError(
-        f"{what}: column {name!r} is no number but text: {_examples(series)}; columns with numbers:"
+        f"{what}: column {name!r} is not a number but text: {_examples(series)}; columns with numbers:"
         f" {', '.join(numbers) or 'none'}. To make numbers of it:"
         f" table[{name!r}] = pd.to_numeric(table[{name!r}], errors='coerce')."
         " To count rows, leave value out."

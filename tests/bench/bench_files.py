@@ -33,11 +33,11 @@ def _small(root: Path, backend: DockerExecutionBackend, peers: Peers) -> Iterato
     for number in range(1, 21):
         host.write(f"/small/{number}.txt", "".join(f"{line}\n" for line in range(1, 101)))
     host.write("/small/edit.txt", "line one\n")
-    ours, floor = _tools(backend, "/workspace/small"), _tools(host, "/small")
+    ours, bound = _tools(backend, "/workspace/small"), _tools(host, "/small")
     theirs = _peer_tools(peers)
     for name, limit in LIMITS.items():
         times = interleaved(
-            {"host, in process": floor[name], "sandbox": ours[name]}, reporting=theirs[name], rounds=100
+            {"host, in process": bound[name], "sandbox": ours[name]}, reporting=theirs[name], rounds=100
         )
         held = times.median("sandbox") * 1000 <= limit
         yield times.figure(f"{name} of a small file", f"at most {limit} ms", held)
@@ -83,7 +83,7 @@ def _large(root: Path, backend: DockerExecutionBackend, peers: Peers) -> Iterato
     def down() -> None:
         assert backend.download_files(["/workspace/large.bin"])[0].content == content
 
-    floors: dict[str, Callable[[], object]] = {
+    bounds: dict[str, Callable[[], object]] = {
         "up": lambda: on_host.write_bytes(content),
         "down": on_host.read_bytes,
     }
@@ -94,7 +94,7 @@ def _large(root: Path, backend: DockerExecutionBackend, peers: Peers) -> Iterato
             else peers.reporting("read", "/tmp/large.bin")
         )
         times = interleaved(
-            {"host, in process": floors[name], "sandbox": ours},
+            {"host, in process": bounds[name], "sandbox": ours},
             reporting=theirs,
             rounds=5,
             warm_up=1,

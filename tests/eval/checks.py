@@ -65,7 +65,7 @@ def figure(value: float, *, within: float | None = None) -> Check:
     def check(outcome: Outcome) -> None:
         found = numbers_in(outcome.answer)
         if len(found) > MOST_NUMBERS:
-            raise Unsolved(f"a listing of {len(found)} numbers is no answer")
+            raise Unsolved(f"a listing of {len(found)} numbers is not an answer")
         if not any(abs(each - value) <= allowed for each in found):
             raise Unsolved(f"{value:,} is not in the answer")
 
@@ -149,7 +149,7 @@ def _table(text: str) -> tuple[list[str], list[list[str]]]:
     """Return columns sorted by name, and the rows in that order."""
     lines = [line for line in csv.reader(io.StringIO(text)) if line]
     if not lines or any(len(line) != len(lines[0]) for line in lines):
-        raise Unsolved("the file is no table with commas")
+        raise Unsolved("the file is not a table with commas")
     head = [name.strip().lower() for name in lines[0]]
     order = sorted(range(len(head)), key=lambda index: head[index])
     return [head[index] for index in order], [[line[index].strip() for index in order] for line in lines[1:]]

@@ -28,7 +28,7 @@ def _columns_of(content: bytes, colour: Colour) -> list[list[int]]:
             raise Unsolved("the plot is too large to be read")
         pixels = picture.convert("RGB").tobytes()
     except (OSError, SyntaxError) as error:
-        raise Unsolved("the plot is no PNG file") from error
+        raise Unsolved("the plot is not a PNG file") from error
     columns: list[list[int]] = [[] for _ in range(width)]
     near = [bytes(abs(value - wanted) <= NEAR for value in range(256)) for wanted in colour]
     red, green, blue = (pixels[channel::3].translate(table) for channel, table in enumerate(near))

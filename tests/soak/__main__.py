@@ -26,7 +26,7 @@ from tests.soak import figures
 
 NAME = f"soak-{os.getpid()}"
 EVERY = 2.0
-"""Seconds of load between readings. Readings are taken in pauses, because running calls are no growth."""
+"""Seconds of load between readings. Readings are taken in pauses, because running calls are not growth."""
 RESET_EVERY = 5
 """Readings between resets of the second sandbox."""
 

@@ -30,9 +30,9 @@ __all__ = [
 
 IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
 LIMIT = 50_000
-"""Most characters of an output (S5)."""
+"""Most characters of an output."""
 GONE = 0.5
-"""Seconds after a deadline until all processes of a command are gone (S4)."""
+"""Seconds after a deadline until all processes of a command are gone."""
 DOCKER = pytest.param("docker", marks=pytest.mark.docker)
 ON_BOTH = pytest.mark.parametrize("sandbox", ["local", DOCKER], indirect=True, scope="module")
 """Runs a test on both kinds of sandbox, also in `make test`."""

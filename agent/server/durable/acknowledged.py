@@ -23,7 +23,7 @@ _LOOKING_UP = ("/search", "/count", "/history")
 """Ends of the paths of POST requests that only read."""
 _OURS = re.compile(r"/run(?:-lite|/.*)?", re.DOTALL)
 """Paths whose threads need no journal: their checkpoints, written at every step, hold everything."""
-_UNWRITTEN = "What you sent could not be written down, and may be lost: try again later."
+_UNWRITTEN = "The change could not be saved and may be lost: try again later."
 
 
 class WrittenFirst:

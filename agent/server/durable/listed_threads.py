@@ -44,7 +44,7 @@ async def listed(
 ) -> AsyncIterator[None]:
     """Show the thread as busy to LangGraph's routes inside the block, then as its checkpoints say.
 
-    Does nothing if the server has a database of its own, or if the thread's id is no UUID. The caller must
+    Does nothing if the server has a database of its own, or if the thread's id is not a UUID. The caller must
     hold the thread (`agent.threads.thread_turns`).
 
     Args:

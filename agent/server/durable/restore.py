@@ -45,7 +45,7 @@ async def restore_threads() -> None:
 
 
 async def _found(at_work: Running, thread_id: str) -> dict[str, Any] | None:
-    """Return a row for a thread that only the database has; None if its id is no UUID."""
+    """Return a row for a thread that only the database has; None if its id is not a UUID."""
     try:
         thread = UUID(thread_id)
     except ValueError:  # of `code-agent run`

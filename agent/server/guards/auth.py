@@ -1,4 +1,4 @@
-"""Checks tokens, and keeps the threads of each owner from all others (V3, H5).
+"""Checks tokens, and keeps the threads of each owner from all others.
 
 langgraph.json names `auth`. The server calls its handlers before each operation. A handler writes the owner
 into new objects and returns a filter for reading; an object that does not match is treated as missing.

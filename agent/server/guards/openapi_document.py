@@ -21,19 +21,19 @@ __all__ = ["Described", "describe"]
 
 _OF_ALL = {"403": "The host or the origin is not one of this server's."}
 _OF_MOST = {
-    "401": "A token is needed, is not known, or has expired.",
-    "429": "Too many requests, in a minute or at once; Retry-After says when to come again.",
-    "503": "The server is busy; Retry-After says when to come again.",
+    "401": "A token is missing, unknown or expired.",
+    "429": "Too many requests per minute or at once; Retry-After says when to try again.",
+    "503": "The server is busy; Retry-After says when to try again.",
 }
 _OF_BODIES = {
-    "408": "The body did not come in time.",
+    "408": "The body did not arrive in time.",
     "413": "The body is too large.",
     "415": "The body is not JSON.",
 }
-_OF_THREADS = {"404": "There is no such thread, or it is another owner's."}
+_OF_THREADS = {"404": "There is no such thread, or it belongs to another owner."}
 _OF_LANGGRAPHS = {
-    "400": "The body, or what it asks for, cannot be used; the answer says why.",
-    "404": "What the path or the body names is not there, or is another owner's.",
+    "400": "The request cannot be processed; the error says why.",
+    "404": "The object in the path or body does not exist, or belongs to another owner.",
     "422": "A part of the path, the query or the body is not valid; the answer says which.",
 }
 """Answers of LangGraph's routes that their descriptions leave out (langgraph-api 0.16)."""
@@ -51,7 +51,7 @@ def describe(document: dict[str, Any], of_langgraph: Mapping[str, Any]) -> None:
     document.setdefault("components", {}).setdefault("securitySchemes", {})["token"] = {
         "type": "http",
         "scheme": "bearer",
-        "description": "Where AUTH_TOKENS is set. `code-agent token new OWNER` makes one.",
+        "description": "Needed if AUTH_TOKENS is set. `code-agent token new OWNER` creates a token.",
     }
     document["security"] = [{}, {"token": []}]
     document["paths"] = {path: each for path, each in document["paths"].items() if not is_closed(path)}

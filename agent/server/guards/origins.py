@@ -1,4 +1,4 @@
-"""Refuses requests of foreign web pages, so that none can read, start a run or answer an approval (V7).
+"""Refuses requests of foreign web pages, so that none can read, start a run or answer an approval.
 
 A browser sends requests wherever a page tells it to, but it reports truthfully where the page comes from
 (`Origin`, `Sec-Fetch-Site`) and under which name it reached the server (`Host`). With DNS rebinding, a page

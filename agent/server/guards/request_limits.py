@@ -89,11 +89,11 @@ class Limits:
             await refuse(scope, receive, send, 429, why, headers={"Retry-After": str(again)})
             return
         if self._at_work.total() >= self._bounds.concurrency:
-            why = f"The server is busy: {self._bounds.concurrency} requests are at work. Try again."
+            why = f"The server is busy: {self._bounds.concurrency} requests are in progress. Try again."
             await refuse(scope, receive, send, 503, why, headers={"Retry-After": "1"})
             return
         if owner and self._at_work[who] >= math.ceil(self._bounds.concurrency / 2):
-            why = f"{self._at_work[who]} requests of yours are at work, half of what there can be. End some."
+            why = f"You have {self._at_work[who]} requests in progress, half of the server's limit. End some."
             await refuse(scope, receive, send, 429, why, headers={"Retry-After": "1"})
             return
         self._at_work[who] += 1
@@ -116,7 +116,7 @@ class Limits:
                 far_too_large = length.isdigit() and int(length) > _STILL_READ * most
                 message = None if far_too_large else await _whole(receive, most)
         except TimeoutError:
-            why = f"The body did not come within {self._bounds.body_seconds:g} s."
+            why = f"The body did not arrive within {self._bounds.body_seconds:g} s."
             await refuse(scope, receive, send, 408, why, headers={"Connection": "close"})
             return
         if message is None:

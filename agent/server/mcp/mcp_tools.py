@@ -54,16 +54,16 @@ class Arguments(BaseModel):
     )
     thread_id: UUID | SkipJsonSchema[None] = Field(
         None,
-        description="The thread to go on in, as an answer named it. Without it a new one begins. With it and "
-        "no input, the answer is how the thread stands: what came of it, or what it waits for.",
+        description="Thread to continue, from an earlier answer. Without it, a new thread begins. With a "
+        "thread_id and no input, returns the thread's current result or pending question.",
     )
 
     @model_validator(mode="after")
     def _says_something(self) -> Arguments:
         if self.input is not None and not self.input.strip():
-            raise ValueError("input is empty: say what is to be done")
+            raise ValueError("input is empty: give a task")
         if self.input is None and self.thread_id is None:
-            raise ValueError("give input, or the thread_id of a thread whose outcome is asked for")
+            raise ValueError("give input, or the thread_id of an existing thread")
         return self
 
 
@@ -77,14 +77,14 @@ class _Result(BaseModel):
         description="completed; interrupted: a person must approve what is in `interrupts`; running; error; "
         "no_execution, max_steps, budget_calls, budget_seconds, budget_tokens: it ended before its goal."
     )
-    output: str = Field(description="The agent's last words.")
+    output: str = Field(description="Last message of the agent.")
     interrupts: list[dict[str, Any]] = Field(
-        description="What waits for approval: each `{id, value}`, the value with `action_requests` and "
+        description="Pending approvals: each `{id, value}`, the value with `action_requests` and "
         "`review_configs`."
     )
     answer: dict[str, Any] | None = Field(
-        description="Where something waits: the request, `{method, path, body}`, with which a person "
-        "approves all of it."
+        description="If approvals are pending: the request, `{method, path, body}`, that approves all of "
+        "them."
     )
 
 

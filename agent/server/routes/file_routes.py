@@ -69,14 +69,14 @@ class _Written(BaseModel):
 
 
 _REFUSALS = {
-    400: "The path or another parameter is not what it must be.",
+    400: "The path or another parameter is invalid.",
     403: "The host or the origin is not one of this server's; or the sandbox may not read or write there.",
-    404: "There is no such thread, it is another owner's, or there is no such file in its workspace.",
-    409: "It is a folder, or there is a file of this name already.",
+    404: "There is no such thread, it belongs to another owner, or its workspace has no such file.",
+    409: "The path is a folder, or a file with this name exists.",
     413: "The file is too large.",
-    422: "It is not of a kind that can be shown so.",
-    500: "It failed.",
-    503: "The server is busy, or the sandbox cannot be had; the error says what mends it.",
+    422: "This file type has no such preview, or the file holds a known secret.",
+    500: "The request failed.",
+    503: "The server is busy or no sandbox is available; the error says what to do.",
     507: "The sandbox has no space left.",
 }
 
@@ -86,7 +86,7 @@ _REFUSALS = {
     "List a folder of the workspace",
     path=("thread_id",),
     query=_Folder,
-    answers={200: ("What is in it, folders first.", Listing)},
+    answers={200: ("Entries of the folder, folders first.", Listing)},
     refusals=_REFUSALS,
 )
 async def _list(request: Request) -> Response:
@@ -116,7 +116,7 @@ async def _read(request: Request) -> Response:
         kind = picture_type(content) if asked.view == "image" else _BYTES
         if kind is None:
             raise Refused(
-                422, "Its content is no PNG, JPEG, GIF or WebP, whatever its name says: download it instead."
+                422, "Its content is not PNG, JPEG, GIF or WebP, whatever its name says: download it instead."
             )
     except BaseException:
         ROOM.give_back(found.bytes)

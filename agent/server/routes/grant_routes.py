@@ -24,24 +24,26 @@ __all__ = ["ROUTES"]
 
 class _Grant(BaseModel):
     id: str
-    tool: str = Field(description="The name of the calls that are not asked about.")
-    digest: str | None = Field(description="Of the only call that is covered; null: every call of the tool.")
-    shown: str = Field(description="The call that the person saw, whole.")
+    tool: str = Field(description="Name of the tool.")
+    digest: str | None = Field(
+        description="Digest of the approved call; null: the approval covers every call of the tool."
+    )
+    shown: str = Field(description="The whole call, as shown to the person.")
 
 
 class _Grants(BaseModel):
     grants: list[_Grant]
 
 
-_NO_THREAD = "There is no such thread, it is another owner's, or there is no such approval in it."
+_NO_THREAD = "There is no such thread, it belongs to another owner, or it has no such approval."
 
 
 @endpoint
 @described(
-    "What is approved for the rest of a thread",
+    "List approvals for the rest of a thread",
     path=("thread_id",),
     answers={200: ("The approvals that hold, in the order in which they were given.", _Grants)},
-    refusals={404: _NO_THREAD, 500: "It failed."},
+    refusals={404: _NO_THREAD, 500: "The request failed."},
 )
 async def _list(request: Request) -> Response:
     async with open_saver() as saver:
@@ -50,13 +52,13 @@ async def _list(request: Request) -> Response:
 
 @endpoint
 @described(
-    "Take an approval back: such calls are asked about again",
+    "Revoke an approval",
     path=("thread_id", "grant_id"),
     answers={200: ("The approvals that still hold.", _Grants)},
     refusals={
         404: _NO_THREAD,
         409: "The thread is at work: wait until its run has ended.",
-        500: "It failed.",
+        500: "The request failed.",
     },
 )
 async def _revoke(request: Request) -> Response:

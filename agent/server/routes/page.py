@@ -1,4 +1,4 @@
-"""Serves the page at `GET /app` from `agent/ui/dist`; only scripts of this bundle can run (V4, V7).
+"""Serves the page at `GET /app` from `agent/ui/dist`; only scripts of this bundle can run.
 
 Names of scripts and styles contain a hash of their content: a browser caches them for ever, and revalidates
 only `index.html`, which names them.

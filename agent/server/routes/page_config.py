@@ -36,17 +36,17 @@ class _Agent(BaseModel):
 class _Config(BaseModel):
     agents: list[_Agent]
     default_agent: str = Field(description="The id of the agent that suits the model.")
-    model: str = Field(description="As MODEL names it.")
-    calls_tools: bool = Field(description="Whether that model can be given tools.")
+    model: str = Field(description="The model, as MODEL names it.")
+    calls_tools: bool = Field(description="Whether the model can call tools.")
     approvals: Literal["ask", "auto"]
     sandbox_scope: Literal["shared", "thread"]
-    owner: str | None = Field(description="Whose token this is; null: nobody has one.")
-    upload_bytes: int = Field(description="Bytes that a file sent here may have.")
+    owner: str | None = Field(description="Owner of the token; null without AUTH_TOKENS.")
+    upload_bytes: int = Field(description="Largest upload in bytes.")
     version: str
 
 
 @endpoint
-@described("What the page needs to know", answers={200: ("This installation.", _Config)})
+@described("Configuration of the page", answers={200: ("This installation.", _Config)})
 async def _config(request: Request) -> Response:
     made, release, able = await asyncio.to_thread(_looked_up)
     settings = made.settings

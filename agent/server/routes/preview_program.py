@@ -147,7 +147,7 @@ def text(path: str) -> tuple[dict[str, Any], bytes]:
     with regular(path) as (file, _, size):
         data = os.pread(file, MOST_TEXT + OVERLAP, 0)
     if b"\0" in data:
-        raise Failed("not_text", "it holds NUL bytes, so it is no text")
+        raise Failed("not_text", "it holds NUL bytes, so it is not text")
     return {"truncated": size > MOST_TEXT, "more": size > len(data)}, data
 
 
@@ -161,9 +161,9 @@ def table(path: str, offset: int, limit: int) -> tuple[dict[str, Any], bytes]:
             with OpenTable(content, 65_536) as found:
                 return _rows(found.names, found.all_rows(), offset, limit), b""
         except NotText:
-            raise Failed("not_text", "it holds NUL bytes, so it is no table in text") from None
+            raise Failed("not_text", "it holds NUL bytes, so it is not a table in text") from None
         except csv.Error as error:
-            raise Failed("not_text", f"it is no table: {error}") from None
+            raise Failed("not_text", f"it is not a table: {error}") from None
 
 
 def _rows(names: list[str], rows: Iterator[tuple[int, list[str]]], offset: int, limit: int) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class _Asks(BaseModel):
 
 _ANSWERS: Mapping[int, tuple[str, type[BaseModel]]] = {
     200: ("The answer.", _Answered),
-    202: ("It wants to run something: decide.", _Asks),
+    202: ("A call needs a person's approval.", _Asks),
 }
 
 
@@ -77,7 +77,7 @@ async def _run(request: Request) -> Response:
 
 @endpoint
 @described(
-    "Decide what a run waits for, and go on with it",
+    "Answer pending approvals and resume the run",
     path=("thread_id",),
     body=_Decisions,
     answers=_ANSWERS,

@@ -61,7 +61,7 @@ _ANSWER = "/tmp/.page-"  # noqa: S108 - a path in the sandbox
 
 _SAYS: Mapping[str, tuple[int, str]] = {
     "ENOENT": (404, "There is no such file. It may have been moved or deleted: refresh the list."),
-    "ENOTDIR": (404, "There is no such file: a part of its path is no folder."),
+    "ENOTDIR": (404, "There is no such file: a part of its path is not a folder."),
     "ELOOP": (404, "Its links lead in a circle."),
     "ENAMETOOLONG": (400, "The path is too long."),
     "EINVAL": (400, "This cannot be a path."),
@@ -77,12 +77,12 @@ _SAYS: Mapping[str, tuple[int, str]] = {
     "not_regular": (422, "It is a FIFO, a socket or a device: it has no content to show."),
     "file_not_found": (404, "There is no such file. It may have been moved or deleted: refresh the list."),
     "is_directory": (409, "It is a folder, and a file is needed."),
-    "not_a_directory": (404, "There is no such file: a part of its path is no folder."),
+    "not_a_directory": (404, "There is no such file: a part of its path is not a folder."),
     "exists": (409, "There is a file of this name already: send replace=1 to replace it, or choose another."),
     "permission_denied": (403, "The sandbox may not do this: the folder or the file is read-only."),
     "secret": (
         422,
-        "It holds a secret that this server knows, and is no text that it could be taken out of.",
+        "It holds a secret that this server knows, and is not text, so the secret cannot be removed.",
     ),
     "too_large": (413, "It is too large to be shown here; it is in the workspace folder on the server."),
     "timeout": (503, "The sandbox took too long over it: try again."),

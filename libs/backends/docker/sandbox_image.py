@@ -87,7 +87,7 @@ def require_image(client: docker.DockerClient, name: str) -> None:
     """
     state = image_state(client, name)
     if state != "ready":
-        what = "is not there" if state == "missing" else "was built from other sources than these"
+        what = "is missing" if state == "missing" else "is stale: it was built from other source files"
         hint = f"Build it with `{program()} setup`."
         if state == "stale":
             hint += " If that was just done, start this program again: its own sources are older."
@@ -108,7 +108,7 @@ def image_id(client: docker.DockerClient, name: str) -> str:
             return str(client.images.get(name).id)
         except docker.errors.ImageNotFound:
             hint = f"Build it with `{program()} setup`."
-            raise ImageMissing(f"The sandbox image {name!r} is not there.", hint=hint) from None
+            raise ImageMissing(f"The sandbox image {name!r} is missing.", hint=hint) from None
 
 
 def ensure_image(

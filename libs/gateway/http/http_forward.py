@@ -42,7 +42,7 @@ def outside(stream: Duplex, host: str) -> Peer:
     """Return an HTTP connection with a host."""
 
     def fault(error: h11.RemoteProtocolError) -> GatewayError:
-        return GatewayError(502, f"{host} answers with what is no HTTP: {malformed(error)}")
+        return GatewayError(502, f"{host} sent an invalid HTTP response: {malformed(error)}")
 
     def gone(_: OSError) -> GatewayError:
         return GatewayError(502, f"{host} breaks off the connection")
@@ -124,7 +124,7 @@ async def forward(
     try:
         while not download.done():
             if (left := meter.left(idle)) <= 0:
-                raise GatewayError(504, f"{target.host} is given up: nothing has moved for {idle:g} s")
+                raise GatewayError(504, f"{target.host} is given up: no data for {idle:g} s")
             under_way = [task for task in (upload, download) if not task.done()]
             await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if upload.done() and not download.done():

@@ -138,7 +138,7 @@ def _fault(head: bytes) -> str | None:
             return "a space before a colon"
         names.append(name.lower())
         if names[-1] == b"content-length" and not _LENGTH.fullmatch(value):
-            return "Content-Length is no number"
+            return "Content-Length is not a number"
     for name in _ONCE:
         if names.count(name) > 1:
             return f"{name.decode().title()} is there twice"
@@ -173,18 +173,18 @@ def absolute_target(method: bytes, target: bytes) -> Target:
     if found is None:
         raise GatewayError(
             400,
-            f"{printable(target)} is no URL: this is the gateway of the sandbox, a proxy, and serves no "
+            f"{printable(target)} is not a URL: this is the gateway of the sandbox, a proxy, and serves no "
             "pages. Let HTTP_PROXY and HTTPS_PROXY name it",
         )
     scheme, where, path, fragment = found.groups()
     if scheme.lower() == "https":
-        raise GatewayError(400, f"{printable(where)}: what is https goes through the gateway by CONNECT")
+        raise GatewayError(400, f"{printable(where)}: https requests must use CONNECT")
     if scheme.lower() != "http":
         raise GatewayError(
             400, f"{printable(where)}: only http and https go through, not {printable(scheme)}"
         )
     if fragment:
-        raise GatewayError(400, f"{printable(where)}: a URL that is asked for has no fragment")
+        raise GatewayError(400, f"{printable(where)}: the URL of a request must not have a fragment")
     host, port = _authority(where, str(DEFAULT_PORTS["http"]))
     if not path and method == b"OPTIONS":
         path = "*"  # RFC 9112, 3.2.4
@@ -196,14 +196,14 @@ def absolute_target(method: bytes, target: bytes) -> Target:
 def origin_target(tunnel: Target, method: bytes, target: bytes) -> Target:
     """Parse the path of a request in a tunnel. Raises GatewayError."""
     if method == b"CONNECT" or (target != b"*" and (not target.startswith(b"/") or b"#" in target)):
-        raise GatewayError(400, f"{tunnel.host}: {printable(target)} is no path of it")
+        raise GatewayError(400, f"{tunnel.host}: {printable(target)} is not a path on this host")
     return Target(tunnel.scheme, tunnel.host, tunnel.port, target)
 
 
 def _authority(text: str, default_port: str) -> tuple[str, int]:
     found = _AUTHORITY.fullmatch(text)
     if found is None:
-        raise GatewayError(400, f"{printable(text)} is no host and port that EGRESS_ALLOW could list")
+        raise GatewayError(400, f"{printable(text)} is not a host and port that EGRESS_ALLOW could list")
     host, port = found.groups()
     try:
         host = normal_host(host)

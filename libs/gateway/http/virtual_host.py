@@ -58,7 +58,7 @@ async def serve_virtual(
             service failed; 504, idle time-out; and errors of the service.
         OSError: the program has closed the connection.
     """
-    moving = partial(within, idle, f"{target.host} is given up: nothing has moved for {idle:g} s")
+    moving = partial(within, idle, f"{target.host} is given up: no data for {idle:g} s")
     body = await _body(near, target, moving)
     path, _, query = target.path.decode("ascii").partition("?")
     asked = ServiceRequest(

@@ -1,4 +1,4 @@
-"""Packages for programs in the sandbox, from the indexes that pip and npm on the host use (G3).
+"""Packages for programs in the sandbox, from the indexes that pip and npm on the host use.
 
 In come requests of pip and npm in the sandbox. Out come pages and files, without credentials of the indexes.
 """

@@ -77,7 +77,7 @@ class IndexClient:
         try:
             asked = httpx.URL(url)
         except httpx.InvalidURL:
-            raise GatewayError(502, f"{origin_text(httpx.URL(index.url))} leads to what is no URL") from None
+            raise GatewayError(502, f"{origin_text(httpx.URL(index.url))} links to an invalid URL") from None
         auth = httpx.BasicAuth(asked.username, asked.password) if asked.userinfo else None
         asked = asked.copy_with(userinfo=b"")
         sent = {"User-Agent": "code-execution-agent", "Accept-Encoding": "identity", **headers}
@@ -102,7 +102,7 @@ class IndexClient:
             where = origin_text(error.request.url)
             raise GatewayError(502, f"{where} does not answer as it should: {_why(error)}") from None
         except httpx.InvalidURL as error:
-            raise GatewayError(502, f"{origin_text(asked)} leads to what is no URL: {_why(error)}") from None
+            raise GatewayError(502, f"{origin_text(asked)} links to an invalid URL: {_why(error)}") from None
 
     async def page(self, url: str, index: Index, *, accept: str) -> Page | None:
         """Return a complete page, or None if it does not exist.
@@ -148,7 +148,7 @@ class IndexClient:
             host = normal_host(url.host)
         except ValueError as error:
             raise GatewayError(
-                502, f"an index leads to {printable(url.host)}, which is no host: {error}"
+                502, f"an index links to {printable(url.host)}, which is not a host: {error}"
             ) from None
         port = url.port or _PORTS.get(url.scheme, 0)
         try:
@@ -177,7 +177,7 @@ class IndexClient:
             )
         except (ValueError, ImportError, httpx.InvalidURL):
             raise GatewayError(
-                502, "the proxy that the program on the host is set to is none for http"
+                502, "the proxy that the program on the host is set to is not an http proxy"
             ) from None
 
 

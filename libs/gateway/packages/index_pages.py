@@ -48,7 +48,7 @@ def is_of(project: str, file: str) -> bool:
 
 
 def package_file(name: str) -> bool:
-    """Return whether a name is that of a package file. Such a name is no path and needs no HTML quoting."""
+    """Return whether a name names a package file. Such a name is not a path and needs no HTML quoting."""
     return _FILE.fullmatch(name) is not None
 
 
@@ -58,12 +58,12 @@ def files_of(content: bytes, kind: str, url: str) -> list[PackageFile]:
     `kind` is the Content-Type of the page. Links to `file:` count only on pages of `file:`.
 
     Raises:
-        ValueError: this is no page of an index; says what it is.
+        ValueError: the content is not an index page; the message names its type.
     """
     plain = kind.partition(";")[0].strip().lower()
     if plain not in (HTML, _HTML_V1):
         raise ValueError(
-            f"answers with {plain or 'nothing that says what it is'}, which is no page of an index"
+            f"answers with {plain or 'nothing that says what it is'}, which is not an index page"
         )
     charset = re.search(r"charset=[\"']?([\w.:-]+)", kind)
     parser = _Anchors()

@@ -77,5 +77,5 @@ class LocalIndex:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(descriptor)
-            raise GatewayError(502, f"{named.name} is no file")
+            raise GatewayError(502, f"{named.name} is not a file")
         return os.fdopen(descriptor, "rb"), status.st_size

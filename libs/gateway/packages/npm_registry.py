@@ -101,7 +101,7 @@ class NpmRegistry:
                 content, files = await asyncio.to_thread(_with_own_urls, name, page.content, page.url)
             except ValueError:
                 where = urlsplit(registry.url).hostname
-                raise GatewayError(502, f"{where} answers with what is no metadata of a package") from None
+                raise GatewayError(502, f"{where} did not return npm package metadata") from None
         self._listings.put(name, files)
         return _SHORT if page.kind.startswith(_SHORT) else "application/json", content
 

@@ -239,7 +239,7 @@ def failed_page(message: str) -> ServiceResponse:
 def _project(name: str) -> str:
     """Return the normalized name of a project. Raises GatewayError."""
     if not _PROJECT.fullmatch(name):
-        raise GatewayError(404, f"{PIP_HOST}: {printable(name)} is no name of a project")
+        raise GatewayError(404, f"{PIP_HOST}: {printable(name)} is not a project name")
     return canonicalize_name(name)
 
 

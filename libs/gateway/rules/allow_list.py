@@ -65,11 +65,11 @@ def normal_host(host: str) -> str:
         try:
             return str(ipaddress.IPv4Address(host))
         except ValueError:
-            raise ValueError("it is no IPv4 address of four decimal numbers") from None
+            raise ValueError("it is not an IPv4 address of four decimal numbers") from None
     if len(host) > _LONGEST_NAME:
         raise ValueError(f"it has more than {_LONGEST_NAME} characters")
     if not _NAME.fullmatch(host):
-        raise ValueError("it is no name of letters, digits, hyphens and dots")
+        raise ValueError("it is not a name of letters, digits, hyphens and dots")
     return host
 
 
@@ -80,19 +80,19 @@ def _normal_ipv6(host: str) -> str:
     try:
         address = ipaddress.IPv6Address(bare)
     except ValueError:
-        raise ValueError("it is no IPv6 address") from None
+        raise ValueError("it is not an IPv6 address") from None
     return str(address.ipv4_mapped or address)
 
 
 def no_host(host: str, why: object) -> str:
     """Return the message for a request whose host `normal_host` refuses."""
-    return f"{printable(host)} is no host that EGRESS_ALLOW could list: {why}"
+    return f"{printable(host)} is not a host that EGRESS_ALLOW could list: {why}"
 
 
 def port_number(text: str) -> int:
     """Parse the port of a URL. Raises ValueError."""
     if not _PORT.fullmatch(text) or int(text) > 65_535:
-        raise ValueError(f"{printable(text, 20)!r} is no port from 1 to 65535")
+        raise ValueError(f"{printable(text, 20)!r} is not a port from 1 to 65535")
     return int(text)
 
 
@@ -168,7 +168,7 @@ def _listed_host(host: str) -> str:
         try:
             host = idna.encode(host, uts46=True).decode("ascii")
         except idna.IDNAError as error:
-            raise ValueError(f"it is no host: {error}") from None
+            raise ValueError(f"it is not a host: {error}") from None
     host = host.removesuffix(".").lower()
     normal = normal_host(host)
     if normal != host.strip("[]"):

@@ -45,7 +45,7 @@ class Fake(SearchProvider):
                 f"SEARCH_PROVIDER=fake:{self._file}: it cannot be read as JSON: {error}", 503
             ) from error
         if not isinstance(listed, list):
-            raise SearchError(f"SEARCH_PROVIDER=fake:{self._file}: it is no list of results.", 503)
+            raise SearchError(f"SEARCH_PROVIDER=fake:{self._file}: it is not a list of results.", 503)
         return first(_matching(listed, query, type), max_results)
 
 

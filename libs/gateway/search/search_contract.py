@@ -88,7 +88,7 @@ def host_of(url: str) -> str:
 
 
 def plain(text: object) -> str:
-    """Return text without emphasis tags, entities and line breaks; empty if `text` is no string."""
+    """Return text without emphasis tags, entities and line breaks; empty if `text` is not a string."""
     if not isinstance(text, str):
         return ""
     return " ".join(html.unescape(re.sub(r"</?(?:strong|b|em|i|mark)>", "", text)).split())

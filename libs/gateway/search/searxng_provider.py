@@ -77,7 +77,7 @@ def _failure(status: int, headers: Mapping[str, str], _body: dict[str, Any]) -> 
     why = {
         401: "wants a password: ask the person to write it as https://user:password@host",
         403: "does not give JSON: ask the person to list json under search.formats in its settings.yml",
-        404: "is no SearXNG: ask the person to check it",
+        404: "is not a SearXNG instance: ask the person to check it",
         **dict.fromkeys(range(300, 400), f"leads on to {place}: ask the person to set it to that"),
     }.get(status, "answers with an error")
     return SearchError(f"The instance at {URL} {why} (HTTP {status}).", 502)

@@ -45,7 +45,7 @@ async def tunnel(near: Stream, far: Stream, first: bytes, *, host: str, meter: M
     try:
         while under_way:
             if (left := meter.left(idle)) <= 0:
-                raise GatewayError(504, f"{host} is cut off: nothing has moved for {idle:g} s")
+                raise GatewayError(504, f"{host} is cut off: no data for {idle:g} s")
             done, under_way = await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()

@@ -94,7 +94,7 @@ def problems_of(proposal: Proposal, *, place: str, libraries: Collection[str] = 
 
 def _problems(proposal: Proposal, place: str, libraries: Collection[str]) -> Iterator[str]:
     if len(proposal.name) > MAX_NAME_CHARS or fold(proposal.name) != proposal.name or "/" in proposal.name:
-        yield "the folder's name is none of a skill: choose lower-case letters, digits and hyphens."
+        yield "the folder's name is not a valid skill name: choose lower-case letters, digits and hyphens."
         return
     yield from (f"{each}: take it out, or write it as text." for each in proposal.unread)
     if len(proposal.files) > MOST_FILES:
@@ -133,7 +133,7 @@ def _wrong_with(path: str, text: str, proposal: Proposal, place: str) -> Iterato
     if f"/workspace/skills/{proposal.name}" in text:
         yield f"names /workspace/skills: once approved it is at {place}/{proposal.name}."
     if path.endswith(".py") and (why := _no_python(text)):
-        yield f"is no Python: {why}."
+        yield f"is not Python: {why}."
 
 
 def _no_python(text: str) -> str | None:

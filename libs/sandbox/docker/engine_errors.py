@@ -66,7 +66,7 @@ def explain(error: Exception) -> SandboxError:
             hint="See what uses it with `docker system df`; free some with `docker system prune`.",
         )
     if isinstance(error, docker.errors.ImageNotFound):
-        return ImageMissing("The sandbox image is not there.", hint=f"Build it with `{program()} setup`.")
+        return ImageMissing("The sandbox image is missing.", hint=f"Build it with `{program()} setup`.")
     if isinstance(error, docker.errors.BuildError):
         return ImageMissing(
             f"The sandbox image could not be built: {text}",
@@ -92,7 +92,7 @@ def _hint_for(refusal: str) -> str:
     if "runtime" in text:
         return "Unset SANDBOX_RUNTIME, or name one that `docker info --format '{{json .Runtimes}}'` lists."
     if "reference format" in text:
-        return "SANDBOX_IMAGE is no name of an image: unset it, or name one that `docker images` lists."
+        return "SANDBOX_IMAGE is not an image name: unset it, or name one that `docker images` lists."
     return f"Look for the cause with `{program()} doctor`."
 
 

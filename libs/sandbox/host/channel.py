@@ -292,7 +292,7 @@ class Channel:
         reason = self.redact(self._reason) if self.redact else self._reason
         return SandboxDied(
             "The sandbox ended" + (f": {reason}" if reason else "") + ".",
-            hint="What was running is lost and may have taken effect. The next command starts a new sandbox "
+            hint="The running call is lost and may have had effects. The next command starts a new sandbox "
             "on the same workspace: look at what is there before repeating anything.",
         )
 

@@ -1,4 +1,4 @@
-"""Records on the host which commands have begun and how they ended, so that no command runs twice (S16).
+"""Records on the host which commands have begun and how they ended, so that no command runs twice.
 
 One SQLite file serves all threads. Records survive SIGKILL of this process. After a power failure, the last
 seconds may be missing. So a command does not wait for the disk.
@@ -161,20 +161,20 @@ class CommandRecords:
             runs = state == "running" and (self._place(entry) in _under_way if mine else owner_lives(owner))
         if digest != entry.digest:
             raise KeyReused(
-                "Nothing was run: the id of this call belongs to another one, which had other arguments.",
-                hint="Send the call again, with an id of its own.",
+                "Nothing was run: this call id was already used by a call with other arguments.",
+                hint="Send the call again, with a new id.",
             )
         if state == "ended":
             return str(result)
         if runs:
             raise CommandUnderWay(
-                "This runs at this moment, for another run of the thread. It was not run a second time.",
+                "This call is running now, for another run of the thread. It was not run a second time.",
                 hint="Wait, and look at what is there before you repeat anything.",
             )
         if state == "stopped":
             raise CommandInterrupted(
-                "This was stopped while it ran, on purpose, with all that it had started. How far it came is "
-                "unknown. It was not run again."
+                "This call was stopped on purpose while it ran, including all processes that it started. Its "
+                "effect is unknown. It was not run again."
             )
         raise CommandInterrupted
 

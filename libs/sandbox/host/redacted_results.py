@@ -101,7 +101,9 @@ def redacted_content(redact: Redact, content: bytes, *, text: bool = True) -> by
     """
     redacted = redact(content)
     if redacted is not content and not (text and _is_text(content)):
-        raise FileFailed("secret", "it holds a known secret, and is no text that it could be taken out of")
+        raise FileFailed(
+            "secret", "it holds a known secret, and is not text, so the secret cannot be removed"
+        )
     return redacted
 
 

@@ -97,7 +97,7 @@ def _encoded(command: str) -> bytes:
     try:
         encoded = command.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        raise ValueError(f"the command holds what is no character: {error}") from None
+        raise ValueError(f"the command has an invalid character: {error}") from None
     if len(encoded) > MAX_COMMAND:
         raise ValueError(f"the command has {len(encoded)} bytes: at most {MAX_COMMAND} are run")
     return encoded

@@ -64,15 +64,17 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
     """
     _check_begun(answer, seconds)
     if answer.ending == Ending.TIMEOUT:
-        raise FileFailed("timeout", f"it took over {seconds:g} s")
+        raise FileFailed("timeout", f"the operation took over {seconds:g} s")
     if answer.ending != Ending.DONE:
-        raise FileFailed("failed", "what served it was ended by a command; try again")
+        raise FileFailed("failed", "a command ended the process that handled this file operation; try again")
     try:
         message: Any = json.loads(answer.body.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise FileFailed("failed", "what served it gave an answer that cannot be read; try again")
+        raise FileFailed(
+            "failed", "the process that handled this file operation sent an unreadable answer; try again"
+        )
     if call.redact:
         message = redacted_values(call.redact, message)
     if error := message.get("error"):
@@ -129,7 +131,7 @@ def _check_begun(answer: Answer, seconds: float) -> None:
     if answer.ending == Ending.BUSY:
         raise SandboxBusy(
             "The sandbox cannot begin this: its processes, or its commands at once, are used up.",
-            hint="What earlier commands had left running in the background was ended: try again. "
+            hint="Background processes of earlier commands were ended: try again. "
             "If that is not enough, wait for commands that still run, or raise SANDBOX_PIDS.",
         )
     if answer.ending == Ending.WAITED:

@@ -1,4 +1,4 @@
-"""Runs an operation with a key once: it is recorded before it begins and when it ends (S16)."""
+"""Runs an operation with a key once: it is recorded before it begins and when it ends."""
 
 from __future__ import annotations
 

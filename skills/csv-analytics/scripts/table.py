@@ -66,7 +66,7 @@ class Table:
         try:
             opened = OpenTable(file.open("rb"))
         except NotText as error:
-            raise CommandError(f"{path} is no CSV file: {error}") from None
+            raise CommandError(f"{path} is not a CSV file: {error}") from None
         self.columns = opened.names
         if not self.columns:
             raise CommandError(f"the file is empty: {path}")

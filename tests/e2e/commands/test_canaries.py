@@ -1,4 +1,4 @@
-"""No known secret is printed, served, traced or kept on the disk (G6).
+"""No known secret is printed, served, traced or kept on the disk.
 
 Each canary stands in one source of secrets. Commands print the canaries, a person types them, a provider
 repeats them. Then the tests search every written byte for every form of every canary.

@@ -1,4 +1,4 @@
-"""A killed run that goes on runs no command twice (S16)."""
+"""A killed run that goes on runs no command twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.clients.cli_program import Program, call, execute
 pytestmark = pytest.mark.docker
 
 WAITS = "echo x >> /results/waits; echo up; sleep 61"
-UNKNOWN = "How far it came is unknown"
+UNKNOWN = "Its effect is unknown"
 
 
 def killed(program: Program, *arguments: str) -> None:

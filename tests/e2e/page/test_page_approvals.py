@@ -1,4 +1,4 @@
-"""Approvals in the page: each kind of call and each decision, by mouse and by key (H1-H6)."""
+"""Approvals in the page: each kind of call and each decision, by mouse and by key."""
 
 from __future__ import annotations
 

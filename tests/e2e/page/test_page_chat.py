@@ -1,4 +1,4 @@
-"""A chat in the page: messages, commands with live output, blocks, plans, subagents, programs (V4)."""
+"""A chat in the page: messages, commands with live output, blocks, plans, subagents, programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and texts of an agent try to run as the page's origin and to approve a waiting command (V7).
+"""Files and texts of an agent try to run as the page's origin and to approve a waiting command.
 
 Each attempt carries the same program. The program prints a line and approves every waiting question. The last
 test shows that both effects would be seen.

@@ -1,4 +1,4 @@
-"""The page in light and dark, on a phone, by keyboard and for screen readers; the bundle's size (V4)."""
+"""The page in light and dark, on a phone, by keyboard and for screen readers; the bundle's size."""
 
 from __future__ import annotations
 

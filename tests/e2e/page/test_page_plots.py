@@ -1,4 +1,4 @@
-"""Plots that an agent makes are shown in the chat (V4). The first test takes the picture of the README."""
+"""Plots that an agent makes are shown in the chat. The first test takes the picture in docs/page.md."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_sample_task_shows_its_plot_and_the_plot_of_the_next_answer(page: Page, 
     expect(cards(page)).to_contain_text("sed -i")
     cards(page).scroll_into_view_if_needed()
     page.wait_for_timeout(500)
-    page.screenshot(path=ROOT / "tests" / "artifacts" / "page" / "readme.png")
+    page.screenshot(path=ROOT / "tests" / "artifacts" / "page" / "page.png")
     approve(page)
     expect(page.get_by_text("Done.")).to_be_visible(timeout=60_000)
     expect(plot).to_have_count(2)  # one for each answer; the second shows the file as it is now

@@ -1,4 +1,4 @@
-"""The list of chats; chats after a reload, a restart of the server, a stop and an error (V2, V4)."""
+"""The list of chats; chats after a reload, a restart of the server, a stop and an error."""
 
 from __future__ import annotations
 

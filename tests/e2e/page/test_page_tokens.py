@@ -1,4 +1,4 @@
-"""A browser sends the token as a password, and pages of other origins cannot use it (V3, V7)."""
+"""A browser sends the token as a password, and pages of other origins cannot use it."""
 
 from __future__ import annotations
 

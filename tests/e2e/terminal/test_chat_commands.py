@@ -126,9 +126,9 @@ def test_continue_goes_on_with_a_killed_thread(program: Program) -> None:
 
     terminal = chat(program, "--approve", "auto", "--thread", "t")
     terminal.wait_for("> go")
-    terminal.wait_for("This thread was broken off: /continue goes on with it.")
+    terminal.wait_for("The last run of this thread was interrupted: /continue resumes it.")
     terminal.send("/threads")
-    terminal.wait_for("go  broken off")
+    terminal.wait_for("go  last run interrupted")
     terminal.send("/continue")
     terminal.wait_for("The command was cut off.")
     terminal.send("/continue")

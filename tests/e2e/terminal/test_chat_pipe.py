@@ -37,7 +37,7 @@ def test_call_that_needs_approval_ends_the_pipe_with_status_3(program: Program) 
     done = chat(program, "go\nthe next message would drop it\n", "--thread", "t")
     assert done.returncode == 3
     assert "command: touch /results/a" in done.stdout
-    assert "Nothing of what waits was run." in done.stdout
+    assert "The pending calls were not run." in done.stdout
     assert chat(program, "anything\n", "--thread", "t").returncode == 3
     assert not (program.workspace / "results" / "a").exists()
     program.script(execute("touch /results/a"), "It is there.")

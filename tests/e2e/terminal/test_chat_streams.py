@@ -83,7 +83,7 @@ def test_ctrl_c_ends_a_streaming_reply(program: Program, talker: SlowTalker) -> 
     terminal.send("tell me")
     terminal.wait_for("Once upon")
     terminal.type("\x03")
-    terminal.wait_for("The conversation goes on.")
+    terminal.wait_for("You can continue the conversation.")
     assert talker.left.wait(10)
     talker.more.set()
     terminal.send("again")

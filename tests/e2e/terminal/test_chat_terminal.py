@@ -58,7 +58,9 @@ def test_ctrl_c_stops_the_command_only(program: Program) -> None:
     assert any("sleep 61" in line for line in processes_of(terminal.pid))
     since = time.monotonic()
     terminal.type("\x03")
-    terminal.wait_for("Stopped, with all that was started. The conversation goes on.")
+    terminal.wait_for(
+        "Stopped, including all processes that the run started. You can continue the conversation."
+    )
     while any("sleep 61" in line for line in processes_of(terminal.pid)):  # killed, but not removed yet
         assert time.monotonic() - since < 5
     terminal.send("and now?")
@@ -103,7 +105,7 @@ def test_pending_question_is_asked_again(program: Program) -> None:
         terminal.wait_for("touch /results/a")
         terminal.wait_for(QUESTION)
         terminal.type(leave)
-        terminal.wait_for("Nothing of what waits was run.")
+        terminal.wait_for("The pending calls were not run.")
         if leave == "q\r":
             terminal.send("/continue")
     terminal.prompted()
@@ -147,7 +149,7 @@ def test_stop_works_during_and_between_turns(program: Program) -> None:
     terminal.send("go")
     terminal.wait_for("│ up")
     terminal.type("/stop\r")
-    terminal.wait_for("The conversation goes on.")
+    terminal.wait_for("You can continue the conversation.")
     terminal.send("again")
     terminal.wait_for("stopped")
     terminal.send("leave something running")

@@ -1,4 +1,4 @@
-"""The stream of a run has the output of a command while the command runs (S6)."""
+"""The stream of a run has the output of a command while the command runs."""
 
 from __future__ import annotations
 

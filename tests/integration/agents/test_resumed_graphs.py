@@ -1,4 +1,4 @@
-"""A resumed graph repeats no step that ended before the kill but is in no checkpoint (S16)."""
+"""A resumed graph repeats no step that ended before the kill but is in no checkpoint."""
 
 from __future__ import annotations
 

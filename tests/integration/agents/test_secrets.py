@@ -1,4 +1,4 @@
-"""A known secret inside the sandbox leaves the sandbox only as `[REDACTED]` (G6)."""
+"""A known secret inside the sandbox leaves the sandbox only as `[REDACTED]`."""
 
 from __future__ import annotations
 

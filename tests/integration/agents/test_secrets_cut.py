@@ -1,4 +1,4 @@
-"""A cut text shows at most three bytes of a secret at the cut (G6)."""
+"""A cut text shows at most three bytes of a secret at the cut."""
 
 from __future__ import annotations
 

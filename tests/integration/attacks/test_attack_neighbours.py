@@ -1,4 +1,4 @@
-"""A command attacks its own sandbox. The sandbox of another thread keeps answering in time (S12)."""
+"""A command attacks its own sandbox. The sandbox of another thread keeps answering in time."""
 
 from __future__ import annotations
 

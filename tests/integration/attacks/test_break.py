@@ -1,4 +1,4 @@
-"""Break things at random moments under load: kill containers and programs, fill memory and disk (S9, S12).
+"""Break things at random moments under load: kill containers and programs, fill memory and disk.
 
 After each break, every running call has ended with its result or a typed error, the next command works, and
 the disk holds every acknowledged write. At the end no container and no thread or descriptor is left.

@@ -1,4 +1,4 @@
-"""File tools on hostile files and folders: they answer in time and delete only what they should (S12)."""
+"""File tools on hostile files and folders: they answer in time and delete only what they should."""
 
 from __future__ import annotations
 

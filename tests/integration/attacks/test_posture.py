@@ -1,4 +1,4 @@
-"""Properties of a running container, read from the Engine and from inside (S7, S8, S13, I2)."""
+"""Properties of a running container, read from the Engine and from inside."""
 
 from __future__ import annotations
 

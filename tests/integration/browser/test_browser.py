@@ -1,4 +1,4 @@
-"""`skills.browser`: one browser that stays open, with a web site inside the sandbox (L9)."""
+"""`skills.browser`: one browser that stays open, with a web site inside the sandbox."""
 
 # ruff: noqa: E501 - long programs
 

@@ -1,4 +1,4 @@
-"""deepagents' complete conformance suite for sandboxes (S14)."""
+"""deepagents' complete conformance suite for sandboxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A full disk (S11): errors name it, no file is lost, and work continues when there is room."""
+"""A full disk: errors name it, no file is lost, and work continues when there is room."""
 
 from __future__ import annotations
 

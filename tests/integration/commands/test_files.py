@@ -1,4 +1,4 @@
-"""File tools, beyond deepagents' suite: changes, paths and content (S1, D4, I4)."""
+"""File tools, beyond deepagents' suite: changes, paths and content."""
 
 from __future__ import annotations
 
@@ -92,7 +92,6 @@ class TestEdit:
 
 class TestPaths:
     def test_file_tools_commands_and_host_see_the_same_file(self, backend: Backend) -> None:
-        """I4."""
         name = f"x-{os.urandom(4).hex()}.txt"
         for first, second in (
             (f"/data/{name}", f"/workspace/data/{name}"),

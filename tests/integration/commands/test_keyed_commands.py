@@ -1,4 +1,4 @@
-"""S16: an operation with a key runs once, in every kind of sandbox, even if the program is killed."""
+"""An operation with a key runs once, in every kind of sandbox, even if the program is killed."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ async def test_backend_reports_an_interrupted_call_to_the_model(
             assert call.artifact is not None
             assert (call.artifact["exit_code"], call.artifact["output"]) == (125, again.output)
         assert again.exit_code == 125
-        assert again.output.startswith("This was stopped while it ran, on purpose")
+        assert again.output.startswith("This call was stopped on purpose while it ran")
         assert again.output.endswith("Look at what is there before you repeat anything.")
         with carrying("3", "m/3"):
             for _ in range(2):

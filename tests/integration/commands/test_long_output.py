@@ -1,4 +1,4 @@
-"""Long output and live output, in every kind of sandbox (S15)."""
+"""Long output and live output, in every kind of sandbox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.sandboxes import DOCKER, LIMIT, ON_BOTH, make_sandbox
 
 
 class TestOutput:
-    """S5: the middle of a long output is left out, counted and kept in a file."""
+    """The middle of a long output is left out, counted and kept in a file."""
 
     def check_cut(self, sandbox: ChannelSandbox, result: RunResult, whole: str) -> None:
         half = LIMIT // 2
@@ -123,7 +123,7 @@ class TestOutput:
 
 
 class TestStreaming:
-    """S6: output is shown live."""
+    """Output is shown live."""
 
     @ON_BOTH
     def test_live_output_is_complete_and_in_order(self, sandbox: ChannelSandbox) -> None:

@@ -1,4 +1,4 @@
-"""A time-out or a cancellation ends all processes of a command, in every kind of sandbox (S15)."""
+"""A time-out or a cancellation ends all processes of a command, in every kind of sandbox."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FORMS = {
 
 
 class TestTimeOut:
-    """S4: at the deadline, all processes end."""
+    """At the deadline, all processes end."""
 
     @pytest.mark.parametrize(
         "sandbox",

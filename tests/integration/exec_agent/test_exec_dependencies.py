@@ -1,4 +1,4 @@
-"""Packages of programs: each set is installed once, in its own sandbox, and read-only afterwards (X5)."""
+"""Packages of programs: each set is installed once, in its own sandbox, and read-only afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each failure and each limit has its error class, and does not affect the next program (X7)."""
+"""Each failure and each limit has its error class, and does not affect the next program."""
 
 from __future__ import annotations
 

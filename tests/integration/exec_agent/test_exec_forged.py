@@ -1,4 +1,4 @@
-"""Attacks by a program on later programs and on the host that collects its files (X4)."""
+"""Attacks by a program on later programs and on the host that collects its files."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ def test_replaced_read_only_folder_does_not_come_back(run: CodeRunner) -> None:
     )
     result = run.run(code, thread="data")
     assert (result.error, set(result.files)) == (None, {"y"})
-    assert "1 of its files did not come back, as nothing is kept there: 'data/x'" in result.note
+    assert (
+        "1 of the program's files were not returned, because nothing is kept there: 'data/x'" in result.note
+    )
     assert files_of(run, "data") == ["y"]
     assert run.run("print(open('data/person.txt').read())", thread="data").stdout == "theirs\n"
 

@@ -1,4 +1,4 @@
-"""The configured one-tool agent with a scripted model and real containers (X1, X7, X10, X11)."""
+"""The configured one-tool agent with a scripted model and real containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The container is removed however a program ends, and no program runs twice (X1, S16)."""
+"""The container is removed however a program ends, and no program runs twice."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ with runner(root, {options}) as run:
 
 
 class TestRunsOnce:
-    """A run that is repeated after a kill runs no program twice (S16)."""
+    """A run that is repeated after a kill runs no program twice."""
 
     def test_same_key_gives_the_recorded_result(self, tmp_path: Path) -> None:
         code = "import time; open('x', 'w').write('1'); print(time.time())"

@@ -1,4 +1,4 @@
-"""Programs and the network: credentials stay on the host, and the prompt's good programs run (X9, G2)."""
+"""Programs and the network: credentials stay on the host, and the prompt's good programs run."""
 
 from __future__ import annotations
 

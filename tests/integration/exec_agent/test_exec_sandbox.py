@@ -1,4 +1,4 @@
-"""One program in one fresh container: its environment, its results, and nothing left behind (X1 to X4)."""
+"""One program in one fresh container: its environment, its results, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ open("/tmp/elsewhere", "w").write("x")
     def test_files_over_the_limit_do_not_come_back(self, run: CodeRunner) -> None:
         result = run.run("open('large', 'wb').write(bytes(70 << 20)); print(1)")
         assert (result.error, result.result, result.files) == (None, 1, {})
-        assert "at most 67,108,864 come back" in result.note
+        assert "At most 67,108,864 are returned" in result.note
 
 
 class TestThreads:

@@ -1,4 +1,4 @@
-"""The time limit of an execution includes all waiting before its program (X7)."""
+"""The time limit of an execution includes all waiting before its program."""
 
 from __future__ import annotations
 
@@ -68,4 +68,4 @@ def test_collecting_has_its_own_time_limit(tmp_path: Path, monkeypatch: pytest.M
     with runner(tmp_path) as run:
         result = run.run("open('x', 'w').close(); print(1)", thread="t")
     assert (result.error, result.result, dict(result.files)) == (None, 1, {})
-    assert "collecting it took over 0.001 s" in result.note
+    assert "that took over 0.001 s" in result.note

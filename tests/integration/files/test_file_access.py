@@ -158,7 +158,6 @@ class TestOwners:
 
 class TestGrants:
     def test_grants_are_listed_and_revoked(self, alice: httpx.Client, bob: httpx.Client) -> None:
-        """H5, with the routes of the page."""
         path = f"/threads/{new_thread(alice)}"
         ask = {
             "assistant_id": "deep_agent",

@@ -1,4 +1,4 @@
-"""The environment of commands: only variables that SANDBOX_ENV_ALLOW names come from the host (S7)."""
+"""The environment of commands: only variables that SANDBOX_ENV_ALLOW names come from the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pip and npm in a container, through the gateway, from indexes of the host (G3)."""
+"""pip and npm in a container, through the gateway, from indexes of the host."""
 
 from __future__ import annotations
 

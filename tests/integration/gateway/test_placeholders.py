@@ -1,4 +1,4 @@
-"""A sandbox contains placeholders of EGRESS_CREDENTIALS and no secret (G2)."""
+"""A sandbox contains placeholders of EGRESS_CREDENTIALS and no secret."""
 
 from __future__ import annotations
 

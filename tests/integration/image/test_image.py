@@ -92,7 +92,7 @@ def test_image_of_other_sources_is_stale_and_built_again(client: docker.DockerCl
     dockerfile = io.BytesIO(f"FROM {IMAGE}\nLABEL code-agent.content=old\n".encode())
     client.images.build(fileobj=dockerfile, tag=OTHER)
     assert image_state(client, OTHER) == "stale"
-    with pytest.raises(ImageMissing, match="other sources") as refused:
+    with pytest.raises(ImageMissing, match="other source files") as refused:
         require_image(client, OTHER)
     assert "start this program again" in str(refused.value.hint)
     assert ensure_image(client, OTHER, progress=print).built

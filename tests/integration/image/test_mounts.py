@@ -1,4 +1,4 @@
-"""Mounts: a workspace that host and sandbox change (S8), and skills that only the host changes."""
+"""Mounts: a workspace that host and sandbox change, and skills that only the host changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A container ends with its owner, and no other program touches it (S9)."""
+"""A container ends with its owner, and no other program touches it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.docker
 
 GONE = 1.0
-"""Seconds within which a container ends after its owner (S9)."""
+"""Seconds within which a container ends after its owner."""
 
 
 def owner(root: Path, name: str) -> str:

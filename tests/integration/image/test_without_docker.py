@@ -1,4 +1,4 @@
-"""Errors of a sandbox that cannot start, and that nothing is left of it (S11)."""
+"""Errors of a sandbox that cannot start, and that nothing is left of it."""
 
 from __future__ import annotations
 

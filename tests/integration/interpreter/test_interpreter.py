@@ -1,4 +1,4 @@
-"""The live interpreter: shared state of a session, output and errors of blocks (L3)."""
+"""The live interpreter: shared state of a session, output and errors of blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a block: a time-out, a cancellation, or its own actions (L3)."""
+"""The end of a block: a time-out, a cancellation, or its own actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An Engine that hangs at one request (S11): calls fail in time, and no container is left.
+"""An Engine that hangs at one request: calls fail in time, and no container is left.
 
 `test_engine_restart.py` tests an Engine that hangs completely.
 """

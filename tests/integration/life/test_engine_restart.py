@@ -1,4 +1,4 @@
-"""An Engine that restarts, dies or hangs during commands (S9). The test starts its own Engine."""
+"""An Engine that restarts, dies or hangs during commands. The test starts its own Engine."""
 
 from __future__ import annotations
 

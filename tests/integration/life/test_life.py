@@ -1,4 +1,4 @@
-"""Start and end of a sandbox, and the commands that run meanwhile (S9, S11)."""
+"""Start and end of a sandbox, and the commands that run meanwhile."""
 
 from __future__ import annotations
 

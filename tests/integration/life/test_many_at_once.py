@@ -1,4 +1,4 @@
-"""Many commands and files at once, in every kind of sandbox (S15)."""
+"""Many commands and files at once, in every kind of sandbox."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.sandboxes import ON_BOTH, make_sandbox
 
 
 class TestManyAtOnce:
-    """S6: one channel carries many commands, for threads and for event loops."""
+    """One channel carries many commands, for threads and for event loops."""
 
     @ON_BOTH
     def test_fifty_threads(self, sandbox: ChannelSandbox) -> None:
@@ -34,7 +34,7 @@ class TestManyAtOnce:
         threads = threading.active_count()
         tasks = [asyncio.create_task(sandbox.arun(f"sleep 0.5; echo {i}", timeout=60)) for i in range(50)]
         await asyncio.sleep(0.2)
-        # No thread for each waiting command (S2). The writer thread may have started meanwhile.
+        # No thread for each waiting command. The writer thread may have started meanwhile.
         assert threading.active_count() <= threads + 1
         results = await asyncio.gather(*tasks)
         assert [result.output for result in results] == [f"{i}\n" for i in range(50)]

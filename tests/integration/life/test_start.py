@@ -63,7 +63,7 @@ class TestSlow:
     async def test_requests_wait_for_the_start(
         self, sandbox: LocalSandbox, starts: Begins, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The start is no time of the command. A request that is cancelled meanwhile does not begin."""
+        """The start is not time of the command. A request that is cancelled meanwhile does not begin."""
         monkeypatch.setattr(life, "_PATIENCE", 0.1)
         starts(SLOW)
         gone = asyncio.create_task(sandbox.arun("touch begun"))

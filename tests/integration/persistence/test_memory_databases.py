@@ -1,4 +1,4 @@
-"""Tests that messages of threads are kept and found again, on SQLite and on PostgreSQL (X11)."""
+"""Tests that messages of threads are kept and found again, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

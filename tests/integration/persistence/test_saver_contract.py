@@ -293,6 +293,6 @@ async def test_database_allows_one_server_at_a_time(opened: Open) -> None:
             with pytest.raises(CheckpointerUnavailable, match="Another server works with"):
                 async with other.alone():
                     pass
-            await Thread(other).say("a task")  # programs that are no servers may go on
+            await Thread(other).say("a task")  # programs that are not servers may go on
         async with other.alone():
             pass

@@ -1,4 +1,4 @@
-"""Tests values and files of threads on SQLite and Postgres; nothing acknowledged is lost (X4, X10)."""
+"""Tests values and files of threads on SQLite and Postgres; nothing acknowledged is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests /run-lite of a real server over HTTP; a server on loopback replaces OpenAI's (R1-R7)."""
+"""Tests /run-lite of a real server over HTTP; a server on loopback replaces OpenAI's."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_request_to_the_model(server: Served, chat: ChatServer) -> None:
     ("replies", "error"),
     [
         (["no object"], "Invalid model output format"),
-        ([[200, "no json"]], "no chat completion"),
+        ([[200, "no json"]], "not a chat completion"),
         ([[200, {"choices": [{"message": {"content": None}}]}]], "Invalid model output format"),
         ([[429, {"error": {"message": "Rate limit reached"}}]], "429 Too Many Requests: Rate limit reached"),
         (

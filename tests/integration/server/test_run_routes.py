@@ -1,4 +1,4 @@
-"""Tests /run of a real server with real sandboxes: answers, questions, clients that leave (R8)."""
+"""Tests /run of a real server with real sandboxes: answers, questions, clients that leave."""
 
 from __future__ import annotations
 

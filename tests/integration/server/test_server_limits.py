@@ -109,7 +109,7 @@ def test_concurrency_limit_and_half_of_it_per_owner(server: Served, alice: httpx
             refused = owner.get("/info")
             if owner is alice:
                 assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
-                assert "half of what there can be" in refused.json()["error"]
+                assert "half of the server's limit" in refused.json()["error"]
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert httpx.get(f"{server.url}/ok").status_code == 200
     deadline = time.monotonic() + 10

@@ -1,4 +1,4 @@
-"""Tests that a foreign web page cannot start a run or answer an approval at a server without tokens (V7).
+"""Tests that a foreign web page cannot start a run or answer an approval at a server without tokens.
 
 The requests are those that a browser sends for the page: with its origin, as text, as a form, or under
 another host name.

@@ -1,4 +1,4 @@
-"""Tests with two owners at one server that no route shows one owner's things to the other (V3)."""
+"""Tests with two owners at one server that no route shows one owner's things to the other."""
 
 from __future__ import annotations
 

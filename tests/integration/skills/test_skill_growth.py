@@ -1,4 +1,4 @@
-"""Skills that agents propose: approved by a person and used in later threads (K7), in real containers."""
+"""Skills that agents propose: approved by a person and used in later threads, in real containers."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ async def test_links_and_binaries_are_never_kept(agents: Agents) -> None:
     more = f"ln -s /etc/passwd {place}/link && head -c 10 /dev/urandom > {place}/x.bin"
     graph, model = agents.built(agents.command(writes(GOOD, more=more)), "I propose it.", "So be it.")
     assert questions(await agents.run(graph)) == []
-    assert "link is no plain file" in model._requests[2][-1].text
+    assert "link is not a plain file" in model._requests[2][-1].text
 
 
 async def test_changed_skill_needs_a_new_approval(agents: Agents) -> None:

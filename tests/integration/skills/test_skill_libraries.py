@@ -225,9 +225,9 @@ def test_pdf_stays_in_the_results(backend: DockerExecutionBackend, name: str) ->
     [
         (b"", "there is no text"),
         (b"caf\xe9", "'utf-8' codec can't decode"),
-        (b"![](/etc/passwd)", "the image /etc/passwd is no file in /workspace"),
-        (b"![](../../etc/passwd)", "is no file in /workspace"),
-        (b"![](https://example.org/a.png)", "is no file in /workspace"),
+        (b"![](/etc/passwd)", "the image /etc/passwd is not a file in /workspace"),
+        (b"![](../../etc/passwd)", "is not a file in /workspace"),
+        (b"![](https://example.org/a.png)", "is not a file in /workspace"),
         (b"![](/workspace/in.md)", "cannot be read as one of PNG"),
         (b"|a" * 50 + b"|\n" + b"|-" * 50 + b"|\n", "a table has 50 columns, and at most 39 fit on the page"),
     ],

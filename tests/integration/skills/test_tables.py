@@ -213,13 +213,13 @@ def test_errors_name_the_choices(orders: Session) -> None:
         ("totals(table, 'region', 'qty', top=0)", "top is how many groups to keep, 1 or more, not 0"),
         (
             "totals(table, 'region', 'note')",
-            "is no number but text: 'x', 'y', 'x'; columns with numbers",
+            "is not a number but text: 'x', 'y', 'x'; columns with numbers",
         ),
         (
             "totals('/data/case.csv', 'region')",
             "the first argument is a table, as load(path) returns it",
         ),
-        ("in_period(table, 'note', '2024')", "is no date but 'x', 'y', 'x'; columns with dates: day"),
+        ("in_period(table, 'note', '2024')", "is not a date but 'x', 'y', 'x'; columns with dates: day"),
         ("per_period(table, 'day', every='decade')", "every is one of hour, day, week, month, quarter, year"),
         ("plot(table.region, 'x.png')", "region has no numbers; give a Series"),
         ("plot(totals(table, 'region'), '../x.png')", "leads out of /results"),

@@ -114,7 +114,9 @@ class TestDocuments:
                 in page["markdown"]
             )
             assert "The first turbine has run since Friday." in page["text"]
-        assert "is no RSS or Atom feed" in refused(backend, put(backend, "x", "<a/>", "application/rss+xml"))
+        assert "is not an RSS or Atom feed" in refused(
+            backend, put(backend, "x", "<a/>", "application/rss+xml")
+        )
 
 
 ATOM = """\
@@ -170,7 +172,7 @@ class TestNews:
             "news: https://refused.example/feed: 403 refused.example:443 is not in EGRESS_ALLOW"
             in done.output
         )
-        assert "news: http://files.example/page?type=text/html is no RSS or Atom feed" in done.output
+        assert "news: http://files.example/page?type=text/html is not an RSS or Atom feed" in done.output
 
     @pytest.mark.thorough
     @pytest.mark.parametrize(

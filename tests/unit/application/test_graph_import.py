@@ -1,4 +1,4 @@
-"""Importing a graph needs neither Docker nor a model, and imports no heavy module (S11, D5)."""
+"""Importing a graph needs neither Docker nor a model, and imports no heavy module."""
 
 from __future__ import annotations
 

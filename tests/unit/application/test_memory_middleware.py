@@ -1,4 +1,4 @@
-"""Memory of the one-tool agent: the newest messages are sent whole, older ones are recalled (X11)."""
+"""Memory of the one-tool agent: the newest messages are sent whole, older ones are recalled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A terminal shows every character of a call that waits for approval (H6)."""
+"""A terminal shows every character of a call that waits for approval."""
 
 from __future__ import annotations
 

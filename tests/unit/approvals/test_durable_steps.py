@@ -1,4 +1,4 @@
-"""A step is saved before the next step begins, whatever durability the caller sets (S16, V2)."""
+"""A step is saved before the next step begins, whatever durability the caller sets."""
 
 from __future__ import annotations
 

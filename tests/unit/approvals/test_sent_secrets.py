@@ -1,4 +1,4 @@
-"""Known secrets are removed from what people send, before anything is saved (G6, H6)."""
+"""Known secrets are removed from what people send, before anything is saved."""
 
 from __future__ import annotations
 

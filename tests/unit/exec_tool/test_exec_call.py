@@ -1,4 +1,4 @@
-"""The parameters of execute_code: invalid calls are refused before a sandbox starts (X1, X4, X5)."""
+"""The parameters of execute_code: invalid calls are refused before a sandbox starts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_invalid_paths_are_refused(path: str) -> None:
     ],
 )
 def test_requirements_other_than_packages_are_refused(requirement: str) -> None:
-    with pytest.raises(ValueError, match="is no package: only names and versions"):
+    with pytest.raises(ValueError, match="is not a package: only names and versions"):
         canonical(requirement)
 
 

@@ -1,4 +1,4 @@
-"""Error classes: the kernel's counters come before the output of the program (X7)."""
+"""Error classes: the kernel's counters come before the output of the program."""
 
 from __future__ import annotations
 

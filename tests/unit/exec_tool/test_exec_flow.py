@@ -1,4 +1,4 @@
-"""The one-tool agent after an execution: answer, repair, or end (X7); and models without tool calls.
+"""The one-tool agent after an execution: answer, repair, or end; and models without tool calls.
 
 The runner is scripted. Real programs run in tests/integration.
 """
@@ -142,7 +142,7 @@ class TestRepairs:
         [
             (ExecResult(result="text"), "text"),
             (ExecResult(result=None, stdout="printed\n"), "printed"),
-            (ExecResult(), "The program ended well and printed nothing."),
+            (ExecResult(), "The program succeeded and printed nothing."),
             (ExecResult(result=0), "```json\n0\n```"),
             (
                 ExecResult(result={"answer": "Done."}, files={"results/a.png": b"12"}),

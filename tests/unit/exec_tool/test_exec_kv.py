@@ -1,4 +1,4 @@
-"""The key-value store: from the module `kv` in the sandbox through the gateway to the host (X10)."""
+"""The key-value store: from the module `kv` in the sandbox through the gateway to the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a program: the last JSON value in its output (X3)."""
+"""The result of a program: the last JSON value in its output."""
 
 from __future__ import annotations
 

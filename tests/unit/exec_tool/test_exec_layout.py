@@ -1,4 +1,4 @@
-"""Reading the archive of a workspace, including forged archives (X4)."""
+"""Reading the archive of a workspace, including forged archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of package sets without a sandbox: lookup, refusal and removal (X5)."""
+"""The cache of package sets without a sandbox: lookup, refusal and removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompt of the one-tool agent: tool schema, settings, and the catalogue of interfaces (X1, X9)."""
+"""The prompt of the one-tool agent: tool schema, settings, and the catalogue of interfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of the one-tool agent: which keys programs get, and the size of the workspace (X6)."""
+"""The settings of the one-tool agent: which keys programs get, and the size of the workspace."""
 
 from __future__ import annotations
 

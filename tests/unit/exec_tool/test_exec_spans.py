@@ -1,4 +1,4 @@
-"""Log lines and spans of executions hold no code, arguments, packages or output (X8)."""
+"""Log lines and spans of executions hold no code, arguments, packages or output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EGRESS_CREDENTIALS: parsing, refused values, and the headers sent to a host with a credential (G2)."""
+"""EGRESS_CREDENTIALS: parsing, refused values, and the headers sent to a host with a credential."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class TestReading:
             ('{"https://api.github.com": {}}', "must name hosts, such as api.github.com: "),
             ('{"api.github.com:8443": {}}', "api.github.com:8443 must be a host without a port"),
             (entry(header=""), "api.github.com has no header"),
-            (entry(secret=["A"]), "api.github.com has no secret, or one that is no text"),
-            (entry(value="x"), "none of header, secret, format"),
+            (entry(secret=["A"]), "api.github.com has no secret, or one that is not text"),
+            (entry(value="x"), "not one of header, secret, format"),
             (entry(header="X-Key\r\nHost"), "must be the name of a header"),
             (entry(header="Host"), "Host says how a message is sent"),
             (entry(secret="ghp-4f9XqT7bZuA"), "must be the name of a variable, such as GITHUB_TOKEN"),

@@ -1,4 +1,4 @@
-"""Answers of a host with a credential: the secret is removed in every form, or the answer is refused (G2)."""
+"""Answers of a host with a credential: the secret is removed in every form, or the answer is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tunnels to a host with a credential, whose TLS the gateway terminates (G2)."""
+"""Tunnels to a host with a credential, whose TLS the gateway terminates."""
 
 from __future__ import annotations
 

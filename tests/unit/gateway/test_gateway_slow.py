@@ -76,7 +76,7 @@ async def test_program_that_does_not_read_slows_the_host_down() -> None:
         with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
             await reader.readexactly(10**9)
         writer.close()
-    assert "nothing has moved for 0.3 s" in proxy.log.entries[0].reason
+    assert "no data for 0.3 s" in proxy.log.entries[0].reason
 
 
 # -- hosts
@@ -88,7 +88,7 @@ async def test_silent_host_is_given_up() -> None:
 
     async with reached(handler=hold, timeouts=QUICK) as (site, proxy):
         answer = await proxy.ask(page(site.where))
-    refused(proxy, answer, 504, "site.test is given up: nothing has moved for 0.3 s")
+    refused(proxy, answer, 504, "site.test is given up: no data for 0.3 s")
 
 
 async def test_many_small_chunks_do_not_block_the_loop() -> None:

@@ -55,7 +55,7 @@ MALFORMED = {
     "bare LF once": START + b"X-A: b\nContent-Length: 3\r\n\r\nabc",
     "bare CR": START + b"X-A: b\rContent-Length: 3\r\n\r\nabc",
     "NUL in a value": START + b"X-A: b\x00c\r\n\r\n",
-    "name that is none": START + b"X A: b\r\n\r\n",
+    "invalid name": START + b"X A: b\r\n\r\n",
     "tab in the line": b"GET\thttp://site.test:PORT/ HTTP/1.1\r\nHost: x\r\n\r\n",
     "space in the target": b"GET http://site.test:PORT/a b HTTP/1.1\r\nHost: x\r\n\r\n",
     "HTTP/0.9": b"GET http://site.test:PORT/\r\n\r\n",
@@ -93,7 +93,7 @@ BAD_CHUNKS = {
     "LF in an extension": b"3;a\nb\r\nabc\r\n0\r\n\r\n",
     "endless extension": b"3;" + b"a" * 70_000,
     "endless trailers": b"0\r\n" + b"X-A: b\r\n" * 10_000,
-    "trailer that is none": b"0\r\nX A: b\r\n\r\n",
+    "invalid trailer": b"0\r\nX A: b\r\n\r\n",
 }
 
 

@@ -55,7 +55,7 @@ def test_failed_start_refuses_the_connection_and_is_tried_again(
 
 @pytest.mark.parametrize("begun", [True, False])
 def test_closing_ends_open_connections(begun: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """Closing is no error, so nothing is logged."""
+    """Closing is not an error, so nothing is logged."""
     gateway = Gateway(lambda: Proxy(rules=Rules()))
     connection = Connection()
     served = gateway.door().connected(connection)

@@ -27,7 +27,7 @@ from tests.servers.gateway_loopback import (
 
 FILES = "files.gateway"
 PIECE = b"x" * 1000
-GIVEN_UP = "files.gateway is given up: nothing has moved for 0.3 s"
+GIVEN_UP = "files.gateway is given up: no data for 0.3 s"
 
 
 async def echo(request: ServiceRequest) -> ServiceResponse:

@@ -1,4 +1,4 @@
-"""Every promise of docs/threat-model.md names at least one test, and every named test exists (Q5)."""
+"""Every promise of docs/threat-model.md names at least one test, and every named test exists."""
 
 from __future__ import annotations
 

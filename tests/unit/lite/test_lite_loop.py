@@ -1,4 +1,4 @@
-"""The loop of run-lite with a scripted model (R1, R3)."""
+"""The loop of run-lite with a scripted model."""
 
 from __future__ import annotations
 

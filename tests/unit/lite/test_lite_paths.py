@@ -1,4 +1,4 @@
-"""Paths of run-lite: no path and no link leads out of the folder (R6)."""
+"""Paths of run-lite: no path and no link leads out of the folder."""
 
 from __future__ import annotations
 

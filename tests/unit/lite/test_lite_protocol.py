@@ -1,4 +1,4 @@
-"""The protocol of run-lite: each reply is one JSON object of two kinds (R4)."""
+"""The protocol of run-lite: each reply is one JSON object of two kinds."""
 
 from __future__ import annotations
 

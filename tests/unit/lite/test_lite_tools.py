@@ -1,4 +1,4 @@
-"""The tools of run-lite: results and errors (R5)."""
+"""The tools of run-lite: results and errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_list_write_read(root: Path) -> None:
         ("write_file", {"path": "a", "content": "\ud800"}, "holds half of a surrogate pair"),
         ("read_file", {"path": "binary"}, "read_file: 'binary' is not text in UTF-8"),
         ("read_file", {"path": "large"}, "read_file: 'large' has more than 1,000,000 bytes"),
-        ("read_file", {"path": "pipe"}, "read_file: 'pipe' is no regular file"),
+        ("read_file", {"path": "pipe"}, "read_file: 'pipe' is not a regular file"),
     ],
     ids=lambda value: str(value)[:40],
 )

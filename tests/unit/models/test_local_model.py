@@ -194,7 +194,7 @@ def test_broken_model_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("GIF89a and so on")
     with pytest.raises(GgufError, match="does not begin with GGUF"):
         context_tokens(tmp_path / "text")
-    with pytest.raises(GgufError, match="is no language model"):
+    with pytest.raises(GgufError, match="is not a language model"):
         context_tokens(gguf(tmp_path / "image", KIND, NAME))
 
 

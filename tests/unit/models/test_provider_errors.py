@@ -1,4 +1,4 @@
-"""Errors of model providers contain no known secret (G6)."""
+"""Errors of model providers contain no known secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetching weights: two sources, interrupted fetches, wrong files, full disks, two processes (M1)."""
+"""Fetching weights: two sources, interrupted fetches, wrong files, full disks, two processes."""
 
 from __future__ import annotations
 

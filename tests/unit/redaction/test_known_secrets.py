@@ -1,4 +1,4 @@
-"""Which values count as known secrets (G6)."""
+"""Which values count as known secrets."""
 
 from __future__ import annotations
 

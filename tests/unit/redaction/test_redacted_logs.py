@@ -1,4 +1,4 @@
-"""Log records and crash reports of this process contain no known secret (G6)."""
+"""Log records and crash reports of this process contain no known secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filter for known secrets: encodings, streams, cut texts, and text without secrets (G6)."""
+"""The filter for known secrets: encodings, streams, cut texts, and text without secrets."""
 
 from __future__ import annotations
 

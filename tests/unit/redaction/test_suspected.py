@@ -1,4 +1,4 @@
-"""Output that looks like an unknown secret is reported to the person, and is not changed (G6)."""
+"""Output that looks like an unknown secret is reported to the person, and is not changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output that looks like an unknown secret is flagged by rules of `detect-secrets` (G6)."""
+"""Output that looks like an unknown secret is flagged by rules of `detect-secrets`."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ BENIGN = {
     "URLs": lines(2_000, lambda: f"https://example.test:8080/a/{some(20)}?x={some(30)}#me@{some(5)}.test"),
     "certificate": f"-----BEGIN CERTIFICATE-----\n{some(64)}\n-----END CERTIFICATE-----\nBEGIN PUBLIC KEY",
     "placeholders": f"ghp_{'x' * 36} glpat-{'0' * 20} AKIA{'X' * 16} sk-your-key [REDACTED] xoxb-token",
-    "JSON in base64 that is no token": f"{part({'page': 2})} {part({'page': 2})}.{some(6)}.{some(27)}",
+    "JSON in base64 that is not a token": f"{part({'page': 2})} {part({'page': 2})}.{some(6)}.{some(27)}",
 }
 
 

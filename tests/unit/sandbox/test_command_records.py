@@ -1,4 +1,4 @@
-"""The command log: commands that have ended, that run, and that a kill interrupted (S16)."""
+"""The command log: commands that have ended, that run, and that a kill interrupted."""
 
 from __future__ import annotations
 

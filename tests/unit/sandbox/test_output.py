@@ -1,4 +1,4 @@
-"""The first and the last part of an output are kept, and the whole is on disk (S5)."""
+"""The first and the last part of an output are kept, and the whole is on disk."""
 
 from __future__ import annotations
 

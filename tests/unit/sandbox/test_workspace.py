@@ -1,4 +1,4 @@
-"""The workspace folder on the host: its folders and the user of the sandbox (S8)."""
+"""The workspace folder on the host: its folders and the user of the sandbox."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ async def test_unwritten_change_is_503(client: httpx.AsyncClient, journal: Journ
     journal.error = sqlite3.OperationalError("database or disk is full")
     answer = await client.post("/threads")
     assert answer.status_code == 503
-    assert "could not be written down" in answer.json()["error"]
+    assert "could not be saved" in answer.json()["error"]
     journal.error = None
     assert (await client.post("/threads")).is_success
 

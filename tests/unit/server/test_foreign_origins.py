@@ -1,4 +1,4 @@
-"""Tests which requests of web pages are allowed: by Host, Origin, Fetch metadata and content type (V7)."""
+"""Tests which requests of web pages are allowed: by Host, Origin, Fetch metadata and content type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that known secrets are redacted in requests, because the server stores requests (G6)."""
+"""Tests that known secrets are redacted in requests, because the server stores requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the handlers for LangGraph's server: the owners that they write and their filters (V3)."""
+"""Tests the handlers for LangGraph's server: the owners that they write and their filters."""
 
 from __future__ import annotations
 

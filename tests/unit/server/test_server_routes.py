@@ -1,4 +1,4 @@
-"""Tests requests and answers of /run and /run-lite with scripted models (R1-R8)."""
+"""Tests requests and answers of /run and /run-lite with scripted models."""
 
 from __future__ import annotations
 

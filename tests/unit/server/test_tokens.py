@@ -1,4 +1,4 @@
-"""Tests AUTH_TOKENS: stored as hashes, refused after their expiry date, made by `code-agent token` (V3)."""
+"""Tests AUTH_TOKENS: stored as hashes, refused after their expiry date, made by `code-agent token`."""
 
 from __future__ import annotations
 

@@ -97,7 +97,8 @@ def test_circle_of_blockers_is_refused(beads: Any, db: str) -> None:
             beads.update(one, title="changed", blocked_by=[blocker], db=db)
     assert beads.get(one, db=db).blocked_by == ()
     assert beads.get(one, db=db).title == "one"
-    assert beads.update(three, blocked_by=[one, two], db=db).blocked_by == (one, two)  # a diamond is none
+    # A diamond is not a cycle.
+    assert beads.update(three, blocked_by=[one, two], db=db).blocked_by == (one, two)
 
 
 def test_missing_issue_is_an_error(beads: Any, db: str) -> None:

@@ -69,12 +69,12 @@ class TestPacking:
         greet, _ = packed(tmp_path)
         assert greet.files == {"fine": "ü\r\n"}
         assert greet.unread == (
-            "binary is no text",
-            "link is no plain file",
-            "loop is no plain file",
-            "out is no plain file",
-            "pipe is no plain file",
-            "? has a name that is no text",
+            "binary is not text",
+            "link is not a plain file",
+            "loop is not a plain file",
+            "out is not a plain file",
+            "pipe is not a plain file",
+            "? has a name that is not text",
         )
 
     def test_number_and_size_of_proposals_are_limited(self, tmp_path: Path) -> None:
@@ -115,9 +115,9 @@ class TestChecking:
             (Proposal("greet", {"SKILL.md": SKILL + "x" * MOST_BYTES}), "at most 262,144 are read"),
             (Proposal("other", {"SKILL.md": SKILL}), "differs from the folder name"),
             (Proposal("greet", {"SKILL.md": SKILL.replace("desc", "tools: x\ndesc")}), "not a field"),
-            (Proposal("greet", {"SKILL.md": SKILL}, ("x is no text",)), "x is no text: take it out"),
+            (Proposal("greet", {"SKILL.md": SKILL}, ("x is not text",)), "x is not text: take it out"),
             (proposal(more=f"python /workspace/skills/greet/a.py {PLACE}"), f"at {PLACE}/greet"),
-            (Proposal("greet", {"SKILL.md": SKILL, "a.py": "def x(:"}), "a.py is no Python"),
+            (Proposal("greet", {"SKILL.md": SKILL, "a.py": "def x(:"}), "a.py is not Python"),
             (proposal(a="\x1b[2Jhidden"), "a holds control characters"),
             (Proposal("web", {"SKILL.md": SKILL.replace("greet", "web")}), "programs import the skill"),
             (Proposal("a/b", {"SKILL.md": SKILL}), "the folder's name"),

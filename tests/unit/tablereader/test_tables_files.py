@@ -159,7 +159,7 @@ def test_objects_of_an_inner_list_become_rows(read: Any) -> None:
             '{"orders": [{"a": 1}], "x": {"customers": [{"b": 2}]}}',
             r"2 lists: orders, x\.customers\. Load one",
         ),
-        ("a.json", "{} {", "no valid JSON: Extra data"),
+        ("a.json", "{} {", "not valid JSON: Extra data"),
         ("a.csv", " \n\n", "is empty"),
         ("a.csv", b"a,b\n1,\0\n", "it reads CSV, TSV and other separated text, JSON"),
         ("a.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "is damaged"),

@@ -49,7 +49,7 @@ def test_charset_and_kind_of_the_page() -> None:
     with pytest.raises(ValueError, match="nobody can read"):
         parsed("x", kind="text/html; charset=klingon")
     for kind in ("", "text/plain", "application/json"):
-        with pytest.raises(ValueError, match="no page of an index"):
+        with pytest.raises(ValueError, match="not an index page"):
             parsed("", kind)
 
 

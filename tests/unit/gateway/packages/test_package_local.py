@@ -60,7 +60,7 @@ def test_pipes_loops_and_missing_files(mirror: Path) -> None:
     os.mkfifo(mirror / "files" / "pipe-1.0.zip")
     (mirror / "files" / "loop-1.0.zip").symlink_to("loop-1.0.zip")
     index = LocalIndex((mirror / "simple").as_uri())
-    with pytest.raises(GatewayError, match="is no file"):
+    with pytest.raises(GatewayError, match="is not a file"):
         index.open((mirror / "files" / "pipe-1.0.zip").as_uri())
     assert read(index, (mirror / "files" / "loop-1.0.zip").as_uri()) is None
     assert read(index, (mirror / "files" / "gone-1.0.zip").as_uri()) is None

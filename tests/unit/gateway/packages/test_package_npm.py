@@ -113,8 +113,8 @@ def test_tarball_at_a_private_address_is_refused(registry: Server, tmp_path: Pat
     ("answer", "said"),
     [
         (Answer(b"no", status=401), " answers 401"),
-        (Answer(b"hello"), "no metadata of a package"),
-        (Answer(b'{"versions": {"1.0.0": {}}}'), "no metadata of a package"),
+        (Answer(b"hello"), "did not return npm package metadata"),
+        (Answer(b'{"versions": {"1.0.0": {}}}'), "did not return npm package metadata"),
         (Answer(b"no", status=404), "thing is not in the registry that npm on the host is set to"),
     ],
     ids=["refuses", "text", "no file", "not there"],

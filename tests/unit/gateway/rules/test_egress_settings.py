@@ -1,4 +1,4 @@
-"""The EGRESS_* settings: how they are read, and the errors for invalid values (G1, G2, G5)."""
+"""The EGRESS_* settings: how they are read, and the errors for invalid values."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_hosts_that_are_not_allowed(entry: str, scheme: str, host: str, port: in
         (["[::ffff:127.0.0.1]"], "write the address as 127.0.0.1"),
         (["[fe80::1%eth0]"], "without"),
         (["[::1"], "port"),
-        (["☃\u200d.com"], "no host"),
+        (["☃\u200d.com"], "not a host"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -151,7 +151,7 @@ async def test_results_of_searxng(path: str, type: SearchType, category: str) ->
         (Reply(401), 502, "wants a password"),
         (Reply(429), 429, "limiter of the instance at SEARXNG_URL"),
         (Reply(301, b"", {"Location": "https://search.example/x"}), 502, "leads on to search.example"),
-        (Reply(404), 502, "SEARXNG_URL is no SearXNG"),
+        (Reply(404), 502, "SEARXNG_URL is not a SearXNG instance"),
         (json_reply({"results": None}), 502, "no list of results"),
         (
             json_reply(
@@ -209,7 +209,7 @@ async def test_fake_provider_reads_a_file_and_warns(tmp_path: Path, caplog: pyte
     assert (await provider.search("x", 5, "news"))[1].published_at == "2026-01-31T00:00:00Z"
     assert len(await provider.search("tides", 1, "web")) == 1
     file.write_text("{}")
-    assert "no list" in str(await error_of(provider.search("x", 5, "web")))
+    assert "not a list" in str(await error_of(provider.search("x", 5, "web")))
 
 
 async def test_chosen_provider_and_missing_variables() -> None:

@@ -161,7 +161,7 @@ async def test_silent_tunnel_is_closed_after_the_idle_time() -> None:
         await drip(writer, 0.8)  # activity keeps the tunnel open
         assert await to_the_end(reader) == b""
         assert 1.2 < time.monotonic() - began < 5
-    assert proxy.log.entries[0].reason == "site.test is cut off: nothing has moved for 0.5 s"
+    assert proxy.log.entries[0].reason == "site.test is cut off: no data for 0.5 s"
 
 
 async def test_tunnel_ends_after_egress_seconds() -> None:

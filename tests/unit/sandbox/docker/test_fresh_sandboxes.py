@@ -1,4 +1,4 @@
-"""A fresh sandbox for each task: never used twice, closed after the task, spares replaced (X2)."""
+"""A fresh sandbox for each task: never used twice, closed after the task, spares replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A start gives root's files in a workspace to the sandbox, and no file outside of it (S8)."""
+"""A start gives root's files in a workspace to the sandbox, and no file outside of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A container is a stray only if its owner is certainly gone (S9)."""
+"""A container is a stray only if its owner is certainly gone."""
 
 from __future__ import annotations
 

@@ -13,10 +13,16 @@ from uuid import UUID
 
 from langgraph.types import StateSnapshot
 
-__all__ = ["Lists", "attempts", "described_paths", "lists", "read_state"]
+__all__ = ["OWN_ENTRIES", "Lists", "attempts", "described_paths", "lists", "read_state"]
 
 Lists = dict[str, list[dict[str, Any]]]
 """Kind (`threads`, `runs`, `assistants`, `assistant_versions`, `crons`) -> rows."""
+
+OWN_ENTRIES = "__pregel_"
+"""Begins the names of the entries that LangGraph adds to the config of a run.
+
+Most are objects of this process, such as the checkpointer, so they cannot be written to a database.
+"""
 
 _DATABASE = "langgraph_runtime_inmem.database"
 

@@ -30,13 +30,20 @@ class PostgresSaver(ServedSaver, AsyncPostgresSaver):
     """LangGraph's saver for Postgres with the methods of `ServedSaver`."""
 
     spelling = POSTGRES
+    conn: AsyncConnectionPool[AsyncConnection[DictRow]]
+    """Not a single connection; see `open_postgres`."""
     url: str
     """URL of the database; holds the password."""
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Do]:
         """Run several statements in one transaction."""
-        async with self._cursor() as cursor, cursor.connection.transaction():
+        async with (
+            self.lock,
+            self.conn.connection() as connection,
+            connection.cursor(binary=True, row_factory=dict_row) as cursor,
+            connection.transaction(),
+        ):
 
             async def do(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
                 await cursor.execute(statement.replace("?", "%s").encode(), parameters)

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from agent.server.langgraph_server import Lists
+from agent.server.langgraph_server import OWN_ENTRIES, Lists
 from libs.persistence.served_saver import Key, ServedSaver
 from libs.redaction import Redact
 
@@ -137,7 +137,7 @@ def _as_it_was_sent(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run's arguments without the internal entries that LangGraph adds when the run starts."""
     config = kwargs.get("config") or {}
     given = config.get("configurable") or {}
-    configurable = {name: value for name, value in given.items() if not name.startswith("__pregel_")}
+    configurable = {name: value for name, value in given.items() if not name.startswith(OWN_ENTRIES)}
     return {**kwargs, "config": {**config, "configurable": configurable}}
 
 

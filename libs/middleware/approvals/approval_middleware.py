@@ -30,6 +30,7 @@ from libs.middleware.approvals.decisions import Edit, Reject
 from libs.middleware.approvals.grants import Grant, Granted, Grants, Held
 from libs.middleware.approvals.question import DecisionType, Request, digest
 from libs.middleware.open_calls import not_run, open_calls
+from libs.private_names import EDITED_TOOL_CALLS
 
 __all__ = ["ApprovalMiddleware", "GrantsKept"]
 
@@ -43,7 +44,7 @@ class ApprovalState(AgentState[Any]):
     approved_calls: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     """Latest turn: tool call id -> digest of the approved call."""
     hitl_edited_tool_calls: NotRequired[Annotated[dict[str, Action], PrivateStateAttr]]
-    """Latest turn: tool call id -> the call as a person edited it."""
+    """Latest turn: tool call id -> the call as a person edited it. Its name is `EDITED_TOOL_CALLS`."""
     granted_calls: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     """Latest turn: tool call id -> scope (`command` or `tool`) of the grant that covers the call."""
     grants: NotRequired[Annotated[dict[str, Grant | None], PrivateStateAttr, or_]]
@@ -117,7 +118,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
             GraphInterrupt: the question has no answer yet.
         """
         gated = [call for call in open_calls(state["messages"]) if call["name"] in self._offered]
-        update: dict[str, Any] = {"approved_calls": {}, "hitl_edited_tool_calls": {}, "granted_calls": {}}
+        update: dict[str, Any] = {"approved_calls": {}, EDITED_TOOL_CALLS: {}, "granted_calls": {}}
         if not gated:
             return update if any(state.get(key) for key in update) else None
         requests = [Request(call["name"], call["args"], str(call["id"])) for call in gated]
@@ -139,7 +140,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
                     continue
                 case Edit(edited_action=edited):
                     action = Action(name=edited.name, args=edited.args)
-                    update["hitl_edited_tool_calls"][request.call_id] = action
+                    update[EDITED_TOOL_CALLS][request.call_id] = action
                     run = digest(edited.name, edited.args, request.call_id)
                 case _:
                     run = request.digest
@@ -192,7 +193,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         if not names & self._offered.keys():
             return None
         call_id = str(call["id"])
-        edited = self._reviewer_edit(request)
+        edited = (request.state.get(EDITED_TOOL_CALLS) or {}).get(call_id)
         args = edited["args"] if edited else call["args"]
         approved = (request.state.get("approved_calls") or {}).get(call_id)
         if len(names) == 1 and approved == digest(call["name"], args, call_id):

@@ -1,19 +1,18 @@
 """Behaviour and private names of deepagents, LangChain and LangGraph that this project depends on.
 
-Only `libs/private_names.py` and `agent/server/langgraph_server.py` import private names. When an upgrade
-breaks an assumption, the test that fails here names the assumption before a run fails.
+Only `libs/private_names.py` and `agent/server/langgraph_server.py` import private names or list them. When an
+upgrade breaks an assumption, the test that fails here names the assumption before a run fails.
 """
 
 from __future__ import annotations
 
 import ast
-import re
-import sys
 import tomllib
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, NamedTuple, get_type_hints
 
 import pytest
 from deepagents import create_deep_agent
@@ -31,20 +30,31 @@ from deepagents.middleware.filesystem import FilesystemMiddleware, supports_exec
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ModelRequest
 from langchain_anthropic import ChatAnthropic
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
+from langgraph._internal import _constants
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from packaging.requirements import Requirement
 from pydantic import SecretStr
 
 from agent.parts.chat_model import RealModel
+from agent.server.langgraph_server import OWN_ENTRIES
 from agent.settings import ROOT
 from libs.backends.asynchronous_backend import AsyncBackend
 from libs.backends.read_only_backend import ReadOnlyBackend
 from libs.backends.workspace_backend import WorkspaceBackend
+from libs.middleware.approvals import ApprovalMiddleware
 from libs.models.deferred_model import DeferredChatModel
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
-from libs.private_names import CONFIG_KEY_CHECKPOINTER, NULL_TASK_ID, is_read_as_text
+from libs.private_names import (
+    CONFIG_KEY_CHECKPOINTER,
+    EDITED_TOOL_CALLS,
+    NULL_TASK_ID,
+    USED_IN_PLACE,
+    is_read_as_text,
+)
+from tests.support.private_uses import attributes, attributes_by_name, defined, defines, imported, inherited
 
 TESTED_VERSIONS = {
     "deepagents": "0.7",
@@ -78,25 +88,56 @@ def test_versions_are_tested_and_bounded() -> None:
 
 PRIVATE_NAMES = {"libs/private_names.py", "agent/server/langgraph_server.py"}
 
+DOCUMENTED = {
+    BaseChatModel: {"_agenerate", "_astream", "_generate", "_llm_type", "_resolve_model_profile", "_stream"},
+    NamedTuple("Row", [("field", int)]): {"_make", "_replace"},
+}
+"""Class -> names with an underscore that its documentation tells users to override or to call."""
 
-def test_private_names_of_packages_are_in_two_files() -> None:
-    """Private are names with an underscore, and all names of LangGraph's server, which documents none."""
-    undocumented = re.compile(r"langgraph_(api|runtime)\b|.*\._|.*\b_internal\b")
-    own = {"agent", "libs", "skills", "__future__", *sys.stdlib_module_names}
+GUEST = "libs/sandbox/guest/"
+"""Left out: it runs in the image's Python, with modules of CPython that load faster than the public ones."""
+
+OWN = {"agent", "libs", "skills"}
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, ast.Module]:
+    """Return path -> syntax tree."""
+    paths = {path.relative_to(ROOT).as_posix(): path for name in OWN for path in (ROOT / name).rglob("*.py")}
+    return {name: ast.parse(path.read_text()) for name, path in paths.items() if not name.startswith(GUEST)}
+
+
+def test_private_names_of_packages_are_in_two_files(programs: dict[str, ast.Module]) -> None:
+    assert {path for path, tree in programs.items() if any(imported(tree, OWN))} == PRIVATE_NAMES
+
+
+def test_private_names_that_cannot_be_imported_are_listed_and_exist(programs: dict[str, ast.Module]) -> None:
+    """An attribute is taken for our own if any class or module of this repository defines its name."""
+    known = {name for tree in programs.values() for name in defined(tree)}
     found = set()
-    for path in (each for folder in ("agent", "libs") for each in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            module = node.module if isinstance(node, ast.ImportFrom) else None
-            if module and module.split(".")[0] not in own:
-                names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
-                if any(undocumented.match(name) for name in names):
-                    found.add(path.relative_to(ROOT).as_posix())
-    assert found == PRIVATE_NAMES
+    for path, tree in programs.items():
+        if path not in PRIVATE_NAMES:
+            found |= set(attributes(tree)) - known
+            found |= set(attributes_by_name(tree))
+        if not path.startswith("skills/"):
+            found |= set(inherited(path, tree, OWN))
+    listed = {name.rpartition(".")[2] for name in USED_IN_PLACE}
+    assert found == listed.union(*DOCUMENTED.values())
+
+    for name in USED_IN_PLACE:
+        owner, _, attribute = name.rpartition(".")
+        assert defines(resolve_name(owner), attribute), name
+    for each, names in DOCUMENTED.items():
+        assert [name for name in names if not defines(each, name)] == []
 
 
 def test_names_stored_in_checkpoints_and_files_read_as_bytes() -> None:
     assert NULL_TASK_ID == "00000000-0000-0000-0000-000000000000"
-    assert CONFIG_KEY_CHECKPOINTER == "__pregel_checkpointer"
+    assert f"{OWN_ENTRIES}checkpointer" == CONFIG_KEY_CHECKPOINTER
+    keys = {key for name, key in vars(_constants).items() if name.startswith("CONFIG_KEY_")}
+    public = {"checkpoint_id", "checkpoint_map", "checkpoint_ns", "thread_id"}
+    assert {key for key in keys if not key.startswith(OWN_ENTRIES)} == public
+    assert EDITED_TOOL_CALLS in get_type_hints(ApprovalMiddleware.state_schema)
     assert not any(map(is_read_as_text, ("/a.png", "/a.PDF", "/a.mkv", "/a.pptx")))
     assert all(map(is_read_as_text, ("/a.csv", "/a.svg", "/a", "/a.png.txt")))
 
@@ -197,8 +238,19 @@ def source(module: str, file: str) -> str:
                 "GLOBAL_STORE = GlobalStore(",
                 "GLOBAL_RETRY_COUNTER = InMemoryRetryCounter()",
                 "self._counters: dict[uuid.UUID, int] = ",
+                "async def connect(",
             ],
         ),
+        (
+            "langgraph_runtime_inmem",
+            "ops.py",
+            [
+                "class Threads(",
+                "    class State(",
+                "        async def get(\n            conn: InMemConnectionProto,\n",
+            ],
+        ),
+        ("langgraph_api", "validation.py", ["openapi = orjson.loads("]),
     ],
 )
 def test_source_of_the_server_that_is_relied_on(module: str, file: str, lines: list[str]) -> None:

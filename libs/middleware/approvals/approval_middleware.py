@@ -136,7 +136,9 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
                         else "Do not send the same call again unless the user asks for it."
                     )
                     text = f"A person rejected this {request.name} call, so it was not run. {advice}"
-                    refusals.append(not_run(request.name, request.call_id, text))
+                    refused = not_run(request.name, request.call_id, text)
+                    refused.artifact = {"rejected": True}  # for whoever shows the call: no text is parsed
+                    refusals.append(refused)
                     continue
                 case Edit(edited_action=edited):
                     action = Action(name=edited.name, args=edited.args)

@@ -26,6 +26,6 @@ export function CallCard({ call }: { call: Call }) {
 
 function stateOf({ result }: Call, busy: boolean): RunState {
   if (!result) return busy ? "running" : "stopped";
-  if (result.text.startsWith("A person rejected this")) return "refused";
+  if (result.rejected) return "refused";
   return result.failed ? "failed" : "done";
 }

@@ -11,6 +11,7 @@ export interface Call {
 interface Result {
   text: string;
   failed: boolean;
+  rejected: boolean;
   exitCode: number | null;
   seconds: number | null;
 }
@@ -62,12 +63,13 @@ export function itemsOf(messages: readonly BaseMessage[]): Item[] {
 function resultOf(message: ToolMessage | undefined): Result | null {
   if (!message) return null;
   const { status } = message;
-  const artifact = message.artifact as Command | Program | null | undefined;
+  const artifact = message.artifact as Command | Program | Rejected | null | undefined;
   if (artifact && "metrics" in artifact) return resultOfProgram(artifact);
   const ran = artifact && "exit_code" in artifact ? artifact : null;
   return {
     text: ran?.output ?? message.text,
     failed: status === "error" || (ran !== null && ran.exit_code !== 0),
+    rejected: artifact != null && "rejected" in artifact,
     exitCode: ran?.exit_code ?? null,
     seconds: ran?.seconds ?? null,
   };
@@ -78,6 +80,11 @@ interface Command {
   output: string;
   exit_code: number;
   seconds: number;
+}
+
+/** The mark of a call that a person rejected, as libs/middleware/approvals/approval_middleware.py writes it. */
+interface Rejected {
+  rejected: true;
 }
 
 /** The result of `execute_code`, as libs/exec_tool/execution_outcome.py writes it. */
@@ -92,7 +99,7 @@ interface Program {
 
 function resultOfProgram({ ok, stdout, stderr, note, error, metrics }: Program): Result {
   const parts = [stdout, stderr, note, error && `${error.message}\n${error.hint}`];
-  return { text: parts.filter(Boolean).join("\n"), failed: !ok, exitCode: metrics.exit_code, seconds: metrics.total };
+  return { text: parts.filter(Boolean).join("\n"), failed: !ok, rejected: false, exitCode: metrics.exit_code, seconds: metrics.total };
 }
 
 /** The mark of a block, as libs/code_blocks/block_turn.py writes it. */

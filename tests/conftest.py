@@ -36,11 +36,24 @@ _FIRST = ("e2e", "integration", "unit")
 """Order of the test folders: slow tests must not start last."""
 
 
+_DEADLINES = (
+    *("attacks/test_attack_end.py", "attacks/test_attack_shell.py", "attacks/test_attack_time.py"),
+    *("commands/test_time_out.py", "image/test_owner.py", "interpreter/", "life/test_engine_hangs.py"),
+    "life/test_many_at_once.py",
+)
+"""Files of tests/integration that have short deadlines and keep the processors busy."""
+
+
 class FilesByServer(LoadFileScheduling):
-    """Gives all tests of a file to one worker, and all files that share a server to the same worker."""
+    """Gives all tests of a file to one worker, and all files that share a server to the same worker.
+
+    Files with short deadlines go to one worker, too, so that they do not delay each other.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
+        if file.removeprefix("tests/integration/").startswith(_DEADLINES):
+            return "deadlines"
         return _server_of(ROOT / file) or file
 
 

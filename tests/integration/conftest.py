@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -41,15 +40,7 @@ def name() -> str:
 def sandbox(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ChannelSandbox]:
-    """A sandbox of each kind. `make test` uses the local kind, and Docker for tests marked `ON_BOTH`.
-
-    Other tests keep the processors busy while deadlines are tested. As root, the local sandbox therefore gets
-    a higher priority.
-    """
-    before = os.getpriority(os.PRIO_PROCESS, 0)
-    with contextlib.suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, before - 10)
-        request.addfinalizer(lambda: os.setpriority(os.PRIO_PROCESS, 0, before))
+    """A sandbox of each kind. `make test` uses the local kind, and Docker for tests marked `ON_BOTH`."""
     with make_sandbox(request.param, tmp_path_factory.mktemp("workspaces") / request.param) as made:
         yield made
 

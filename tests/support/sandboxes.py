@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ __all__ = [
     "alive",
     "folder",
     "in_time",
+    "machine_delay",
     "make_sandbox",
     "mark",
     "on_host",
@@ -69,6 +71,13 @@ def alive(sandbox: ChannelSandbox, number: str) -> list[str]:
 def in_time(late: list[float], seconds: float) -> bool:
     """Return whether at least two values are below `seconds`: of three, the median is."""
     return sum(each < seconds for each in late) >= 2
+
+
+def machine_delay(sandbox: ChannelSandbox, seconds: float) -> float:
+    """Return by how many seconds a `sleep` is late now: what this machine adds to every deadline."""
+    begun = time.monotonic()
+    assert sandbox.run(f"sleep {seconds}").exit_code == 0
+    return time.monotonic() - begun - seconds
 
 
 class Session:

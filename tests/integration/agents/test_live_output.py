@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,18 @@ from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, T
 
 pytestmark = pytest.mark.docker
 
-# The command writes the two bytes of ä half a second apart.
-COMMAND = r"echo first; printf 'h\303'; sleep 0.5; printf '\244lf\n'; sleep 0.5; echo last"
+# After each part, the command waits for a file that is made when the part is shown. ä has two bytes.
+PARTS = ("echo first", r"printf 'h\303'", r"printf '\244lf\n'")
+COMMAND = "".join(
+    f"{part}; until [ -e shown-{number} ]; do sleep 0.02; done; " for number, part in enumerate(PARTS)
+)
 
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Iterator[CompiledStateGraph[Any, Any, Any, Any]]:
     settings = load_settings(None, workspace_dir=tmp_path, approvals="auto")
     backend = build_backend(settings)
-    use = ToolUse(name="execute", args={"command": COMMAND})
+    use = ToolUse(name="execute", args={"command": f"{COMMAND}echo last", "timeout": 30})
     model = ScriptedChatModel(
         conversations=(Conversation(replies=(Reply(tool_calls=(use,)), Reply(text="Done."))),)
     )
@@ -35,12 +37,14 @@ def graph(tmp_path: Path) -> Iterator[CompiledStateGraph[Any, Any, Any, Any]]:
 
 
 async def test_output_is_streamed_while_the_command_runs(
-    graph: CompiledStateGraph[Any, Any, Any, Any],
+    graph: CompiledStateGraph[Any, Any, Any, Any], tmp_path: Path
 ) -> None:
     given = {"messages": [HumanMessage("go")]}
-    events = [(time.monotonic(), event) async for event in graph.astream(given, stream_mode="custom")]
-    assert {event["type"] for _, event in events} == {"output"}
-    assert len({event["tool_call_id"] for _, event in events}) == 1
-    assert events[0][1]["tool_call_id"]
-    assert "".join(event["text"] for _, event in events) == "first\nhälf\nlast\n"
-    assert time.monotonic() - events[0][0] > 0.75, "the first line came before the command ended"
+    events: list[dict[str, Any]] = []
+    async for event in graph.astream(given, stream_mode="custom"):
+        (tmp_path / f"shown-{len(events)}").touch()
+        events.append(event)
+    assert {event["type"] for event in events} == {"output"}
+    assert len({event["tool_call_id"] for event in events}) == 1
+    assert events[0]["tool_call_id"]
+    assert [event["text"] for event in events] == ["first\n", "h", "älf\n", "last\n"]

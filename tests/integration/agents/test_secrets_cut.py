@@ -91,7 +91,7 @@ def test_output_of_a_killed_collector(sandbox: ChannelSandbox) -> None:
         head = 2 * sandbox.limits.output_chars - kept
         live: list[bytes] = []
         command = f"head -c {head} /dev/zero | tr '\\0' .; echo {TOKEN} and more"
-        result = sandbox.run(f"{command}; sleep 0.3; kill -9 $PPID; sleep 5", on_output=live.append)
+        result = sandbox.run(f"{command}; sleep 2; kill -9 $PPID; sleep 20", on_output=live.append)
         assert "the process that ran it was killed" in result.output
         assert f".{MARK}\n[" in result.output
         assert_clean(result.output + b"".join(live).decode())
@@ -100,8 +100,9 @@ def test_output_of_a_killed_collector(sandbox: ChannelSandbox) -> None:
 @pytest.mark.parametrize("end", ["timeout", "killed"])
 def test_output_of_a_command_that_is_ended(sandbox: ChannelSandbox, end: str) -> None:
     live: list[bytes] = []
-    then = "sleep 20" if end == "timeout" else "sleep 0.3; kill -9 $PPID; sleep 5"
-    result = sandbox.run(f"printf %s 'x {TOKEN[:60]}'; {then}", timeout=1, on_output=live.append)
+    then = "sleep 20" if end == "timeout" else "sleep 2; kill -9 $PPID; sleep 20"
+    seconds = 1 if end == "timeout" else 30
+    result = sandbox.run(f"printf %s 'x {TOKEN[:60]}'; {then}", timeout=seconds, on_output=live.append)
     assert result.timed_out == (end == "timeout")
     assert result.output.startswith(f"x {MARK}\n[")
     assert b"".join(live).decode() == f"x {MARK}"

@@ -12,6 +12,7 @@ import docker
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
 
@@ -116,10 +117,12 @@ for number in range(1, 65):
 
 
 def workers(backend: DockerExecutionBackend) -> list[str]:
+    def pids() -> list[str]:
+        return backend.execute("ps -o pid= --ppid 1").output.split()
+
     # Most workers are forked a moment after the start.
-    pids = backend.execute("sleep 0.3; ps -o pid= --ppid 1").output.split()
-    assert len(pids) >= 3
-    return pids
+    eventually(lambda: len(pids()) >= 3)
+    return pids()
 
 
 def run(backend: DockerExecutionBackend, program: str, *arguments: str) -> str:

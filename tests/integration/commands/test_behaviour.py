@@ -109,7 +109,12 @@ class TestCommands:
 
     @ON_BOTH
     def test_command_that_kills_its_worker_is_reported(self, sandbox: ChannelSandbox) -> None:
-        result = sandbox.run("echo said; sleep 0.1; kill -9 $PPID; sleep 5", timeout=10)
+        wait = "until [ -e shown ]; do sleep 0.02; done"
+        result = sandbox.run(
+            f"echo said; {wait}; kill -9 $PPID; sleep 20",
+            timeout=30,
+            on_output=lambda _: on_host(sandbox, "shown").touch(),
+        )
         assert result.exit_code == 137
         assert result.output.startswith("said\n")
         assert "the process that ran it was killed" in result.output.splitlines()[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from libs.sandbox import RunResult
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from tests.support.programs import finished
-from tests.support.sandboxes import DOCKER, LIMIT, ON_BOTH, make_sandbox
+from tests.support.sandboxes import DOCKER, LIMIT, ON_BOTH, make_sandbox, on_host
 
 
 class TestOutput:
@@ -127,14 +126,19 @@ class TestStreaming:
 
     @ON_BOTH
     def test_live_output_is_complete_and_in_order(self, sandbox: ChannelSandbox) -> None:
-        seen: list[tuple[float, bytes]] = []
+        """The command waits after each line for a file that is made when the line is shown."""
+        seen: list[bytes] = []
+
+        def show(data: bytes) -> None:
+            seen.append(data)
+            on_host(sandbox, f"shown-{len(seen)}").touch()
+
+        wait = "until [ -e shown-$i ]; do sleep 0.02; done"
         result = sandbox.run(
-            "for i in 1 2 3; do echo $i; sleep 0.3; done; printf end",
-            on_output=lambda data: seen.append((time.monotonic(), data)),
+            f"for i in 1 2 3; do echo $i; {wait}; done; printf end", timeout=30, on_output=show
         )
-        ended = time.monotonic()
-        assert b"".join(data for _, data in seen).decode() == result.output == "1\n2\n3\nend"
-        assert ended - seen[0][0] > 0.6
+        assert result.output == "1\n2\n3\nend"
+        assert seen == [b"1\n", b"2\n", b"3\n", b"end"]
 
     def test_live_output_of_a_flood_is_bounded(self, sandbox: ChannelSandbox) -> None:
         seen: list[int] = []

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from tests.support.sandboxes import ON_BOTH, Session
+from tests.support.sandboxes import ON_BOTH, Session, on_host
 
 
 class TestShared:
@@ -75,14 +75,17 @@ class TestOutput:
         assert result.output == "one\ntwo\nthree\n"
 
     def test_output_is_live(self, sandbox: ChannelSandbox, block: Session) -> None:
-        seen: list[tuple[float, bytes]] = []
-        sandbox.run_python(
-            "import time\nprint('first')\ntime.sleep(0.5)\nprint('last')",
-            session=block.name,
-            on_output=lambda data: seen.append((time.monotonic(), data)),
-        )
-        assert b"".join(data for _, data in seen) == b"first\nlast\n"
-        assert time.monotonic() - seen[0][0] > 0.4
+        """The block waits for a file that is made when its first line is shown."""
+        shown: list[bytes] = []
+
+        def show(data: bytes) -> None:
+            shown.append(data)
+            on_host(sandbox, "shown").touch()
+
+        wait = "while not os.path.exists('shown'):\n    time.sleep(0.02)"
+        code = f"import os, time\nprint('first')\n{wait}\nprint('last')"
+        result = sandbox.run_python(code, session=block.name, timeout=30, on_output=show)
+        assert (result.exit_code, b"".join(shown)) == (0, b"first\nlast\n")
 
     def test_input_and_closed_streams_do_not_hang(self, block: Session) -> None:
         assert "EOFError" in block("input()").output

@@ -22,20 +22,22 @@ class TestManyAtOnce:
     @ON_BOTH
     def test_fifty_threads(self, sandbox: ChannelSandbox) -> None:
         def run(index: int) -> str:
-            return sandbox.run(f"sleep 0.2; echo {index}", timeout=60).output
+            return sandbox.run(f"sleep 1; echo {index}", timeout=60).output
 
         begun = time.monotonic()
         with ThreadPoolExecutor(50) as pool:
             assert list(pool.map(run, range(50))) == [f"{index}\n" for index in range(50)]
-        assert time.monotonic() - begun < 0.2 * 50 / 2
+        assert time.monotonic() - begun < 50 / 2
 
     async def test_fifty_tasks(self, sandbox: ChannelSandbox) -> None:
         await sandbox.arun("true")  # the sandbox is started
-        threads = threading.active_count()
+        before = {*threading.enumerate()}
         tasks = [asyncio.create_task(sandbox.arun(f"sleep 0.5; echo {i}", timeout=60)) for i in range(50)]
         await asyncio.sleep(0.2)
-        # No thread for each waiting command. The writer thread may have started meanwhile.
-        assert threading.active_count() <= threads + 1
+        # No thread for each waiting command. A few of the sandbox itself may start, such as the writer.
+        names = [thread.name for thread in threading.enumerate() if thread not in before]
+        assert len(names) < 10
+        assert all(name.startswith("sandbox-") for name in names), names
         results = await asyncio.gather(*tasks)
         assert [result.output for result in results] == [f"{i}\n" for i in range(50)]
 

@@ -99,4 +99,4 @@ def ended(terminal: ScreenTerminal, status: int = 0) -> None:
     """Check that the program ends with this status, and that no container is left."""
     assert terminal.end() == status, terminal.text
     assert "Traceback" not in terminal.text
-    eventually(lambda: not containers_of(terminal.pid), 3)
+    eventually(lambda: not containers_of(terminal.pid))

@@ -20,8 +20,9 @@ from libs.persistence.thread_store import ThreadStore
 from libs.sandbox import SandboxLimits
 from libs.sandbox.docker.engine import shared_client
 from libs.sandbox.docker.strays import NAME_LABEL
+from tests.support.waiting import eventually
 
-__all__ = ["IMAGE", "SMALL", "containers", "playing", "program", "runner"]
+__all__ = ["IMAGE", "SMALL", "containers", "playing", "program", "runner", "spare_ready"]
 
 IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
 
@@ -61,6 +62,11 @@ def containers(name: str, *, running: bool = False) -> list[str]:
     """Return the ids of the containers of this name: all of them, or those that run."""
     found = shared_client().api.containers(all=not running, filters={"label": f"{NAME_LABEL}={name}"})
     return [each["Id"] for each in found]
+
+
+def spare_ready(run: CodeRunner) -> None:
+    """Wait until a spare sandbox is ready, so that the next execution spends no time on a start."""
+    eventually(lambda: len(run._sandboxes._ready) > 0, 60)
 
 
 class Recording(ScriptedChatModel):

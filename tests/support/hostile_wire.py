@@ -12,7 +12,7 @@ from tests.fuzz.targets import READY, Wire
 
 __all__ = ["WITHIN", "connected"]
 
-WITHIN = 5.0
+WITHIN = 30.0
 """Seconds within which a call is answered."""
 
 

@@ -18,7 +18,10 @@ conversations:
   replies:
   - text: I shall count.
     tool_calls:
-    - {name: execute, args: {command: "for i in 1 2 3 4; do echo line $i; sleep 0.5; done; exit 3"}}
+    - name: execute
+      args:
+        command: "echo line 1; until [ -e /workspace/count-seen ]; do sleep 0.1; done; \
+          for i in 2 3 4; do echo line $i; done; sleep 2; exit 3"
   - text: "It ended with **3**.\n\n| step | took |\n|---|--:|\n| one | 0.5 |\n\n```python\n'counted'\n```"
 - when: two blocks
   replies:
@@ -58,7 +61,7 @@ def test_command_is_approved_and_shows_its_output_live(page: Page, page_server: 
     open_chat(page)
     say(page, "count slowly")
     expect(page.get_by_text("I shall count.")).to_be_visible()
-    expect(cards(page)).to_contain_text("for i in 1 2 3 4; do echo line $i; sleep 0.5; done; exit 3")
+    expect(cards(page)).to_contain_text("for i in 2 3 4; do echo line $i; done; sleep 2; exit 3")
     assert cards(page).locator(".hljs-built_in, .hljs-keyword").count() > 0  # syntax highlighting
     approve(page)
 
@@ -66,6 +69,7 @@ def test_command_is_approved_and_shows_its_output_live(page: Page, page_server: 
     expect(running.locator(".lines")).to_contain_text("line 1")
     expect(running.locator(".card-facts")).to_contain_text("running")
     assert "line 4" not in running.locator(".lines").inner_text()
+    (page_server.workspace / "count-seen").touch()
     expect(running.locator(".pill")).to_have_text("exit 3")
     assert running.locator(".lines").inner_text().split("\n") == ["line 1", "line 2", "line 3", "line 4"]
     assert re.fullmatch(r"(?:[2-9]\.\d|\d\d) s", running.locator(".seconds").inner_text())

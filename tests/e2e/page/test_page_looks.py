@@ -112,7 +112,6 @@ def test_task_can_be_done_by_keyboard_alone(page: Page) -> None:
     page.keyboard.type("by keyboard")
     page.keyboard.press("Enter")
     expect(cards(page)).to_be_focused()  # so a screen reader reads the card
-    page.wait_for_timeout(600)
     page.keyboard.press("Tab")
     expect(cards(page).get_by_label("The command")).to_be_focused()
     for _ in range(2):

@@ -22,7 +22,10 @@ conversations:
 - when: a long one
   replies:
   - tool_calls:
-    - {name: execute, args: {command: "echo begun >> /workspace/long.txt; echo begun; sleep 6; echo ended"}}
+    - name: execute
+      args:
+        command: "echo begun >> /workspace/long.txt; echo begun; \
+          until [ -e /workspace/long-seen ]; do sleep 0.1; done; echo ended"
   - text: The long one is done.
 - when: stop this
   replies:
@@ -93,6 +96,7 @@ def test_reload_while_a_command_runs(page: Page, page_server: Served) -> None:
     page.reload()
     expect(command(page).locator(".lines")).to_have_text("begun")  # the earlier output is back
     expect(command(page).locator(".pill")).to_have_text("running")
+    (page_server.workspace / "long-seen").touch()
     expect(page.get_by_text("The long one is done.")).to_be_visible()
     expect(command(page).locator(".lines")).to_have_text("begun\nended")
     assert (page_server.workspace / "long.txt").read_text() == "begun\n"

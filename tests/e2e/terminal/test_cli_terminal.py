@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.clients.cli_program import Program, containers_of, execute, processes_of
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
 
@@ -73,11 +74,11 @@ def test_ctrl_c_stops_the_command_and_keeps_the_thread(program: Program, agent: 
     assert any("sleep 61" in line for line in processes_of(terminal.pid))
     since = time.monotonic()
     terminal.type("\x03")
-    while any("sleep 61" in line for line in processes_of(terminal.pid)):
-        assert time.monotonic() - since < 1
+    while any("sleep 61" in line for line in processes_of(terminal.pid)):  # each look asks the Engine twice
+        assert time.monotonic() - since < 5
     assert terminal.end() == 130
     assert "Traceback" not in terminal.text
-    assert containers_of(terminal.pid) == []
+    eventually(lambda: not containers_of(terminal.pid))
 
     # The resumed run does not repeat the command.
     result = program.lines("--approve", "auto", "--thread", "t")[-1]

@@ -31,6 +31,7 @@ from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.keyed_bench import Bench, owner
 from tests.support.sandboxes import IMAGE
+from tests.support.waiting import eventually
 
 THOROUGH = [pytest.mark.docker, pytest.mark.thorough]
 COUNT = "echo x >> log"
@@ -105,7 +106,7 @@ class TestInterrupted:
     def test_command_of_a_dead_sandbox_is_not_run_again(self, bench: Bench) -> None:
         command = f"{COUNT}; sleep 60"
         bench.sandbox.run("true")
-        threading.Timer(0.5, bench.end).start()
+        threading.Thread(target=lambda: (eventually(bench.ran), bench.end())).start()
         with pytest.raises(SandboxDied):
             bench.sandbox.run(command, key="m/1")
         with pytest.raises(CommandInterrupted):
@@ -235,12 +236,14 @@ async def test_event_loop_is_never_blocked(tmp_path: Path, records: CommandRecor
         await sandbox.arun("echo hi", key="m/1")
         await sandbox.arun_python("1", session="s", key="m/2")
         await sandbox.abegun(["m/1"])
-        task = asyncio.create_task(sandbox.arun("sleep 9", key="m/3"))
-        await asyncio.sleep(0.1)
+        begun, loop = asyncio.Event(), asyncio.get_running_loop()
+        show = lambda _: loop.call_soon_threadsafe(begun.set)  # noqa: E731
+        task = asyncio.create_task(sandbox.arun("echo on; sleep 9", key="m/3", on_output=show))
+        await asyncio.wait_for(begun.wait(), 30)
         task.cancel()
         await asyncio.wait([task])
         with pytest.raises(CommandInterrupted):
-            await sandbox.arun("sleep 9", key="m/3")
+            await sandbox.arun("echo on; sleep 9", key="m/3")
 
     with LocalSandbox(tmp_path, records=records) as sandbox, blockbuster_ctx():
         await all_of_it(sandbox)
@@ -255,12 +258,12 @@ async def test_backend_reports_an_interrupted_call_to_the_model(
             assert (await backend.aexecute("echo x >> log; echo hi")).output == "hi\n"
             assert backend.execute("echo x >> log; echo hi").output == "hi\n"
         with carrying("2", "m/2") as call:
-            task = asyncio.create_task(backend.aexecute("sleep 60"))
-            await asyncio.sleep(0.5)
+            task = asyncio.create_task(backend.aexecute("touch begun; sleep 60"))
+            await asyncio.to_thread(eventually, (tmp_path / "w" / "begun").exists)
             task.cancel()
             await asyncio.wait([task])
             assert call.artifact is None, "a cancelled call has no result"
-            again = await backend.aexecute("sleep 60")
+            again = await backend.aexecute("touch begun; sleep 60")
             assert call.artifact is not None
             assert (call.artifact["exit_code"], call.artifact["output"]) == (125, again.output)
         assert again.exit_code == 125

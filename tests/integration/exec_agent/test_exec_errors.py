@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from libs.exec_tool.program_runner import CodeRunner
-from tests.support.exec_runners import SMALL, runner
+from tests.support.exec_runners import SMALL, runner, spare_ready
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
@@ -73,11 +73,13 @@ def test_error_class(run: CodeRunner, language: str, code: str, kind: str) -> No
     ("code", "kind"), [(BUSY, "cpu"), ("import subprocess; subprocess.run(['sleep', '60'])", "timeout")]
 )
 def test_time_limit_by_computing_or_waiting(hurried: CodeRunner, code: str, kind: str) -> None:
+    spare_ready(hurried)
     result = hurried.run(code)
     assert result.error and result.error.kind == kind
     # The start of the sandbox counts too.
     assert 3.5 < result.metrics.sandbox + result.metrics.run < 9
     assert result.metrics.exit_code == 124
+    spare_ready(hurried)
     assert hurried.run("print(1)").result == 1
 
 

@@ -52,7 +52,7 @@ class TestContainerIsRemoved:
         name = f"{NAME}-killed"
         killed_host(tmp_path, f"name={name!r}, keep=False", "")
         # A spare may stay in state "Created" until the next start of a sandbox removes it.
-        eventually(lambda: containers(name, running=True) == [], 5)
+        eventually(lambda: containers(name, running=True) == [])
 
 
 def killed_host(folder: Path, options: str, given: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from libs.exec_tool import program_visit as visit
 from libs.exec_tool.program_runner import CodeRunner
-from tests.support.exec_runners import runner
+from tests.support.exec_runners import runner, spare_ready
 
 pytestmark = pytest.mark.docker
 
@@ -40,6 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
 
 def test_reading_files_uses_the_time(run: CodeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_files", SlowFiles(2))
+    spare_ready(run)
     result = run.run(SLEEP)
     assert result.error and result.metrics.exit_code == 124
     assert result.metrics.run < 3.5

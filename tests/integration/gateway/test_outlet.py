@@ -144,6 +144,7 @@ def test_reset_reaches_the_other_side(sandbox: ChannelSandbox, served: Served) -
     seen: list[str] = []
 
     async def wait(stream: ProgramStream) -> None:
+        await stream.write(b"!")
         try:
             seen.append("end" if not await stream.read() else "data")
         except ConnectionError:
@@ -151,7 +152,8 @@ def test_reset_reaches_the_other_side(sandbox: ChannelSandbox, served: Served) -
 
     served.serve = wait
     lingering = 'sock.setsockopt(1, 13, b"\\1\\0\\0\\0\\0\\0\\0\\0")'
-    python(sandbox, f"sock = connect(); {lingering}; time.sleep(0.2); sock.close()")
+    python(sandbox, f"sock = connect(); {lingering}; sock.recv(1); sock.close()")
+    eventually(lambda: seen)
     eventually(lambda: not served.open, 10)
     assert seen == ["reset"]
 
@@ -185,6 +187,16 @@ print(len(done), all(done))
     eventually(lambda: not served.open, 10)
 
 
+def median_seconds(sandbox: ChannelSandbox) -> float:
+    """Return the median time of a short command."""
+    times = []
+    for _ in range(20):
+        begun = time.monotonic()
+        assert sandbox.run("echo hi").output == "hi\n"
+        times.append(time.monotonic() - begun)
+    return statistics.median(times)
+
+
 def test_unread_connections_delay_no_command(sandbox: ChannelSandbox, served: Served) -> None:
     """Both directions: a program that does not read, and a host that does not read."""
     sent = 0
@@ -196,7 +208,7 @@ def test_unread_connections_delay_no_command(sandbox: ChannelSandbox, served: Se
             sent += 65_536
 
     served.serve = flood
-    sandbox.run("true")
+    before = median_seconds(sandbox)
     code = f"{_CONNECT}\nsocks = [connect() for _ in range(20)]\ntime.sleep(30)"
     sandbox.run(f"python3 -c '{code}' > /dev/null 2>&1 &")
     time.sleep(1)
@@ -212,12 +224,7 @@ except TimeoutError:
     print("full")
 """
     assert python(sandbox, code) == "full\n"
-    times = []
-    for _ in range(20):
-        begun = time.monotonic()
-        assert sandbox.run("echo hi").output == "hi\n"
-        times.append(time.monotonic() - begun)
-    assert statistics.median(times) < 0.5
+    assert median_seconds(sandbox) < max(10 * before, 0.5)
 
 
 @pytest.mark.docker
@@ -249,7 +256,7 @@ print(sock.recv(1) == b"")
         each.start()
     sandbox.run("while [ ! -e ready ]; do sleep 0.01; done; touch go")
     for each in [*slow, thread]:
-        each.join(20)
+        each.join(60)
     assert answers == ["True\n"]
 
 

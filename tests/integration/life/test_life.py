@@ -181,9 +181,15 @@ class TestSabotage:
     def test_command_that_kills_everything(self, backend: DockerExecutionBackend) -> None:
         backend.execute("true")
         first = backend.sandbox.container_name
+        begun = threading.Semaphore(0)
         with ThreadPoolExecutor() as pool:
-            others = [pool.submit(backend.execute, "sleep 30", timeout=40) for _ in range(4)]
-            time.sleep(0.5)
+            others = [
+                pool.submit(
+                    backend.sandbox.run, "echo; sleep 60", timeout=70, on_output=lambda _: begun.release()
+                )
+                for _ in range(4)
+            ]
+            assert all(begun.acquire(timeout=30) for _ in others)
             backend.execute("kill -9 -1; sleep 5", timeout=10)
             assert [other.result(10).exit_code for other in others] == [137] * 4
         for _ in range(2):

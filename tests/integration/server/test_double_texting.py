@@ -25,7 +25,10 @@ SCRIPT = """\
 conversations:
 - when: slow
   replies:
-  - tool_calls: [{name: execute, args: {command: "echo begun >> /workspace/begun.txt; sleep 2; echo ended"}}]
+  - tool_calls:
+    - name: execute
+      args:
+        command: "echo begun >> begun.txt; until [ -e go ]; do sleep 0.05; done; echo ended"
   - text: First answer.
   - text: Second answer.
   - text: Third answer.
@@ -67,14 +70,14 @@ async def client(server: Served) -> AsyncIterator[LangGraphClient]:
 
 
 async def at_work(client: LangGraphClient, server: Served) -> tuple[str, str]:
-    """Return a thread whose approved command runs, and its run."""
+    """Return a thread whose approved command runs until the workspace has the file `go`, and its run."""
     begun = server.workspace / "begun.txt"
     before = begun.read_text() if begun.exists() else ""
     thread = (await client.threads.create())["thread_id"]
     first = {"messages": [{"role": "user", "content": "slow"}]}
     await client.runs.wait(thread, "deep_agent", input=first)
     run = await client.runs.create(thread, "deep_agent", command=APPROVE)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not begun.exists() or begun.read_text() == before:  # noqa: ASYNC110 a file has no event
             await asyncio.sleep(0.05)
     return thread, run["run_id"]
@@ -90,7 +93,7 @@ async def test_rolled_back_approval_is_asked_again(client: LangGraphClient, serv
     await client.runs.cancel(thread, run, wait=True, action="rollback")
     state = await client.threads.get_state(thread)
     [pending] = state["interrupts"]
-    assert "sleep 2" in pending["value"]["action_requests"][0]["args"]["command"]
+    assert "begun.txt" in pending["value"]["action_requests"][0]["args"]["command"]
     # A run without an answer asks again: the rolled back answer is gone.
     begun = (server.workspace / "begun.txt").read_text()
     await client.runs.wait(thread, "deep_agent", input=None)
@@ -103,6 +106,7 @@ async def test_rolled_back_approval_is_asked_again(client: LangGraphClient, serv
 
 
 async def test_killed_server_restores_its_threads(client: LangGraphClient, server: Served) -> None:
+    (server.workspace / "go").touch()
     thread = (await client.threads.create(metadata={"title": "mine"}))["thread_id"]
     empty = (await client.threads.create(metadata={"title": "empty"}))["thread_id"]
     gone = (await client.threads.create())["thread_id"]

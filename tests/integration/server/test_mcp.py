@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from agent.settings import ROOT
 from tests.servers.served import Served
 from tests.support.owners import ALICE, BOB
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
 
@@ -39,7 +40,7 @@ conversations:
   - text: The blocks ran.
 - when: "mcp: long"
   replies:
-  - tool_calls: [{name: execute, args: {command: "cd /workspace; echo > begun; sleep 6; echo > ended"}}]
+  - tool_calls: [{name: execute, args: {command: "echo > begun; until [ -e go ]; do sleep 0.1; done"}}]
   - text: At last.
 - when: "mcp: two parts"
   replies:
@@ -57,7 +58,8 @@ conversations:
   - text: Second is done.
 - when: "mcp: left alone"
   replies:
-  - tool_calls: [{name: execute, args: {command: "cd /workspace; echo > begun; sleep 3; echo > ended"}}]
+  - tool_calls:
+    - {name: execute, args: {command: "echo > begun; while sleep 0.1; do echo >> beats; done"}}
   - text: At last.
 """
 
@@ -225,11 +227,13 @@ async def test_long_call_reports_progress(server: Served) -> None:
         running = asyncio.create_task(
             client.call_tool("deep_agent", {"input": "mcp: long"}, progress_callback=seen)
         )
-        thread, _ = await begun(server)
+        thread, folder = await begun(server)
         stands = await client.call_tool("deep_agent", {"thread_id": thread})
         assert stands.structured_content["status"] == "running"
         refused = await client.call_tool("deep_agent", {"thread_id": thread, "input": "mcp: free"})
         assert refused.is_error and "is at work" in text_of(refused)
+        await asyncio.to_thread(eventually, lambda: progress)
+        (folder / "go").touch()
         assert text_of(await running) == "At last."
         assert progress[0] == "At work for 5 s"
 
@@ -241,14 +245,17 @@ async def test_command_stops_when_the_mcp_client_leaves(server: Served) -> None:
 
     leaving = asyncio.create_task(call())
     thread, folder = await begun(server)
+    beats = folder / "beats"
+    await asyncio.to_thread(eventually, beats.exists)
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    async with asyncio.timeout(5), get_client(url=server.url, headers=headers_of(ALICE)) as other:
+    async with asyncio.timeout(60), get_client(url=server.url, headers=headers_of(ALICE)) as other:
         while (await other.threads.get(thread))["status"] == "busy":  # noqa: ASYNC110
             await asyncio.sleep(0.1)
-    await asyncio.sleep(4)
-    assert not (folder / "ended").exists()
+    written = content(beats)
+    await asyncio.sleep(1)
+    assert content(beats) == written
     async with client_of(server, ALICE) as client:
         stopped = await client.call_tool("deep_agent", {"thread_id": thread})
     assert (stopped.structured_content["status"], stopped.is_error) == ("error", True)

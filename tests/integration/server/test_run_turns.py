@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.servers.served import Served
 from tests.support.owners import ALICE
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
 
-SLOW = "echo begun >> /workspace/begun.txt; sleep 2; echo ended"
+SLOW = "echo begun >> begun.txt; until [ -e go ]; do sleep 0.05; done; echo ended"
 SCRIPT = f"""\
 conversations:
 - when: a slow one
@@ -35,31 +36,44 @@ SECOND = {"assistant_id": "deep_agent", "input": {"messages": [{"role": "user", 
 
 @contextmanager
 def at_work(server: Served, alice: httpx.Client) -> Iterator[tuple[str, Future[httpx.Response]]]:
-    """Start a request of /run; yield its thread, found by LangGraph's routes, while its command runs."""
+    """Start a request of /run; yield its thread, found by LangGraph's routes, while its command runs.
+
+    The command ends when its workspace has the file `go`, at the latest with the context.
+    """
     with ThreadPoolExecutor(1) as pool, server.client(ALICE) as other:
         run = pool.submit(other.post, "/run", json={"input": "a slow one"})
-        yield begun(server, busy(alice)), run
+        thread = begun(server, busy(alice))
+        try:
+            yield thread, run
+        finally:
+            (workspace(server, thread) / "go").touch()
         run.result()
 
 
 def busy(http: httpx.Client) -> str:
     """Wait for the only busy thread and return its id."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        if found := http.post("/threads/search", json={"status": "busy"}).json():
-            assert len(found) == 1
-            return str(found[0]["thread_id"])
-        time.sleep(0.05)
-    pytest.fail("no thread is at work")
+    found: list[str] = []
+
+    def search() -> list[str]:
+        found[:] = [
+            each["thread_id"] for each in http.post("/threads/search", json={"status": "busy"}).json()
+        ]
+        return found
+
+    eventually(search, 60)
+    [thread] = found
+    return thread
+
+
+def workspace(server: Served, thread: str) -> Path:
+    return server.folder / "workspace" / "threads" / thread
 
 
 def begun(server: Served, thread: str) -> str:
     """Wait until the thread's command runs; return the thread."""
-    file = server.folder / "workspace" / "threads" / thread / "begun.txt"
-    deadline = time.monotonic() + 20
+    file = workspace(server, thread) / "begun.txt"
     # The shell makes the file before its text is written.
-    while not (file.exists() and file.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    eventually(lambda: file.exists() and file.read_text(), 60)
     assert file.read_text() == "begun\n"
     return thread
 
@@ -71,9 +85,13 @@ def said(http: httpx.Client, thread: str) -> list[str]:
 
 
 def test_langgraph_run_waits_for_a_run_request(server: Served, alice: httpx.Client) -> None:
-    with at_work(server, alice) as (thread, run):
-        assert alice.post(f"/threads/{thread}/runs/wait", json=SECOND).status_code == 200
-        assert run.done(), "the run of LangGraph has waited"
+    with at_work(server, alice) as (thread, run), ThreadPoolExecutor(1) as pool:
+        second = pool.submit(alice.post, f"/threads/{thread}/runs/wait", json=SECOND)
+        eventually(lambda: alice.get(f"/threads/{thread}/runs").json())
+        with pytest.raises(TimeoutError):
+            second.result(1)
+        (workspace(server, thread) / "go").touch()
+        assert second.result().status_code == 200
         assert run.result().json()["output"] == "First answer."
     told = said(alice, thread)
     assert told.index("First answer.") < told.index("the second") < told.index("Second answer.")
@@ -108,6 +126,7 @@ def test_run_request_is_409_during_a_langgraph_run(server: Served, alice: httpx.
     answer = alice.post("/run", json={"input": "between", "thread_id": thread})
     assert answer.status_code == 409
     assert "at work" in answer.json()["error"]
+    (workspace(server, thread) / "go").touch()
     alice.get(f"/threads/{thread}/runs/{run}/join")
     assert alice.post("/run", json={"input": "after", "thread_id": thread}).status_code == 200
     told = said(alice, thread)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware
+from libs.middleware.budget import run_budget
 from libs.middleware.budget.budget_middleware import BudgetMiddleware
 from libs.middleware.budget.run_budget import Budget, Meter
 from libs.models.scripted_model import ScriptedChatModel
@@ -85,14 +87,14 @@ class Hanging(ScriptedChatModel):
 
 @pytest.mark.parametrize("turn", [[run("one"), task("sub")], [run("one")]], ids=["tool call", "model call"])
 async def test_async_call_is_cancelled_at_the_time_limit(tmp_path: Path, turn: Any) -> None:
-    graph = limited(tmp_path, scripted({"go": [turn, "done"], "sub": ["ok"]}, Hanging), Budget(seconds=0.5))
+    graph = limited(tmp_path, scripted({"go": [turn, "done"], "sub": ["ok"]}, Hanging), Budget(seconds=3))
     started = time.monotonic()
     result = await graph.ainvoke(say("go"), thread())
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert result["status"] == "budget_seconds"
     assert ran(tmp_path) == ["one"]
     assert "RUN_MAX_SECONDS" in result["messages"][-1].text
-    assert "0.5 seconds" in result["messages"][-1].text
+    assert "3 seconds" in result["messages"][-1].text
     cancelled = [message for message in result["messages"] if "was cancelled" in message.text]
     assert len(cancelled) == len(turn) - 1
     assert_answered_once(result["messages"])
@@ -100,8 +102,8 @@ async def test_async_call_is_cancelled_at_the_time_limit(tmp_path: Path, turn: A
 
 def test_sync_call_ends_before_the_time_limit_applies(tmp_path: Path) -> None:
     slow = run("one")
-    slow = slow.model_copy(update={"args": {"command": "sleep 0.4; echo one >> ran.txt"}})
-    result = limited(tmp_path, scripted({"go": [[slow], "done"]}), Budget(seconds=0.3)).invoke(
+    slow = slow.model_copy(update={"args": {"command": "sleep 2.5; echo one >> ran.txt"}})
+    result = limited(tmp_path, scripted({"go": [[slow], "done"]}), Budget(seconds=2)).invoke(
         say("go"), thread()
     )
     assert ran(tmp_path) == ["one"]
@@ -109,11 +111,11 @@ def test_sync_call_ends_before_the_time_limit_applies(tmp_path: Path) -> None:
     assert_answered_once(result["messages"])
 
 
-def test_waiting_for_approval_does_not_count(tmp_path: Path) -> None:
-    graph = limited(tmp_path, scripted({"go": [[run("one")], "done"]}), Budget(seconds=0.5), gate=True)
+def test_waiting_for_approval_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = limited(tmp_path, scripted({"go": [[run("one")], "done"]}), Budget(seconds=60), gate=True)
     assert len(questions(graph.invoke(say("go"), thread()))) == 1
     assert graph.get_state(thread()).values["status"] is None
-    time.sleep(0.7)
+    monkeypatch.setattr(run_budget, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 100))
     assert graph.invoke(decide(APPROVE), thread())["status"] == "completed"
     assert ran(tmp_path) == ["one"]
 

@@ -155,10 +155,10 @@ def test_call_budget_ends_a_run(tmp_path: Path) -> None:
 
 
 async def test_time_budget_ends_a_block_and_the_run(tmp_path: Path) -> None:
-    with looping(tmp_path, playing(bash("echo a; sleep 60; echo b")), budget=Budget(seconds=1.5)) as graph:
+    with looping(tmp_path, playing(bash("echo a; sleep 60; echo b")), budget=Budget(seconds=6)) as graph:
         begun = time.monotonic()
         result = await graph.ainvoke({"messages": [HumanMessage(TASK)]})
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 40
     assert (result["status"], [e["exit_code"] for e in result["executions"]]) == ("budget_seconds", [124])
     assert "RUN_MAX_SECONDS" in result["messages"][-1].text
 

@@ -151,9 +151,9 @@ async def test_cancelling_closes_everything() -> None:
             task.cancel()
         for reader, writer in held:
             with contextlib.suppress(ConnectionResetError):
-                await asyncio.wait_for(reader.read(), 2)
+                await asyncio.wait_for(reader.read(), 20)
             writer.close()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20
         assert client.limits.open == 0
         server.close()
         await server.wait_closed()

@@ -132,13 +132,13 @@ def test_tools_and_images_are_refused() -> None:
 
 @pytest.mark.parametrize("phase", ["reading", "answering"])
 async def test_cancelled_call_ends_the_generation(phase: str) -> None:
-    local, engine = model("word " * 40, delay=0.02, reading_steps=500 if phase == "reading" else 0)
+    local, engine = model("word " * 40, delay=0.1, reading_steps=500 if phase == "reading" else 0)
     task = asyncio.create_task(local.ainvoke("hi"))
-    assert await asyncio.to_thread(engine.begun.wait, 5)
+    assert await asyncio.to_thread(engine.begun.wait, 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(engine.ended.wait, 5)
+    assert await asyncio.to_thread(engine.ended.wait, 30)
     assert engine.steps < 30
 
 

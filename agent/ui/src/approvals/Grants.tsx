@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from "react";
-import { listGrants, revokeGrant, type Grant } from "../api/grants";
+import { listGrants, revokeGrant, type Grant } from "../api/grantRoutes";
 import type { RequestFailed } from "../api/http";
 import { Code } from "../components/Code";
 import { Icon } from "../components/Icon";

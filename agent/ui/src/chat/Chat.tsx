@@ -10,7 +10,7 @@ import { Items } from "./messages/Items";
 import { Plan } from "./Plan";
 import { Problem } from "./Problem";
 import { ChatContext } from "./stream/ChatContext";
-import { itemsOf } from "./stream/items";
+import { itemsOf } from "./stream/itemsOf";
 import { stopRuns, takesMessage } from "./stream/runs";
 import { useAnswers } from "./stream/useAnswers";
 import { useBusy } from "./stream/useBusy";

@@ -1,5 +1,5 @@
 import { useChat } from "../stream/ChatContext";
-import type { Block } from "../stream/items";
+import type { Block } from "../stream/itemsOf";
 import { RunCard } from "./RunCard";
 
 interface BlocksProps {

@@ -1,5 +1,5 @@
 import { useChat } from "../stream/ChatContext";
-import type { Call } from "../stream/items";
+import type { Call } from "../stream/itemsOf";
 import { RunCard, type RunState } from "./RunCard";
 import { ToolCard } from "./ToolCard";
 

@@ -1,7 +1,7 @@
 import { argumentFields, Fields } from "../../components/Fields";
 import { Icon } from "../../components/Icon";
 import { harmless, visible } from "../../text/visible";
-import type { Call } from "../stream/items";
+import type { Call } from "../stream/itemsOf";
 import { StateIcon, type RunState } from "./RunCard";
 
 /** The heading of a call, by tool: a verb, and the argument that names the object. */

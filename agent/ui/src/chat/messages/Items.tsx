@@ -2,7 +2,7 @@ import { harmless } from "../../text/visible";
 import { Blocks } from "../calls/Blocks";
 import { CallCard } from "../calls/CallCard";
 import { useChat } from "../stream/ChatContext";
-import type { Item } from "../stream/items";
+import type { Item } from "../stream/itemsOf";
 import { imagesNamed, imagesShown } from "./images";
 import { Markdown } from "./Markdown";
 import { Plots, TurnPlots } from "./Plots";

@@ -4,7 +4,7 @@ import { harmless, visible } from "../../text/visible";
 import { CallCard } from "../calls/CallCard";
 import { StateIcon, type RunState } from "../calls/RunCard";
 import { useChat } from "../stream/ChatContext";
-import { itemsOf, type Call } from "../stream/items";
+import { itemsOf, type Call } from "../stream/itemsOf";
 import { Markdown } from "./Markdown";
 
 const STATUS_TEXT: Partial<Record<RunState, string>> = { waiting: "waits for you", running: "at work", stopped: "stopped" };

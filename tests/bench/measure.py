@@ -88,8 +88,9 @@ def interleaved(
 ) -> Times:
     """Time each contestant once a round, so that a busy machine slows all of them equally.
 
-    The order within a round is random. With peers, each call begins REST seconds after the previous one and
-    follows an untimed call, so that the Engine's clean-up after one peer does not count for the next.
+    The order within a round is random. Peers have rounds of their own afterwards, in the same run, because
+    the Engine cleans up after the command of a peer for a while, which would slow down the others. Each call
+    of a peer begins REST seconds after the previous one and follows an untimed call.
 
     Args:
         contestants: Functions that are timed here.
@@ -99,17 +100,18 @@ def interleaved(
     if MOST_ROUNDS:
         rounds, warm_up = min(rounds, MOST_ROUNDS), min(warm_up, 1)
     samples: dict[str, list[float]] = {name: [] for name in (*contestants, *reporting)}
-    order = list(samples)
-    for number in range(warm_up + rounds):
-        random.shuffle(order)
-        for name in order:
-            call = reporting[name] if name in reporting else partial(timed, contestants[name])
-            if reporting:
-                time.sleep(REST)
-                call()
-            seconds = call()
-            if number >= warm_up:
-                samples[name].append(seconds)
+    timed_here = {name: partial(timed, contestant) for name, contestant in contestants.items()}
+    for calls in (timed_here, reporting):
+        order = list(calls)
+        for number in range(warm_up + rounds):
+            random.shuffle(order)
+            for name in order:
+                if calls is reporting:
+                    time.sleep(REST)
+                    calls[name]()
+                seconds = calls[name]()
+                if number >= warm_up:
+                    samples[name].append(seconds)
     return Times(samples)
 
 

@@ -81,7 +81,7 @@ class TestInterrupted:
         with pytest.raises(asyncio.CancelledError):
             await task
         for sandbox in (bench.sandbox, bench.again()):
-            with pytest.raises(CommandInterrupted, match="stopped while it ran"):
+            with pytest.raises(CommandInterrupted, match="stopped on purpose while it ran"):
                 await sandbox.arun(f"{COUNT}; sleep 60", key="m/1")
         assert bench.ran() == 1
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
 
 from agent.code_graph import build_graph
-from agent.config import build_backend
-from agent.settings import ROOT, load_settings
+from agent.settings import load_settings
 from libs.backends.workspace_backend import WorkspaceBackend
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel
 
@@ -50,20 +48,6 @@ class Recording(ScriptedChatModel):
     ) -> Iterator[ChatGenerationChunk]:
         self._requests.append(list(messages))
         return super()._stream(messages, *args, **kwargs)
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "workspace" / "data" / "sales.csv", tmp_path / "data")
-    return tmp_path
-
-
-@pytest.fixture
-async def backend(workspace: Path) -> AsyncIterator[WorkspaceBackend]:
-    backend = build_backend(load_settings(None, workspace_dir=workspace))
-    with backend.default:  # type: ignore[attr-defined]
-        yield backend
 
 
 def playing(*replies: str) -> Recording:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import AsyncIterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
-from agent.config import build_backend
 from agent.graph import build_graph
 from agent.run.run_steps import run_result
 from agent.settings import ROOT, load_settings
@@ -24,20 +21,6 @@ from libs.persistence.sqlite_saver import open_checkpointer
 pytestmark = pytest.mark.docker
 
 SKILL = "/skills/csv-analytics/SKILL.md"
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "workspace" / "data" / "sales.csv", tmp_path / "data")
-    return tmp_path
-
-
-@pytest.fixture
-async def backend(workspace: Path) -> AsyncIterator[WorkspaceBackend]:
-    backend = build_backend(load_settings(None, workspace_dir=workspace))
-    with backend.default:  # type: ignore[attr-defined]
-        yield backend
 
 
 def script(*conversations: Conversation) -> ScriptedChatModel:

@@ -89,6 +89,7 @@ def build_graph(
         files=Files(lambda text: _absent(computer.sandbox, text), lambda: _made(computer.sandbox)),
         budget=run_budget(settings),
         approvals=INTERRUPT_ON if settings.approvals == "ask" else None,
+        interrupt_mode=settings.interrupt_mode,
         ending=_proposed_skills(growth) if growth else None,
         live=live_output,
         max_steps=max_steps,
@@ -135,7 +136,9 @@ async def _lines(sandbox: Sandbox, command: str) -> list[str]:
 
 def _proposed_skills(growth: Growth) -> Ending:
     return Ending(
-        growth.objections, growth.offers, lambda offers: growth.settle(offers, decisions_about(offers))
+        growth.objections,
+        growth.offers,
+        lambda offers: growth.settle(offers, decisions_about(offers, growth.interrupt_mode)),
     )
 
 

@@ -75,7 +75,9 @@ def build_graph(
         OneExecution(settings.exec_repairs, parts.runner.prepare),
         RealModel(provider_errors(known)),
         _Calls(),
-        ApprovalMiddleware(INTERRUPT_ON) if settings.approvals == "ask" else GrantsKept(),
+        ApprovalMiddleware(INTERRUPT_ON, interrupt_mode=settings.interrupt_mode)
+        if settings.approvals == "ask"
+        else GrantsKept(),
         BudgetMiddleware(run_budget(settings)),
         CallsInText(prompt, in_text),
     ]

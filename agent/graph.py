@@ -97,7 +97,11 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
 
 def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     # The budget comes after the approvals: no person is asked about a call that cannot run any more.
-    approvals = ApprovalMiddleware(INTERRUPT_ON) if settings.approvals == "ask" else GrantsKept()
+    approvals = (
+        ApprovalMiddleware(INTERRUPT_ON, interrupt_mode=settings.interrupt_mode)
+        if settings.approvals == "ask"
+        else GrantsKept()
+    )
     return [approvals, BudgetMiddleware(run_budget(settings))]
 
 

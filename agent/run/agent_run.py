@@ -104,9 +104,8 @@ class Run:
         """
         return self._stream(None)
 
-    def answer(self, decisions: Mapping[str, list[dict[str, Any]]]) -> AsyncGenerator[Event, None]:
-        """Resume with a person's decisions: interrupt id -> one decision for each request, in order."""
-        answers = {interrupt_id: {"decisions": given} for interrupt_id, given in decisions.items()}
+    def answer(self, answers: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
+        """Resume with a person's answers: interrupt id -> `{"decisions": [...]}`, or one decision."""
         return self._stream(Command(resume=answers))
 
     async def settle(self) -> None:

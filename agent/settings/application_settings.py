@@ -70,6 +70,9 @@ have at most 600 tokens."""
 
     approvals: Literal["ask", "auto"] = "ask"
     """`ask`: a person approves each command, edit and deletion. `auto`: nobody is asked."""
+    interrupt_mode: Literal["batched", "per_call"] = "batched"
+    """How a person is asked about several calls of one reply. `batched`: one question with all calls.
+    `per_call`: one question for each call. The values are those of LangChain's approval middleware."""
     run_max_calls: int = Field(60, ge=1, le=100_000)
     """Model calls that one run may make."""
     run_max_seconds: float = Field(1800, ge=1, le=604_800)

@@ -13,7 +13,7 @@ when a block begins, with `"granted"` if nobody was asked (see `BlockCall`), and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -37,7 +37,7 @@ from libs.code_blocks.block_turn import as_node, blocks_message, end_with, go, j
 from libs.code_blocks.reply_end import first_block, imagined
 from libs.code_blocks.run_end_hooks import ENDING, Ending, add_ending
 from libs.code_blocks.words_only import MAX_NUDGES, objection
-from libs.middleware.approvals import DecisionType, require_checkpointer
+from libs.middleware.approvals import GateRules, InterruptMode, InterruptOn, require_checkpointer
 from libs.middleware.budget import Budget, Meter
 from libs.middleware.program_messages import told
 
@@ -59,8 +59,10 @@ class CodeLoop:
     """The limits of one run."""
     files: Files | None = None
     """Finds the result files that an answer names."""
-    approvals: Mapping[str, Sequence[DecisionType]] | None = None
-    """The decisions that a person may choose for each block (see `approved`). None: blocks run at once."""
+    approvals: InterruptOn | None = None
+    """What a person may decide about `execute_code` (see `GateRules`). None: blocks run at once."""
+    interrupt_mode: InterruptMode = "batched"
+    """One question for the blocks of a reply, or one for each block."""
     ending: Ending | None = None
     """Is asked before a run ends with the model's answer."""
     live: Live = lambda key: nullcontext()  # noqa: ARG005
@@ -76,6 +78,7 @@ class CodeLoop:
     def __post_init__(self) -> None:
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, not {self.max_steps}")
+        self._rules()
 
     def graph(
         self, *, checkpointer: Checkpointer = None, name: str = "code_agent"
@@ -96,7 +99,7 @@ class CodeLoop:
         return graph.with_config(recursion_limit=4 * self.max_steps + 10)
 
     async def _begin(self, state: CodeState) -> dict[str, Any]:
-        if self.approvals:
+        if self.approvals is not None:
             require_checkpointer()
         messages = state["messages"]
         return {
@@ -170,11 +173,11 @@ class CodeLoop:
 
     async def _approve(self, state: CodeState) -> dict[str, Any]:
         """Ask a person about the blocks of the reply, and keep the blocks as they were approved."""
-        blocks = state["blocks"]
-        if self.approvals:
-            grants, at_reply = state.get("grants") or {}, state.get("grants_at_reply") or {}
-            blocks = approved(blocks, self.approvals, grants=grants, at_reply=at_reply)
-        return {"blocks": blocks}
+        rules = self._rules()
+        return {"blocks": approved(state["blocks"], rules, state) if rules else state["blocks"]}
+
+    def _rules(self) -> GateRules | None:
+        return GateRules(self.approvals, self.interrupt_mode) if self.approvals is not None else None
 
     async def _run(self, state: CodeState) -> Command[Literal["model", "__end__"]]:
         """Run the approved blocks in order, and send their output to the model.

@@ -30,9 +30,10 @@ class _Task(BaseModel, extra="forbid", strict=True):
 
 
 class _Decisions(BaseModel, extra="forbid", strict=True):
-    decisions: list[Any] | dict[str, list[Any]] = Field(
-        description="A decision for each request of the only open question, such as `{type: approve}`; or "
-        "the id of each question -> its list."
+    decisions: Any = Field(
+        description="A decision for each waiting call, in order, such as `{type: approve}`; or the id of "
+        "each question -> its list of decisions, or its only decision.",
+        json_schema_extra={"anyOf": [{"type": "array"}, {"type": "object"}]},
     )
     includeSteps: bool = False
 
@@ -46,7 +47,10 @@ class _Answered(BaseModel):
 
 class _Question(BaseModel):
     id: str
-    value: dict[str, Any] = Field(description="Has action_requests and review_configs.")
+    value: dict[str, Any] = Field(
+        description="Has action_requests and review_configs. A question about one call is also a "
+        "`tool_approval`, as LangChain's `per_call` mode has it."
+    )
 
 
 class _Asks(BaseModel):
@@ -84,7 +88,14 @@ async def _run(request: Request) -> Response:
     refusals=(400, 404, 409, 413, 415, 422, 500),
 )
 async def _resume(request: Request) -> Response:
-    given = await read_body(request, _Decisions)
+    try:
+        given = await read_body(request, _Decisions)
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        raise Refused(
+            400, f'{str(refused).rstrip(".")}. Send {{"decisions": [{{"type": "approve"}}]}}.'
+        ) from None
     runs: Runs = request.app.state.runs
     thread_id, owner = request.path_params["thread_id"], request.scope.get("owner")
     run = runs.answer(thread_id, given.decisions, owner=owner)

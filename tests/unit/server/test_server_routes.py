@@ -33,10 +33,18 @@ def calls(*uses: ToolUse) -> Reply:
     return Reply(tool_calls=uses)
 
 
+SEND = 'Send {"decisions": [{"type": "approve"}]}.'
 NOT_A_NUMBER = ToolUse(name="execute", args={"command": "x", "timeout": float("nan")})
 CONVERSATIONS = (
     Conversation(when="say hello", replies=(Reply(text="Hello."), Reply(text="Hello again."))),
     Conversation(when="one command", replies=(calls(ToolUse(name="execute", args={"command": "true"})),)),
+    Conversation(
+        when="two commands",
+        replies=(
+            calls(*(ToolUse(name="execute", args={"command": each}) for each in ("true", "false"))),
+            Reply(text="As you like."),
+        ),
+    ),
     Conversation(when="not a number", replies=(calls(NOT_A_NUMBER),)),
 )
 
@@ -161,17 +169,19 @@ async def test_wrong_resume_changes_nothing(client: httpx.AsyncClient) -> None:
     before = (await client.post("/run", json={"input": "one command"})).json()
     path = f"/run/{before['thread_id']}/resume"
     bodies: list[tuple[dict[str, Any], int, str]] = [
-        ({"decisions": {"type": "approve"}}, 400, "decisions: "),
-        ({"decisions": REJECTED, "decision": 0}, 400, "decision: "),
-        ({"decisions": []}, 422, "0 decisions for 1 calls"),
+        ({}, 400, f"decisions: Field required. {SEND}"),
+        ({"decisions": REJECTED, "decision": 0}, 400, SEND),
+        ({"decisions": "yes"}, 422, SEND),
+        ({"decisions": {"type": "answer"}}, 422, SEND),
+        ({"decisions": []}, 422, f"0 decisions for 1 calls. {SEND}"),
         ({"decisions": REJECTED * 2}, 422, "2 decisions for 1 calls"),
         ({"decisions": ["approve"]}, 422, "decisions[0]"),
         ({"decisions": [{"type": "edit"}]}, 422, "decisions[0]"),
         ({"decisions": [{"type": "approve", "scope": "ever"}]}, 422, "decisions[0].scope"),
         ({"decisions": [{"type": "approve", "digest": "0" * 64}]}, 422, "digest is that of another call"),
         ({"decisions": [{"type": "approve", "also": 1}]}, 422, "decisions[0].also"),
-        ({"decisions": {"0" * 32: REJECTED}}, 422, "No question '000"),
-        ({"decisions": {}}, 422, '"decisions" is empty'),
+        ({"decisions": {"0" * 32: REJECTED}}, 422, "no question '000"),
+        ({"decisions": {}}, 422, SEND),
     ]
     for body, status, error in bodies:
         answer = await client.post(path, json=body)
@@ -182,6 +192,28 @@ async def test_wrong_resume_changes_nothing(client: httpx.AsyncClient) -> None:
     answer = await client.post(path, json={"decisions": REJECTED})
     assert answer.status_code == 500, "the script ends there, so the thread has gone on"
     assert "1 replies and was asked for one more" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+async def test_calls_are_answered_by_list_or_by_id(tmp_path: Path, by_id: bool) -> None:
+    settings = load_settings(None, workspace_dir=tmp_path / "workspace", interrupt_mode="per_call")
+    made = Parts(settings, ScriptedChatModel(conversations=CONVERSATIONS), build_backend(settings))
+    app = Starlette(routes=run_routes.ROUTES)
+    app.state.runs = Runs(Runtime(made, InMemorySaver()))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
+        asked = (await client.post("/run", json={"input": "two commands"})).json()
+        path, waiting = f"/run/{asked['thread_id']}/resume", asked["interrupts"]
+        assert [each["value"]["args"]["command"] for each in waiting] == ["true", "false"]
+        answer = await client.post(path, json={"decisions": REJECTED})
+        assert answer.status_code == 422
+        assert "2 questions wait" in answer.json()["error"]
+        if by_id:
+            answer = await client.post(path, json={"decisions": {waiting[1]["id"]: REJECTED[0]}})
+            assert (answer.status_code, answer.json()["interrupts"][0]["id"]) == (202, waiting[0]["id"])
+            answer = await client.post(path, json={"decisions": REJECTED[0]})
+        else:
+            answer = await client.post(path, json={"decisions": REJECTED * 2})
+    assert (answer.status_code, answer.json()["output"]) == (200, "As you like.")
 
 
 async def test_resume_without_a_question_is_refused(client: httpx.AsyncClient) -> None:

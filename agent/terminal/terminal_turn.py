@@ -51,9 +51,11 @@ async def take_turn(
     async def decide(approval: Approval) -> list[dict[str, Any]]:
         if approvals == "ask" and ask:
             return await ask(approval)
-        view.show(approval)
         if approvals == "ask":
+            for waiting in await run.approvals():
+                view.show(waiting)
             raise LeftPending(by_ctrl_c=False)
+        view.show(approval)
         requests = approval.question["action_requests"]
         return [{"type": "approve", "digest": request["digest"]} for request in requests]
 

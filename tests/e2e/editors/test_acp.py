@@ -48,7 +48,9 @@ async def test_approved_call_runs(program: Program) -> None:
 
 
 @pytest.mark.thorough
-async def test_each_call_has_a_request_of_its_own(program: Program) -> None:
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+async def test_each_call_has_a_request_of_its_own(program: Program, mode: str) -> None:
+    program.environment["INTERRUPT_MODE"] = mode
     program.script([RUN, call("ls", path="/workspace"), OTHER], "As you wish.")
 
     def choose(asked: Any) -> str:

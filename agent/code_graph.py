@@ -13,8 +13,8 @@ from langgraph.types import Checkpointer
 
 from agent.config import INTERRUPT_ON, build_backend, build_model
 from agent.listing import LISTING_SECONDS, data_listing
-from agent.parts import graph_of, is_local, run_budget, stream_transformers
-from agent.prompts import code_prompt, example_turns
+from agent.parts import AgentsFile, graph_of, is_local, run_budget, stream_transformers
+from agent.prompts import agents_section, code_prompt, example_turns
 from agent.secrets import clean_input, provider_errors, secret_filter, suspected
 from agent.settings import Settings, load_settings
 from agent.skills import Growth, build_growth, decisions_about
@@ -64,15 +64,22 @@ def build_graph(
     computer = _computer(backend)
     growth = build_growth(settings, backend)
     skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted)
+    agents_file = AgentsFile(settings)
     local = is_local(model)
 
     async def opening() -> list[AnyMessage]:
-        found, data = await asyncio.gather(asyncio.to_thread(skills.scan), data_listing(computer.sandbox))
+        found, notes, data = await asyncio.gather(
+            asyncio.to_thread(skills.scan),
+            asyncio.to_thread(agents_file.read),
+            data_listing(computer.sandbox),
+        )
         section = render_skills(found, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS)
         tables = any(skill.name == "tables" and skill.problem is None for skill in found)
 
         def system(**shown: Any) -> SystemMessage:
-            text = code_prompt.system_prompt(settings, skills=section, tables=tables, **shown)
+            text = code_prompt.system_prompt(
+                settings, skills=section, notes=agents_section(notes.text), tables=tables, **shown
+            )
             return SystemMessage(text)
 
         # The examples use the library `tables`.

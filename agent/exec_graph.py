@@ -13,7 +13,15 @@ from langgraph.types import Checkpointer, Command
 
 from agent.config import INTERRUPT_ON, build_model
 from agent.exec_agent import CallsInText, OneExecution
-from agent.parts import RealModel, graph_of, run_budget, served, stream_transformers
+from agent.parts import (
+    AgentsFile,
+    RealModel,
+    ShowsAgentsFile,
+    graph_of,
+    run_budget,
+    served,
+    stream_transformers,
+)
 from agent.parts.deep_file_tools import call_of, with_artifact
 from agent.prompts import exec_prompt, load_catalogue
 from agent.secrets import clean_input, provider_errors, secret_filter, suspected
@@ -71,6 +79,7 @@ def build_graph(
     in_text = exec_prompt.system_prompt(settings, catalogue, tools=False)
     middleware: list[AgentMiddleware[Any, Any, Any]] = [
         *([ShowsData(parts.data)] if parts.data else []),
+        ShowsAgentsFile(AgentsFile(settings)),
         MemoryMiddleware(parts.memory),
         OneExecution(settings.exec_repairs, parts.runner.prepare),
         RealModel(provider_errors(known)),

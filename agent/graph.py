@@ -11,7 +11,7 @@ from langgraph.types import Checkpointer
 
 from agent import prompt
 from agent.config import INTERRUPT_ON, build_backend, build_model
-from agent.parts import RealModel, graph_of, run_budget, stream_transformers
+from agent.parts import AgentsFile, RealModel, ShowsAgentsFile, graph_of, run_budget, stream_transformers
 from agent.parts.deep_file_tools import FilesystemMiddleware
 from agent.secrets import clean_input, provider_errors, secret_filter
 from agent.settings import Settings, load_settings
@@ -92,6 +92,7 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
             prompt_chars=settings.skills_prompt_chars,
             trusted=settings.skills_trusted,
         ),
+        ShowsAgentsFile(AgentsFile(settings)),
     ]
 
 

@@ -110,7 +110,7 @@ def check_all() -> list[Check]:
         checks = [Check("settings", False, str(error), hint)]
     else:
         checks = [Check("settings", True, "valid")]
-    checks += [_model_check(settings), *_skill_checks(settings)]
+    checks += [_model_check(settings), *_skill_checks(settings), _agents_file_check(settings)]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
     return [*checks, *machine, reload_check(settings.workspace_dir)]
 
@@ -139,6 +139,18 @@ def _skill_checks(settings: Settings) -> Iterator[Check]:
         found = SkillFolders(folders, trusted=settings.skills_trusted).scan()
         usable = sum(skill.problem is None for skill in found)
         yield Check("skills", True, f"{len(found)} valid, {usable} of them trusted")
+
+
+def _agents_file_check(settings: Settings) -> Check:
+    from agent.parts import AgentsFile
+
+    file = AgentsFile(settings)
+    notes = file.read()
+    if notes.problem:
+        return Check("AGENTS.md", False, notes.problem, notes.hint)
+    if not notes.text:
+        return Check("AGENTS.md", True, "none beside .env, or an empty one: prompts stay as they are")
+    return Check("AGENTS.md", True, f"{file.path}: {len(notes.text):,} characters, read at each run")
 
 
 def reload_check(workspace: Path) -> Check:

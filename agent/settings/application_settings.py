@@ -71,8 +71,7 @@ have at most 600 tokens."""
     approvals: Literal["ask", "auto"] = "ask"
     """`ask`: a person approves each command, edit and deletion. `auto`: nobody is asked."""
     interrupt_mode: Literal["batched", "per_call"] = "batched"
-    """How a person is asked about several calls of one reply. `batched`: one question with all calls.
-    `per_call`: one question for each call. The values are those of LangChain's approval middleware."""
+    """`batched`: all calls of a reply are one question. `per_call`: one for each, as LangChain has it."""
     run_max_calls: int = Field(60, ge=1, le=100_000)
     """Model calls that one run may make."""
     run_max_seconds: float = Field(1800, ge=1, le=604_800)
@@ -127,6 +126,11 @@ have at most 600 tokens."""
         own = {OWN_MOUNT: ROOT / "skills"} | {f"/skills.d/{path.name}": path for path in self.skills_dirs}
         # First in the list: an approved change replaces the skill that it was copied from.
         return {LEARNED_MOUNT: LEARNED.absolute(), **own} if self.skills_evolve else own
+
+    @property
+    def agents_file(self) -> Path | None:
+        """AGENTS.md beside `.env`; None where no `.env` is looked for."""
+        return self._dotenv.absolute().with_name("AGENTS.md") if self._dotenv else None
 
     @property
     def scope(self) -> Literal["shared", "thread"]:

@@ -35,6 +35,14 @@ def test_shipped_skills_are_valid_and_usable() -> None:
     assert [skill.problem for skill in skills] == [None] * len(skills)
 
 
+def test_skill_names_its_docs() -> None:
+    docs = sorted(SKILLS.glob("*/docs/*.md"))
+    assert {"csv-analytics", "pdf-processing"} <= {file.parts[-3] for file in docs}
+    for file in docs:
+        text = (file.parents[1] / "SKILL.md").read_text(encoding="utf-8")
+        assert f"`/{file.relative_to(ROOT).as_posix()}`" in text
+
+
 @pytest.mark.parametrize("file", LIBRARIES, ids=lambda file: file.parent.name)
 def test_exported_function_is_typed_and_has_an_example(file: Path) -> None:
     module = ast.parse(file.read_text(encoding="utf-8"))

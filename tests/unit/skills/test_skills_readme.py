@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.skills.write_skills_readme import skills_readme
-from libs.middleware.skills.skills_middleware import discover_skills, validate_skills
+from libs.middleware.skills.skill_validation import validate_skills
+from libs.middleware.skills.skills_middleware import discover_skills
 
 ROOT = Path(__file__).parents[3]
 SKILLS = ROOT / "skills"

@@ -27,6 +27,7 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         settings.workspace_dir.absolute(),
         skills_dir=folders[OWN_MOUNT],
         extra_skills=[folder for mount, folder in folders.items() if mount != OWN_MOUNT],
+        skills_trusted=settings.skills_trusted,
         limits=settings.limits,
         env_allow=settings.env_patterns,
         image=settings.image,

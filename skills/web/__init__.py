@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from skills.web._records import Record
+from skills.web._result_record import Record
 
 __all__ = ["Article", "Page", "SearchResult", "news", "scrape", "search"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -32,7 +32,7 @@ from libs.backends.docker import deepagents_results as answers
 from libs.backends.docker.deepagents_results import Answer
 from libs.backends.docker.live_stream import live_output
 from libs.redaction import Redact
-from libs.sandbox import FileFailed, SandboxError, SandboxLimits
+from libs.sandbox import FileFailed, SandboxError, SandboxLimits, command_places
 from libs.sandbox.host import core, current_call, failed_result
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
         *,
         skills_dir: Path | None = None,
         extra_skills: Sequence[Path] = (),
+        skills_trusted: Collection[str] | None = None,
         limits: SandboxLimits = SandboxLimits(),
         env_allow: Sequence[str] = (),
         image: str = "code-execution-agent",
@@ -90,6 +91,8 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
             root_dir: the workspace on the host, mounted at `/workspace`. Created if missing.
             skills_dir: mounted read-only at `/skills`.
             extra_skills: each mounted read-only at `/skills.d/<folder name>`.
+            skills_trusted: skills of `extra_skills` whose commands are on PATH; see
+                `libs.sandbox.is_trusted`. None trusts all.
             limits: limits of each container.
             env_allow: patterns (`LANG`, `TZ`, `MY_*`) of this process's variables that are passed in.
                 PATH, HOME and the user's name are never passed. `*` passes all others, which is unsafe.
@@ -136,6 +139,8 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
             for key in os.environ
             if any(fnmatchcase(key, pattern) for pattern in env_allow)
         }
+        # For the container's workers: see guest/workers/skill_commands.py.
+        environment["SANDBOX_COMMANDS"] = ":".join(command_places(mounted, skills_trusted))
 
         def make(folder: Path, thread: str | None = None, **more: Any) -> DockerSandbox:
             from libs.sandbox.docker import THREAD_LABEL, WORKSPACE_LABEL, DockerSandbox

@@ -27,7 +27,12 @@ _JSON_TYPES = {"int": "integer", "float": "number", "bool": "boolean"}
 def figures() -> Iterator[Figure]:
     settings = load_settings(None)
     skills = SkillFolders({"/skills": ROOT / "skills"}).scan()
-    section = render_skills(skills, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS)
+    section = render_skills(
+        skills,
+        max_chars=settings.skills_prompt_chars,
+        steps=code_prompt.SKILL_STEPS,
+        example=code_prompt.SKILL_EXAMPLE,
+    )
     schemas = [*_functions(ROOT / "skills"), *_scripts(ROOT / "skills")]
     lines, declared = _tokens(section), _tokens("", schemas)
     what = f"{len(skills)} skills, {len(schemas)} functions"

@@ -58,7 +58,7 @@ def build_graph(
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)
-    parts = parts or build_exec_parts(settings)
+    parts = parts or build_exec_parts(settings, model)
     tool = execute_code_tool(
         parts.runner,
         description=exec_prompt.TOOL,

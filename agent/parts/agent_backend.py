@@ -29,6 +29,7 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         extra_skills=[folder for mount, folder in folders.items() if mount != OWN_MOUNT],
         limits=settings.limits,
         env_allow=settings.env_patterns,
+        environment=settings.environment(),
         image=settings.image,
         runtime=settings.sandbox_runtime,
         scope=settings.scope,

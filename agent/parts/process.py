@@ -66,7 +66,8 @@ def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] =
 
     settings.export_dotenv()
     # LangGraph's server has asked for LangSmith's variables before, and LangSmith keeps what it has read.
-    get_env_var.cache_clear()  # type: ignore[attr-defined] - an lru_cache below overloads
+    # The function is an `lru_cache`, which its overloads hide.
+    get_env_var.cache_clear()  # type: ignore[attr-defined]
     guard_process(settings)
     return Parts(settings, model(settings), build_backend(settings))
 

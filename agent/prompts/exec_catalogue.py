@@ -151,7 +151,8 @@ def _shown(api: Api, settings: Settings, passed: Collection[str]) -> str:
         auth += f": the gateway puts the key there ({rule.secret} is a placeholder)"
         example = example.replace(api.secret or rule.secret, rule.secret)
     elif api.secret:
-        auth += f": the key is in {api.secret}" if api.secret in passed else ": there is no key"
+        auth += f": the key is in {api.secret}"
+        auth += "" if api.secret in passed else ", which is not set here"
     return (
         f"### {api.name}: {api.use}\n{api.endpoint}\nAuth: {auth}. Limits: {api.rate_limit}. Pages: "
         f"{api.pagination}. Errors: {api.errors}. Response: {api.response}\n"

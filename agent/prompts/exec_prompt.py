@@ -69,7 +69,7 @@ _SEARCH = 'web search (GET http://search.gateway/search?q=…&type=web&max_resul
 
 _ADDED = "To requests to {host}, the gateway adds the key in the header {header}; here {secret} holds a placeholder."
 _PASSED = "Variables of the user that the program has: {names}."
-_NO_KEYS = "There are none here."
+_NO_KEYS = "Programs are given none."
 _MOST_NAMED = 20
 
 _APPROVALS = {

@@ -73,7 +73,7 @@ BRAVE = {"egress_allow": "https://api.search.brave.com"}
 @pytest.mark.parametrize(
     ("more", "passed", "said"),
     [
-        ({}, [], ["There are none here.", "header X-Subscription-Token: there is no key."]),
+        ({}, [], ["Programs are given none.", "the key is in BRAVE_API_KEY, which is not set here."]),
         (
             {},
             ["BRAVE_API_KEY", "SHOP_API_KEY"],
@@ -102,7 +102,7 @@ def test_prompt_says_where_keys_are(
     text = exec_prompt.system_prompt(load_settings(None, **BRAVE, **more), CATALOGUE, passed=passed)
     assert [part for part in said if part not in text] == []
     assert ("gateway" in text) is bool(more)
-    assert ("There are none here." in text) is not (more or passed)
+    assert ("Programs are given none." in text) is not (more or passed)
 
 
 def test_search_is_told_as_programs_reach_it() -> None:

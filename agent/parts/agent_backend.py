@@ -30,6 +30,7 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         skills_trusted=settings.skills_trusted,
         limits=settings.limits,
         env_allow=settings.env_patterns,
+        environment=settings.environment(),
         image=settings.image,
         runtime=settings.sandbox_runtime,
         scope=settings.scope,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from libs.middleware.approvals.addressed_answers import answers_by_id
 from libs.middleware.approvals.addressed_graph import AddressedGraph, Turns, answer_by_id
-from libs.middleware.approvals.approval_gate import ask, require_checkpointer
+from libs.middleware.approvals.approval_gate import CheckpointerRequired, ask, require_checkpointer
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware, GrantsKept
 from libs.middleware.approvals.decisions import Approve, Decision, Reject, WrongAnswer, read_answer
 from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn
@@ -21,6 +21,7 @@ __all__ = [
     "AddressedGraph",
     "ApprovalMiddleware",
     "Approve",
+    "CheckpointerRequired",
     "Decision",
     "GateRules",
     "Grant",

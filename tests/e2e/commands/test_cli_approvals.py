@@ -45,10 +45,13 @@ def test_calls_are_asked_about_one_by_one(program: Program) -> None:
     asked = [line["action_requests"] for line in lines if line["type"] == "approval"]
     assert [len(each) for each in asked] == [1, 1]
     terminal = program.at_terminal("run", "--thread", "t")
-    terminal.wait_for("echo ran")
-    terminal.type("r\n\n")
-    terminal.wait_for("echo other")
-    terminal.type("a\n")
+    for command, key in (("echo ran", "r\n"), ("echo other", "a\n")):
+        terminal.wait_for(command)
+        terminal.wait_for("leave it pending:")
+        terminal.type(key)
+        if key == "r\n":
+            terminal.wait_for("Reason")
+            terminal.type("\n")
     assert terminal.end() == 0
     assert program.log == "other\n"
 

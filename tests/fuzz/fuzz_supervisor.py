@@ -33,7 +33,7 @@ ASKED = [
     REQUEST.pack(Worker.FILE, 2.0) + b'{"do": "ls", "arguments": {"path": "."}}',
     REQUEST.pack(Worker.FILE, 0.3)
     + b'{"do": "write", "arguments": {"path": "x", "size": 9, "replace": true}}',
-    REQUEST.pack(Worker.PYTHON, 2.0) + BlockRequest(b"s", b"1 + 1", 1000).encode(),
+    REQUEST.pack(Worker.PYTHON, 2.0) + BlockRequest(b"s", b"1 + 1", 1000, continues=False).encode(),
 ]
 """Valid requests of a host."""
 REQUESTS = [*ASKED, REQUEST.pack(Worker.RUN, float("nan")) + _ASKED, REQUEST.pack(9, 1.0) + _ASKED, b""]

@@ -15,6 +15,8 @@ __all__ = ["block_request", "file_asked", "file_request", "run_request"]
 
 MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
+MAX_SESSION = 65_535
+"""Bytes of the longest name of a session."""
 _CHANGES = ("write", "edit", "delete")
 _FILE_SECONDS = 30.0
 """Seconds for a file operation, plus a second for each 10 MB of content."""
@@ -45,11 +47,14 @@ def run_request(
 
 
 def block_request(
-    limits: SandboxLimits, code: str, session: str, timeout: float | None
+    limits: SandboxLimits, code: str, session: str, timeout: float | None, *, continues: bool
 ) -> tuple[float, bytes]:
     """Return the time-out in seconds and the payload of a block. Raises ValueError like `run_request`."""
     seconds = _seconds(limits, timeout)
-    request = BlockRequest(session.encode()[:65_535], _encoded(code), limits.output_chars)
+    name = session.encode("utf-8", "surrogatepass")
+    if len(name) > MAX_SESSION:
+        raise ValueError(f"the name of the session has {len(name)} bytes: at most {MAX_SESSION:,} fit")
+    request = BlockRequest(name, _encoded(code), limits.output_chars, continues)
     return seconds, REQUEST.pack(Worker.PYTHON, seconds) + request.encode()
 
 

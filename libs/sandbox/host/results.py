@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import replace
 from typing import Any
 
 from libs.sandbox.errors import SandboxBusy, SandboxError
@@ -13,7 +12,7 @@ from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, RunResult
 from libs.sandbox.wire.frames import Ending, Fd
-from libs.sandbox.wire.messages import INTERRUPTED, OutputReport, RunReport
+from libs.sandbox.wire.messages import OutputReport, RunReport
 
 __all__ = ["as_builtin", "block_result", "failed_result", "file_result", "run_result", "shortened"]
 
@@ -31,22 +30,18 @@ def run_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float
     )
 
 
-def block_result(
-    limits: SandboxLimits, call: Call, answer: Answer, seconds: float, note: str = ""
-) -> RunResult:
-    """Return the result of a block, its output after `note`. Raises SandboxBusy if it did not begin."""
-    kept = _report(answer, seconds).exit_code == INTERRUPTED
-    result = _result(
+def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float) -> RunResult:
+    """Return the result of a block. Raises SandboxBusy if it did not begin."""
+    return _result(
         limits,
         call,
         answer,
         seconds,
         late="the block was interrupted, its variables are kept"
-        if kept
+        if _report(answer, seconds).answered
         else "the interpreter was ended, its variables are lost",
         lost="the block ended the process that kept the interpreter: its variables are lost",
     )
-    return replace(result, output=note + result.output) if note else result
 
 
 def failed_result(why: SandboxError | str) -> RunResult:

@@ -21,7 +21,7 @@ from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, kill, kill_tr
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
 from libs.sandbox.guest.workers.spill import spill_name
 from libs.sandbox.wire.frames import ANSWER, REQUEST, Ending, Fd, Frame, Kind, encode
-from libs.sandbox.wire.messages import INTERRUPTED, BlockRequest, RunReport
+from libs.sandbox.wire.messages import BlockRequest, RunReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,10 @@ _SIGINT = 2
 _PATIENCE = 0.1
 """Seconds for killing the processes of an interrupted block."""
 _HEADER = struct.Struct("!I8s")
-"""Header of a block: its length, and the mark that its answer begins with. See `repl.py`."""
+"""Header of a block: its length, and the mark that its answer begins with. See `block_server.py`."""
+_INTERRUPTED = 130
+"""Exit code of a block that was cancelled before its begin."""
+_FRESH = b"[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
 _FORGED = "[the interpreter was ended: the block answered in its place, and its variables are lost]"
 
 
@@ -59,12 +62,12 @@ class Interpreter(ProcessWorker):
                 self._run(stream, BlockRequest.decode(payload[REQUEST.size :]))
         kill_trees(os.getpid())
 
-    def _start(self) -> None:
-        """Start the interpreter if it does not run."""
+    def _start(self) -> bool:
+        """Start the interpreter if it does not run. Return whether it was started."""
         if self._reap(self._python) is not None:
             self._python = None
         if self._python is not None:
-            return
+            return False
         for descriptor in (self._blocks, self._answers):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -94,15 +97,18 @@ class Interpreter(ProcessWorker):
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
+        return True
 
     def _run(self, stream: int, request: BlockRequest) -> None:
         begun = time.monotonic()
         born = time.clock_gettime(time.CLOCK_BOOTTIME)
         for _ in read_waiting(self._pipe[0]):
             pass  # drop output of earlier threads and children
+        captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
         given_up = False
         try:
-            self._start()
+            if self._start() and request.continues:
+                captured.add(_FRESH, live=True)
             given_up = self._link.waiting()
             self._mark = os.urandom(8)
             if not given_up:
@@ -114,30 +120,32 @@ class Interpreter(ProcessWorker):
                 raise
             self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.BUSY, True)))
             return
-        captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
         if given_up:
             # Cancelled before the block began. An interrupt between two blocks would end the interpreter.
             self._hear()
-            exit_code, note = INTERRUPTED, ""
+            exit_code, note, answered = _INTERRUPTED, "", True
         else:
-            exit_code, note = self._watch(stream, captured, born)
+            exit_code, note, answered = self._watch(stream, captured, born)
         outputs = {Fd.OUT: captured}
         for data in read_waiting(self._pipe[0]):
             captured.add(data, live=False)
         if note:
             captured.add(("\n" * bool(captured.output.total) + note).encode(), live=True)
         sent, reports = last_frames(stream, outputs, {Fd.OUT: self._pipe})
-        report = RunReport(exit_code, time.monotonic() - begun, reports).encode()
+        report = RunReport(exit_code, time.monotonic() - begun, reports, answered).encode()
         self._link.send(sent + encode(stream, Kind.END, ANSWER.pack(Ending.DONE, True) + report))
 
-    def _watch(self, stream: int, captured: Captured, born: float) -> tuple[int, str]:
-        """Collect output until the block ends. Return its exit code, and a note if the interpreter ended."""
+    def _watch(self, stream: int, captured: Captured, born: float) -> tuple[int, str, bool]:
+        """Collect output until the block ends.
+
+        Returns its exit code, a note if the interpreter ended, and whether the interpreter itself answered.
+        """
         interrupted = forged = False
         others = dict.fromkeys((self._answers, self._link.reader), select.POLLIN)
         for ready in self._collect(stream, {Fd.OUT: captured}, True, others):
             if self._answers in ready and not forged and (answer := os.read(self._answers, 64)):
                 if answer[:-1] == self._mark:
-                    return answer[-1], ""
+                    return answer[-1], "", True
                 forged = True
                 if self._python is not None:
                     kill(self._python, SIGKILL)
@@ -146,9 +154,9 @@ class Interpreter(ProcessWorker):
                 kill_trees(os.getpid())
                 exit_code, note = _how_it_ended(code)
                 if forged:
-                    return exit_code, _FORGED
+                    return exit_code, _FORGED, False
                 # No note if the supervisor has ended the block.
-                return exit_code, "" if interrupted else note
+                return exit_code, "" if interrupted else note, False
             if self._link.reader in ready:
                 interrupted = True
                 self._interrupt(born)

@@ -10,9 +10,9 @@ import pytest
 
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from tests.support.sandboxes import NEW_INTERPRETER as NOTE
 from tests.support.sandboxes import ON_BOTH, Session
 
-NOTE = "[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
 KEPT = "the block was interrupted, its variables are kept]"
 LOST = "the interpreter was ended, its variables are lost]"
 _SLEEP = "import os, signal, time\n"

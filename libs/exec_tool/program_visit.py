@@ -79,7 +79,7 @@ class Visit:
 
     async def fill(self) -> ExecError | None:
         """Write the program and its files into the sandbox. Return an error if they do not fit."""
-        code = self.call.code.encode("utf-8", "replace")
+        code = self.call.code.encode()
         said = None
         try:
             await self.sandbox.awrite_file(archives.program_path(self.call.language), code)

@@ -70,7 +70,8 @@ class Sandbox(Protocol):
     The first call starts the sandbox. A dead sandbox is replaced at the next call and keeps its workspace.
 
     Every method raises SandboxError if the sandbox itself fails: DockerUnavailable, ImageMissing,
-    SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up).
+    SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up),
+    WorkspaceMissing (the workspace folder was removed on the host).
 
     A command, a block or a file change with a key runs once, even if this process is killed. A second call
     with the key returns the recorded result. CommandInterrupted: the first call has no known end; it is not

@@ -11,6 +11,7 @@ from pathlib import Path
 
 __all__ = [
     "FOLDERS",
+    "folder_identity",
     "how_to_mend",
     "owner_of",
     "prepare_workspace",
@@ -62,6 +63,18 @@ def prepare_workspace(root: Path) -> tuple[int, int]:
                 # Another sandbox in this workspace may have put a link in its place by now.
                 os.chown(root / name, owner.st_uid, owner.st_gid, follow_symlinks=False)
     return owner_of(root)
+
+
+def folder_identity(root: Path) -> tuple[int, int] | None:
+    """Return device and inode of a folder, or None if it is not there.
+
+    A container keeps the folder that was mounted at its start, whatever its path names later.
+    """
+    try:
+        found = root.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def owner_of(root: Path) -> tuple[int, int]:

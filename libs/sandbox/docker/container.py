@@ -110,6 +110,9 @@ class DockerSandbox(ChannelSandbox):
         self._common = common
         self._egress = egress
 
+    def _workspace_folder(self) -> Path | None:
+        return self.root
+
     def move(self, root: Path) -> bool:
         """Rename the workspace of a running container. Return whether that worked. The mount stays."""
         try:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from libs.redaction import Redact
-from libs.sandbox.errors import SandboxDied, SandboxError
+from libs.sandbox.errors import SandboxDied, SandboxError, WorkspaceMissing
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.loop_thread import core, on_core, synchronous, until_done
 from libs.sandbox.host.redacted_results import redacted_errors
 from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.protocol import OnOutput
+from libs.sandbox.workspace import folder_identity
 
 __all__ = ["SandboxLife"]
 
@@ -45,6 +48,8 @@ class SandboxLife(ABC):
         """When the call came that caused the current start."""
         self._failed: tuple[float, SandboxError] | None = None
         """Time and error of the last failed start."""
+        self._disk: tuple[int, int] | None = None
+        """Identity of the workspace folder at the start of the sandbox."""
 
     @abstractmethod
     def _connect(self) -> Channel:
@@ -57,6 +62,10 @@ class SandboxLife(ABC):
     @abstractmethod
     def _not_ready(self, died: SandboxDied | None) -> SandboxError:
         """Return the error for a sandbox that did not become ready. `died` is None if it stayed silent."""
+
+    def _workspace_folder(self) -> Path | None:
+        """Return the workspace on this machine, or None if the sandbox has none."""
+        return None
 
     @property
     def redact(self) -> Redact | None:
@@ -138,6 +147,8 @@ class SandboxLife(ABC):
                 except SandboxError as error:
                     self._failed = time.monotonic(), error.again()
                     raise
+                folder = self._workspace_folder()
+                self._disk = folder_identity(folder) if folder else None
                 channel.redact = self._redact
                 channel.owner = self
                 channel.used()
@@ -154,6 +165,9 @@ class SandboxLife(ABC):
             SandboxError: the sandbox cannot be started.
         """
         channel = self._live()
+        if channel is not None and self._lost_its_disk():
+            await asyncio.to_thread(self._replace, channel)
+            channel = None
         if channel is None:
             channel = await asyncio.to_thread(self._start, time.monotonic())
         if channel.ready:
@@ -168,6 +182,31 @@ class SandboxLife(ABC):
                 raise await asyncio.to_thread(self._start_failed, channel, error) from None
             raise
         return channel
+
+    def _lost_its_disk(self) -> bool:
+        """Return whether another folder has taken the place of the workspace since the start.
+
+        Raises:
+            WorkspaceMissing: no folder is there.
+        """
+        folder = self._workspace_folder()
+        if folder is None or self._disk is None:
+            return False
+        now = folder_identity(folder)
+        if now is None:
+            raise WorkspaceMissing(
+                f"The workspace folder {folder} was removed or moved on this machine while the sandbox ran.",
+                hint=f"Move it back, or make an empty one: mkdir -p {shlex.quote(str(folder))}. The next "
+                "command then works there.",
+            )
+        return now != self._disk
+
+    def _replace(self, channel: Channel) -> None:
+        """Close a channel whose sandbox must not be used any more."""
+        with self._starting:
+            if self._channel is channel:
+                self._channel = None
+        channel.close()
 
     def _start_failed(self, channel: Channel, died: SandboxDied) -> SandboxError:
         """Return the error of a failed start, and keep it for callers that wait for the same start."""

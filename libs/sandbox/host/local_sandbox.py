@@ -75,6 +75,9 @@ class LocalSandbox(ChannelSandbox):
         self.root = root.resolve()
         self.process: subprocess.Popen[bytes] | None = None
 
+    def _workspace_folder(self) -> Path | None:
+        return self.root
+
     def _connect(self) -> Channel:
         self.root.mkdir(parents=True, exist_ok=True)
         self.protected = [str(self.root)]

@@ -14,6 +14,8 @@ from libs.sandbox.protocol import FileFailed, RunResult
 from libs.sandbox.wire.frames import Ending, Fd
 from libs.sandbox.wire.messages import OutputReport, RunReport
 
+_OUR_ERROR = "This is an error of the sandbox itself: the log of the program that started it has more"
+
 __all__ = ["as_builtin", "block_result", "failed_result", "file_result", "run_result", "shortened"]
 
 
@@ -60,8 +62,19 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
     _check_begun(answer, seconds)
     if answer.ending == Ending.TIMEOUT:
         raise FileFailed("timeout", f"the operation took over {seconds:g} s")
+    if answer.ending == Ending.MEMORY:
+        raise FileFailed(
+            "failed",
+            "the sandbox has no memory left for this operation: end programs that use it, raise SANDBOX_MEMORY, "
+            "or let a command work on the file in parts",
+        )
+    if answer.ending == Ending.FAILED:
+        raise FileFailed("failed", f"the process that handled this file operation failed. {_OUR_ERROR}")
     if answer.ending != Ending.DONE:
-        raise FileFailed("failed", "a command ended the process that handled this file operation; try again")
+        raise FileFailed(
+            "failed",
+            "a command killed the process that handled this file operation; when it has ended, try again",
+        )
     try:
         message: Any = json.loads(answer.body.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
@@ -105,7 +118,9 @@ def _result(
     note = ""
     if timed_out:
         note = f"[timed out after {seconds:g} s: {late}]"
-    elif answer.ending == Ending.LOST:
+    elif answer.ending == Ending.FAILED:
+        note = f"[the process that ran this failed, and everything it started was ended. {_OUR_ERROR}]"
+    elif answer.ending != Ending.DONE:
         note = f"[{lost}]"
     if note:
         output += "\n" * bool(output and not output.endswith("\n")) + note

@@ -18,6 +18,7 @@ import time
 from libs.sandbox.guest.workers.capture import Captured, last_frames, read_waiting
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link, write_all
 from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, kill, kill_trees
+from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
 from libs.sandbox.guest.workers.spill import spill_name
 from libs.sandbox.wire.frames import ANSWER, REQUEST, Ending, Fd, Frame, Kind, encode
@@ -52,6 +53,8 @@ class Interpreter(ProcessWorker):
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._python: int | None = None
         self._blocks = self._answers = -1
+        self._memory_kills = 0
+        """The kernel's count at the begin of the block: see `memory_kills`."""
         self._mark = b""
         """Random mark of the expected answer, so that a block cannot write an answer itself."""
 
@@ -104,6 +107,7 @@ class Interpreter(ProcessWorker):
         born = time.clock_gettime(time.CLOCK_BOOTTIME)
         for _ in read_waiting(self._pipe[0]):
             pass  # drop output of earlier threads and children
+        self._memory_kills = memory_kills()
         captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
         given_up = False
         try:
@@ -152,7 +156,7 @@ class Interpreter(ProcessWorker):
             if self._wake in ready and (code := self._reap(self._python)) is not None:
                 self._python = None
                 kill_trees(os.getpid())
-                exit_code, note = _how_it_ended(code)
+                exit_code, note = _how_it_ended(code, no_memory=memory_kills() > self._memory_kills)
                 if forged:
                     return exit_code, _FORGED, False
                 # No note if the supervisor has ended the block.
@@ -178,8 +182,8 @@ class Interpreter(ProcessWorker):
             kill_trees(os.getpid(), patience=_PATIENCE, since=born, spared=(self._python,))
 
 
-def _how_it_ended(code: int) -> tuple[int, str]:
+def _how_it_ended(code: int, *, no_memory: bool) -> tuple[int, str]:
     if code >= 0:
         return code, f"[the interpreter ended with exit code {code}: its variables are lost]"
-    cause = ", perhaps for the memory it used" if -code == SIGKILL else ""
+    cause = ", because the sandbox's memory is used up" if -code == SIGKILL and no_memory else ""
     return 128 - code, f"[the interpreter was ended by signal {-code}{cause}: its variables are lost]"

@@ -7,6 +7,7 @@ would exist twice. Objects made here exist once: a thread has the same sandbox i
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.language_models import BaseChatModel
 
 from agent.parts.chat_model import build_model, served_model
+from agent.parts.provider_model import unused_keys
 from agent.secrets import guard_process
 from agent.settings import Settings, load_settings
 from agent.threads import taking_turns
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
 
 __all__ = ["Parts", "build_parts", "graph_of", "run_budget", "served"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Parts:
 
 
 def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] = build_model) -> Parts:
-    """Make the parts.
+    """Make the parts. Logs a warning if the key of a provider is set and no model is chosen.
 
     Raises:
         ScriptError: the file in `MODEL=scripted:<file>` is not a script.
@@ -64,6 +68,8 @@ def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] =
     from agent.parts.agent_backend import build_backend  # imports the container modules
 
     guard_process(settings)
+    if hint := unused_keys(settings):
+        logger.warning(hint)
     return Parts(settings, model(settings), build_backend(settings))
 
 

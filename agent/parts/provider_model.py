@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from typing import Any
 
 import httpx
@@ -52,13 +50,9 @@ def provider_model(settings: Settings, provider: str, name: str) -> BaseChatMode
         options["base_url"] = address.get_secret_value()
     try:
         model: BaseChatModel = init_chat_model(name, model_provider=provider, **options)
-    except ImportError as error:
-        found = re.search(r"requires the (\S+) package", str(error))
-        if found is None:
-            raise ModelUnavailable(f"MODEL={spec} cannot be used: {error}") from error
-        package = found[1]
+    except ImportError as error:  # LangChain names the package and the command
         raise ModelUnavailable(
-            f"MODEL={spec} needs the package {package}: `{sys.executable} -m pip install {package}`"
+            f"MODEL={spec} cannot be used: {error}. In the folder of this project, pip is `.venv/bin/pip`."
         ) from error
     except ValueError as error:  # an unknown provider
         raise ModelUnavailable(f"MODEL={spec} cannot be used: {error}") from error

@@ -103,11 +103,13 @@ def test_error_names_the_missing_package_and_the_command(monkeypatch: pytest.Mon
     done = subprocess.run(
         [sys.executable, "-c", ABSENT, json.dumps(packages)], cwd=ROOT, capture_output=True, text=True
     )
-    assert json.loads(done.stdout) == {
-        provider: f"MODEL={provider}:m needs the package {package}: "
-        f"`{sys.executable} -m pip install {package}`"
-        for provider, package in packages.items()
-    }, done.stderr
+    told = json.loads(done.stdout)
+    assert set(told) == set(packages), done.stderr
+    for provider, package in packages.items():
+        assert told[provider].startswith(f"MODEL={provider}:m cannot be used: "), told[provider]
+        assert f"requires the {package} package" in told[provider]
+        assert f"`pip install {package}`" in told[provider]
+        assert "`.venv/bin/pip`" in told[provider]
 
 
 def test_key_without_a_model_is_named_with_the_line_to_write(

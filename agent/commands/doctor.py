@@ -12,7 +12,8 @@ from typing import Any
 
 from agent.settings import Settings, SettingsError, load_settings
 from libs.backends.docker import host_certificates, image_state
-from libs.middleware.skills.skill_files import SkillFolders, validate_skills
+from libs.middleware.skills.skill_files import SkillFolders
+from libs.middleware.skills.skill_validation import validate_skills
 from libs.sandbox import SandboxError, program
 from libs.sandbox.docker import connect, endpoint, explained
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
 
 from agent.parts.provider_model import CHOICES, provider_model
+from agent.secrets import key_of
 from agent.settings import Settings
 from libs.models import DeferredChatModel, ModelUnavailable
 
@@ -27,6 +29,7 @@ __all__ = [
     "build_model",
     "calls_tools",
     "is_local",
+    "keys_in_use",
     "name_of",
     "served_model",
     "shown_name",
@@ -101,6 +104,14 @@ def calls_tools(model: BaseChatModel) -> bool:
 def name_of(model: BaseChatModel) -> str:
     """Return a model's name in the form of MODEL."""
     return str(getattr(model, "label", None) or f"scripted:{getattr(model, 'source', '')}")
+
+
+def keys_in_use(settings: Settings, model: BaseChatModel | None = None) -> frozenset[str]:
+    """Return the keys of the embedder and of a chat model, by default the settings' model."""
+    named = [name_of(model) if model else settings.chosen_model, settings.embedder]
+    keys = [key_of(settings, name) for name in named if name]
+    held = [value for value in vars(model).values() if isinstance(value, SecretStr)] if model else []
+    return frozenset(key.get_secret_value() for key in [*keys, *held] if key)
 
 
 def shown_name(model: BaseChatModel) -> str:

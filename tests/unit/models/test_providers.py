@@ -118,6 +118,7 @@ def test_key_without_a_model_is_named_with_the_line_to_write(
     line = "OPENROUTER_API_KEY is set, but no model is chosen: write MODEL=openrouter:<model> into .env"
     monkeypatch.chdir(tmp_path)
     Path(".env").write_text("OPENROUTER_API_KEY=key-of-a-provider\n")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "")  # build_parts sets it: the end of the test restores it
     settings = load_settings()
     assert settings.chosen_model == "local"
     [check] = [check for check in check_all() if check.name == "model"]

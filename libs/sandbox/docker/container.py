@@ -110,7 +110,8 @@ class DockerSandbox(ChannelSandbox):
         self._common = common
         self._egress = egress
 
-    def _workspace_folder(self) -> Path | None:
+    @property
+    def _folder(self) -> Path:
         return self.root
 
     def move(self, root: Path) -> bool:
@@ -216,8 +217,9 @@ class DockerSandbox(ChannelSandbox):
                 return self._common()
             give_to_sandbox(self.root, uid)
         except (OSError, ValueError) as error:
+            why = f"cannot be used: {error}" if isinstance(error, OSError) else str(error)
             raise SandboxError(
-                f"The workspace {self.root} cannot be used: {error}.",
+                f"The workspace {self.root} {why}.",
                 hint=how_to_mend(self.root, error),
             ) from error
         return uid, gid

@@ -44,9 +44,6 @@ class ScratchSandbox(DockerSandbox):
         self._begun = True
         return super()._connect()
 
-    def _workspace_folder(self) -> Path | None:
-        return None
-
     def _prepare(self) -> tuple[int, int]:
         return owner_of(self.root)
 

@@ -56,6 +56,8 @@ class Supervisor:
         self._most = min(_MOST_WORKERS, os.sysconf("SC_OPEN_MAX") // _DESCRIPTORS_EACH)
         self._waiting: list[Job] = []
         self._next_tick = 0.0
+        self._linked = os.stat(".").st_nlink > 0
+        """Whether this file system counts the links of a folder: 0 means that the workspace was removed."""
         self._outlet: Outlet | None = None
         if proxy_port:
             from libs.sandbox.guest.proxy_port import Outlet
@@ -140,6 +142,9 @@ class Supervisor:
     def _dispatch(self, job: Job) -> None:
         """Give a request to a worker, or queue it."""
         child: Child | None = None
+        if self._linked and os.stat(".").st_nlink == 0:
+            self._end(job.stream, Ending.REMOVED)
+            return
         if job.session is not None:
             # Blocks of one session run one after the other.
             child = self._workers.keeper(job.session)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from libs.redaction import Redact
-from libs.sandbox.errors import CommandInterrupted, SandboxBusy
+from libs.sandbox.errors import CommandInterrupted, SandboxDied, SandboxError
 from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.lifecycle import SandboxLife
 from libs.sandbox.host.loop_thread import on_core, synchronous
@@ -82,8 +82,7 @@ class ChannelSandbox(SandboxLife):
         )
 
         async def work() -> RunResult:
-            channel, call = await self._request(payload, on_output=on_output)
-            answer = await self._answer(channel, call, seconds)
+            call, answer = await self._ask(payload, seconds, on_output=on_output)
             return await _read(call, answer, lambda: run_result(self.limits, call, answer, seconds))
 
         return await self._once.do(key, ("run", command), RUN, work)
@@ -102,29 +101,17 @@ class ChannelSandbox(SandboxLife):
         known = continues or session in self._sessions
         seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
         self._remember(session)
-        begun = known
 
         async def work() -> RunResult:
-            nonlocal begun
-            channel, call = await self._request(payload, on_output=on_output)
-            begun = True
-            answer = await self._answer(channel, call, seconds)
-            try:
-                return await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
-            except SandboxBusy:
-                begun = known
-                raise
+            call, answer = await self._ask(payload, seconds, on_output=on_output)
+            return await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
 
         try:
-            result = await self._once.do(key, ("python", code), RUN, work)
-            begun = True  # also for a recorded result, whose interpreter is gone
-        except CommandInterrupted:
-            begun = True
+            return await self._once.do(key, ("python", code), RUN, work)
+        except SandboxError as error:
+            if not known and not isinstance(error, SandboxDied | CommandInterrupted):
+                self._sessions.pop(session, None)  # no block has begun
             raise
-        finally:
-            if not begun:
-                self._sessions.pop(session, None)
-        return result
 
     def _remember(self, session: str) -> None:
         """Record a session, so that its next block gets a note if it runs in a new interpreter."""
@@ -157,10 +144,7 @@ class ChannelSandbox(SandboxLife):
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
 
         async def work() -> tuple[dict[str, Any], bytes]:
-            channel, call = await self._request(payload, content=content or b"")
-            if not redacted:
-                call.redact = None
-            answer = await self._answer(channel, call, seconds)
+            call, answer = await self._ask(payload, seconds, content=content or b"", redacted=redacted)
             return await _read(call, answer, lambda: file_result(call, answer, seconds))
 
         return await self._once.do(key, asked, FILE, work)

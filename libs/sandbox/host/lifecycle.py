@@ -19,7 +19,7 @@ from libs.sandbox.host.loop_thread import core, on_core, synchronous, until_done
 from libs.sandbox.host.redacted_results import redacted_errors
 from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.protocol import OnOutput
-from libs.sandbox.workspace import folder_identity
+from libs.sandbox.wire.frames import Ending
 
 __all__ = ["SandboxLife"]
 
@@ -48,8 +48,6 @@ class SandboxLife(ABC):
         """When the call came that caused the current start."""
         self._failed: tuple[float, SandboxError] | None = None
         """Time and error of the last failed start."""
-        self._disk: tuple[int, int] | None = None
-        """Identity of the workspace folder at the start of the sandbox."""
 
     @abstractmethod
     def _connect(self) -> Channel:
@@ -59,13 +57,14 @@ class SandboxLife(ABC):
             SandboxError: the sandbox cannot be started.
         """
 
+    @property
+    @abstractmethod
+    def _folder(self) -> Path:
+        """The workspace on this machine."""
+
     @abstractmethod
     def _not_ready(self, died: SandboxDied | None) -> SandboxError:
         """Return the error for a sandbox that did not become ready. `died` is None if it stayed silent."""
-
-    def _workspace_folder(self) -> Path | None:
-        """Return the workspace on this machine, or None if the sandbox has none."""
-        return None
 
     @property
     def redact(self) -> Redact | None:
@@ -147,8 +146,6 @@ class SandboxLife(ABC):
                 except SandboxError as error:
                     self._failed = time.monotonic(), error.again()
                     raise
-                folder = self._workspace_folder()
-                self._disk = folder_identity(folder) if folder else None
                 channel.redact = self._redact
                 channel.owner = self
                 channel.used()
@@ -165,9 +162,6 @@ class SandboxLife(ABC):
             SandboxError: the sandbox cannot be started.
         """
         channel = self._live()
-        if channel is not None and self._lost_its_disk():
-            await asyncio.to_thread(self._replace, channel)
-            channel = None
         if channel is None:
             channel = await asyncio.to_thread(self._start, time.monotonic())
         if channel.ready:
@@ -183,31 +177,6 @@ class SandboxLife(ABC):
             raise
         return channel
 
-    def _lost_its_disk(self) -> bool:
-        """Return whether another folder has taken the place of the workspace since the start.
-
-        Raises:
-            WorkspaceMissing: no folder is there.
-        """
-        folder = self._workspace_folder()
-        if folder is None or self._disk is None:
-            return False
-        now = folder_identity(folder)
-        if now is None:
-            raise WorkspaceMissing(
-                f"The workspace folder {folder} was removed or moved on this machine while the sandbox ran.",
-                hint=f"Move it back, or make an empty one: mkdir -p {shlex.quote(str(folder))}. The next "
-                "command then works there.",
-            )
-        return now != self._disk
-
-    def _replace(self, channel: Channel) -> None:
-        """Close a channel whose sandbox must not be used any more."""
-        with self._starting:
-            if self._channel is channel:
-                self._channel = None
-        channel.close()
-
     def _start_failed(self, channel: Channel, died: SandboxDied) -> SandboxError:
         """Return the error of a failed start, and keep it for callers that wait for the same start."""
         error = self._not_ready(None if channel.given_up else died)
@@ -217,6 +186,44 @@ class SandboxLife(ABC):
         return error
 
     # -- asking
+
+    async def _ask(
+        self,
+        payload: bytes,
+        seconds: float,
+        *,
+        content: bytes = b"",
+        on_output: OnOutput | None = None,
+        redacted: bool = True,
+    ) -> tuple[Call, Answer]:
+        """Send a request and wait for its answer.
+
+        Raises:
+            WorkspaceMissing: the workspace folder was removed, and no other folder is there.
+            SandboxError: see `libs.sandbox.protocol.Sandbox`.
+        """
+        while True:
+            channel, call = await self._request(payload, content=content, on_output=on_output)
+            if not redacted:
+                call.redact = None
+            answer = await self._answer(channel, call, seconds)
+            if answer.ending != Ending.REMOVED:
+                return call, answer
+            # Nothing was run. A container keeps the folder of its start, whatever its path names now.
+            await asyncio.to_thread(self._leave, channel)
+
+    def _leave(self, channel: Channel) -> None:
+        """Close a channel whose workspace was removed, if another folder is there. Raises WorkspaceMissing."""
+        if not self._folder.is_dir():
+            raise WorkspaceMissing(
+                f"The workspace folder {self._folder} was removed on this machine while the sandbox ran.",
+                hint=f"Put it back, or make an empty one: mkdir -p {shlex.quote(str(self._folder))}. Then the "
+                "next command works there.",
+            )
+        with self._starting:
+            if self._channel is channel:
+                self._channel = None
+        channel.close()
 
     async def _request(
         self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None

@@ -75,7 +75,8 @@ class LocalSandbox(ChannelSandbox):
         self.root = root.resolve()
         self.process: subprocess.Popen[bytes] | None = None
 
-    def _workspace_folder(self) -> Path | None:
+    @property
+    def _folder(self) -> Path:
         return self.root
 
     def _connect(self) -> Channel:

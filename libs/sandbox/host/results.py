@@ -65,8 +65,8 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
     if answer.ending == Ending.MEMORY:
         raise FileFailed(
             "failed",
-            "the sandbox has no memory left for this operation: end programs that use it, raise SANDBOX_MEMORY, "
-            "or let a command work on the file in parts",
+            "the sandbox has no memory left for this operation: end programs that use it, raise "
+            "SANDBOX_MEMORY, or let a command work on the file in parts",
         )
     if answer.ending == Ending.FAILED:
         raise FileFailed("failed", f"the process that handled this file operation failed. {_OUR_ERROR}")

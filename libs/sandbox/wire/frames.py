@@ -121,6 +121,8 @@ class Ending:
     """The kernel killed the worker, because the sandbox's memory is used up."""
     FAILED = 7
     """The worker ended by itself: an error of this project."""
+    REMOVED = 8
+    """The workspace folder was removed on the host. The request was not begun."""
 
 
 Frame = tuple[int, int, bytes, int]

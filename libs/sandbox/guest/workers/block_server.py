@@ -19,8 +19,9 @@ from libs.sandbox.guest.workers.block_session import Session, attempt, write
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""
 
-_HEADER: Final = struct.Struct("!I8s")
-"""Header of a block: its length, and the mark that the answer must begin with. See `python_worker.py`."""
+_HEADER: Final = struct.Struct("!II8s")
+"""Header of a block: lengths of the folders of commands and of the block, and the mark that the answer must
+begin with. See `python_worker.py`."""
 
 
 def serve(reader: int, writer: int) -> None:
@@ -34,7 +35,8 @@ def serve(reader: int, writer: int) -> None:
     own = getpid()
     session = Session(saved[1])
     while header := session.read(reader, _HEADER.size):
-        length, mark = _HEADER.unpack(header)
+        folders, length, mark = _HEADER.unpack(header)
+        attempt(_look_for_commands, os.fsdecode(session.read(reader, folders)))
         source = session.read(reader, length).decode("utf-8", "replace")
         status = session.run(source)
         session.flush()
@@ -43,6 +45,13 @@ def serve(reader: int, writer: int) -> None:
         if getpid() != own:
             _exit(status)  # a forked child must not run the next block
         write(writer, mark + bytes([status]))
+
+
+def _look_for_commands(folders: str) -> None:
+    """Add folders to PATH, which an earlier block may have changed."""
+    path = os.environ.get("PATH", os.defpath).split(":")
+    if new := [folder for folder in folders.split(":") if folder and folder not in path]:
+        os.environ["PATH"] = ":".join(path + new)
 
 
 def _restore(saved: int, number: int, name: str) -> None:

@@ -213,12 +213,12 @@ class SandboxLife(ABC):
             await asyncio.to_thread(self._leave, channel)
 
     def _leave(self, channel: Channel) -> None:
-        """Close a channel whose workspace was removed, if another folder is there. Raises WorkspaceMissing."""
+        """Close a channel whose workspace was removed. Raises WorkspaceMissing if the folder is not back."""
         if not self._folder.is_dir():
             raise WorkspaceMissing(
                 f"The workspace folder {self._folder} was removed on this machine while the sandbox ran.",
                 hint=f"Put it back, or make an empty one: mkdir -p {shlex.quote(str(self._folder))}. Then the "
-                "next command works there.",
+                "next command works.",
             )
         with self._starting:
             if self._channel is channel:

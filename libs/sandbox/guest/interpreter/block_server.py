@@ -14,7 +14,7 @@ import sys
 from os import _exit, dup, dup2, getpid
 from typing import Any, Final
 
-from libs.sandbox.guest.workers.block_session import Session, attempt, write
+from libs.sandbox.guest.interpreter.block_session import Session, attempt, write
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""

@@ -18,7 +18,7 @@ from os import read as _read
 from os import write as _write
 from typing import Any, Final, TypeVar
 
-from libs.sandbox.guest.workers.block_errors import error_message, error_text
+from libs.sandbox.guest.interpreter.block_errors import error_message, error_text
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""

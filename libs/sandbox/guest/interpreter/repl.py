@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 
 if __name__ == "__main__":
-    sys.path.insert(0, __file__.removesuffix("/libs/sandbox/guest/workers/repl.py"))
-    from libs.sandbox.guest.workers.block_server import serve
+    sys.path.insert(0, __file__.removesuffix("/libs/sandbox/guest/interpreter/repl.py"))
+    from libs.sandbox.guest.interpreter.block_server import serve
 
     # A person's program may have modules of these names.
     del sys.path[0]

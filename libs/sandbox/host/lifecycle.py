@@ -217,7 +217,7 @@ class SandboxLife(ABC):
         if not self._folder.is_dir():
             raise WorkspaceMissing(
                 f"The workspace folder {self._folder} was removed on this machine while the sandbox ran.",
-                hint=f"Put it back, or make an empty one: mkdir -p {shlex.quote(str(self._folder))}. Then the "
+                hint=f"Put it back, or make it: mkdir -p {shlex.quote(str(self._folder))}. Then the "
                 "next command works.",
             )
         with self._starting:

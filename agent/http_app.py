@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 
 from agent.secrets import KNOWN, secret_filter
 from agent.server.durable.acknowledged import WrittenFirst, keep_writing
+from agent.server.durable.graceful_end import OpenRequests, steps_end_first
 from agent.server.durable.restore import restore_threads
 from agent.server.guards.auth import TokensNeeded
 from agent.server.guards.closed_routes import Closed
@@ -54,6 +55,7 @@ async def _open(app: Starlette) -> AsyncIterator[None]:
         open_lite(_settings, _known) as app.state.run_lite,
         open_runs() as app.state.runs,
         _mcp.lifespan(app.state.runs),
+        steps_end_first(_settings.shutdown_seconds),  # the last to begin is the first to end
     ):
         if server := os.environ.get("LANGGRAPH_API_URL"):  # set by `langgraph dev`
             logger.info("The page: %s/app", server)
@@ -72,6 +74,7 @@ app = Starlette(
         *_mcp.routes,
     ],
     middleware=[  # outermost first; LangGraph's own routes pass them too
+        Middleware(OpenRequests),
         Middleware(Origins, allowed=_settings.allowed_origins),
         Middleware(cross_origin, allowed=_settings.allowed_origins),
         Middleware(TokensNeeded, tokens=_settings.auth_tokens),

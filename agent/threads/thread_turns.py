@@ -10,6 +10,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
+
+from agent.threads.drain import DRAIN
 from libs.middleware.approvals import AddressedGraph, Turns
 
 __all__ = ["held", "taking_turns"]
@@ -42,21 +46,36 @@ async def held(thread_id: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _in_turn(thread_id: str) -> AsyncIterator[None]:
-    """Wait until the thread is free, then hold it."""
+async def _in_turn(thread_id: str) -> AsyncIterator[RunControl]:
+    """Wait until the thread is free, then hold it. Yield the control of the run.
+
+    If the server ends, the run stops after its current step and then waits here. LangGraph's server cancels
+    the run while it waits, and runs it again after its next start.
+    """
     from libs.persistence import ThreadInUse
 
-    while True:
+    while not DRAIN.requested:
         taken = held(thread_id)
         try:
             await taken.__aenter__()
             break
         except ThreadInUse:
             await asyncio.sleep(_LOOK_AGAIN)
+    else:
+        await _until_cancelled()
     try:
-        yield
+        with DRAIN.run() as control:
+            yield control
+        return
+    except GraphDrained:
+        pass
     finally:
         await taken.__aexit__(None, None, None)
+    await _until_cancelled()
+
+
+async def _until_cancelled() -> None:
+    await asyncio.Event().wait()
 
 
 @asynccontextmanager

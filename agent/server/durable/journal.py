@@ -89,6 +89,20 @@ class Journal:
                 self._written = written
             self._done = asked
 
+    async def write_last(self) -> None:
+        """Write all changes when the server ends. This start of an open run does not count as an attempt.
+
+        Otherwise a run would be given up after a few reloads.
+
+        Raises:
+            sqlite3.Error, psycopg.Error: see `write`.
+        """
+        for run in self._store["runs"]:
+            if run["status"] in _OPEN and self._attempts.get(run["run_id"]):
+                self._attempts[run["run_id"]] -= 1
+                self._written.pop(("runs", str(run["run_id"])), None)
+        await self.write()
+
     async def restore(self) -> None:
         """Replace the content of the server's lists with what the database holds.
 

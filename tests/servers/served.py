@@ -58,6 +58,8 @@ class Served:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
+        self.reloads = False
+        """Whether the server starts anew when a .py file below the folder changes."""
         (folder / "langgraph.json").write_text(json.dumps(configuration()))
         (folder / "script.yaml").write_text(script)
         image = {name: os.environ[name] for name in ("SANDBOX_IMAGE",) if name in os.environ}
@@ -73,7 +75,8 @@ class Served:
     @property
     def command(self) -> list[str]:
         return [
-            str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser", "--no-reload",
+            str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser",
+            *([] if self.reloads else ["--no-reload"]),
             "--n-jobs-per-worker", "10", "--host", "127.0.0.1", "--port", str(self.port),
         ]  # fmt: skip
 

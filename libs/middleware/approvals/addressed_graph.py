@@ -24,8 +24,11 @@ __all__ = ["AddressedGraph", "Turns", "answer_by_id"]
 
 _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
 
-Turn = Callable[[str], AbstractAsyncContextManager[RunControl | None]]
-"""Thread id -> lock of the thread. Yields the control of the run, by which a server ends the run early."""
+Turn = Callable[[str | None], AbstractAsyncContextManager[RunControl | None]]
+"""Thread id -> lock of the thread. None: nothing is saved, so there is nothing to lock.
+
+Yields the control of a run, by which a server ends the run early.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +115,10 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _locked(
         self, config: RunnableConfig | None, turn: Turn | None
     ) -> AbstractAsyncContextManager[RunControl | None]:
-        thread_id = ensure_config(config)["configurable"].get("thread_id")
-        # A run without a saved thread shares nothing.
-        if turn is None or thread_id is None or self._saver(config) is None:
+        if turn is None:
             return nullcontext()
-        return turn(str(thread_id))
+        thread_id = ensure_config(config)["configurable"].get("thread_id")
+        return turn(None if thread_id is None or self._saver(config) is None else str(thread_id))
 
     def _saver(self, config: RunnableConfig | None) -> BaseCheckpointSaver[Any] | None:
         # LangGraph's server passes its saver in the config, and no saver for a run without a thread.

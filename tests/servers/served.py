@@ -39,8 +39,7 @@ def configuration() -> dict[str, Any]:
 def free_port() -> int:
     """Return a free port below 32768: the kernel gives only higher ports to programs that ask for any port.
 
-    A server binds its port seconds later, and again after a restart. If the port is taken then,
-    `langgraph dev` listens on another one.
+    A server binds its port seconds later, and again after a restart.
     """
     while True:
         port = 20_000 + secrets.randbelow(12_000)

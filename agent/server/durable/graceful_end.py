@@ -105,12 +105,15 @@ class _End:
 
         def received(number: int, frame: FrameType | None) -> None:
             handler = usual[signal.Signals(number)]
-            if self._steps is not None and self._steps.done():
-                handler(number, frame)
-            elif self._requested_at is None:
-                self._requested_at = time.monotonic()
+            now = time.monotonic()
+            if self._requested_at is None:
+                self._requested_at = now
                 self._loop.call_soon_threadsafe(self._pass_on, lambda: handler(number, None))
-            elif time.monotonic() - self._requested_at > _SAME_REQUEST:
+            elif now - self._requested_at < _SAME_REQUEST:
+                pass
+            elif self._steps is not None and self._steps.done():
+                handler(number, frame)
+            else:
                 self._at_once.set()
 
         for number in usual:

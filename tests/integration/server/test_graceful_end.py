@@ -41,6 +41,16 @@ def script(**commands: list[str]) -> str:
     return yaml.safe_dump({"conversations": conversations})
 
 
+def delegating(script: str, name: str) -> str:
+    """Add `task outer.`: a subagent carries out the task `name`."""
+    call = {"name": "task", "args": {"subagent_type": "general-purpose", "description": f"task {name}."}}
+    given = yaml.safe_load(script)
+    given["conversations"].append(
+        {"when": "task outer.", "replies": [{"tool_calls": [call]}, {"text": "Finished."}]}
+    )
+    return yaml.safe_dump(given)
+
+
 def task(name: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": f"task {name}."}]}
 
@@ -82,20 +92,23 @@ def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, c
         assert (server.workspace / "ran").read_text() == "1\n2\n"
         assert [each["status"] for each in client.runs.list(thread)] == ["success", "success"]
         assert server.log().count("Application started up") > 1, server.log()
+        assert "langgraph dev --no-reload" in server.log().partition("Starting In-Memory runtime")[0]
     finally:
         server.end()
 
 
 def test_sigterm_waits_for_the_running_step(tmp_path: Path, clients: Clients) -> None:
     slow = ["echo x >> /workspace/{0}; sleep 4; echo slept", "echo y >> /workspace/{0}; echo second"]
-    commands = {name: [each.format(name) for each in slow] for name in ("queued", "direct", "loose")}
-    server = Served(tmp_path, script(**commands), APPROVALS="auto")
+    commands = {name: [each.format(name) for each in slow] for name in ("queued", "direct", "loose", "inner")}
+    server = Served(tmp_path, delegating(script(**commands), "inner"), APPROVALS="auto")
     try:
         server.start()
         client = clients(server)
         thread = client.threads.create()["thread_id"]
         client.runs.create(thread, "deep_agent", input=task("queued"))
         client.runs.create(None, "deep_agent", input=task("loose"))
+        outer = client.threads.create()["thread_id"]
+        client.runs.create(outer, "deep_agent", input=task("outer"))
         with ThreadPoolExecutor(1) as pool:
             asking = pool.submit(httpx.post, f"{server.url}/run", json={"input": "task direct."}, timeout=120)
             for name in commands:
@@ -106,10 +119,12 @@ def test_sigterm_waits_for_the_running_step(tmp_path: Path, clients: Clients) ->
             answer = asking.result()
         assert answer.status_code == 503, answer.text
         direct = answer.json()["thread_id"]
-        assert (server.workspace / "queued").read_text() == "x\n"
+        for name, ran in {"queued": "x\n", "inner": "x\n", "direct": "x\n", "loose": "x\ny\n"}.items():
+            assert (server.workspace / name).read_text() == ran
 
         server.start()
-        client.runs.join(thread, client.runs.list(thread)[0]["run_id"])
+        for each in (thread, outer):
+            client.runs.join(each, client.runs.list(each)[0]["run_id"])
         for found in (thread, direct):
             assert outputs(client.threads.get_state(found))[0].startswith("slept\n")
         again = httpx.post(f"{server.url}/run", json={"input": "Go on.", "thread_id": direct}, timeout=120)
@@ -117,8 +132,9 @@ def test_sigterm_waits_for_the_running_step(tmp_path: Path, clients: Clients) ->
         state = client.threads.get_state(thread)
         assert outputs(state)[1].startswith("second\n")
         assert state["values"]["status"] == "completed"
-        assert (server.workspace / "queued").read_text() == "x\ny\n"
-        assert (server.workspace / "loose").read_text() == "x\ny\n"
+        assert outputs(client.threads.get_state(outer)) == ["Finished."]
+        for name in ("queued", "loose", "inner"):
+            assert (server.workspace / name).read_text() == "x\ny\n"
     finally:
         server.end()
 

@@ -30,8 +30,9 @@ _SAME_REQUEST = 1.0
 """Seconds in which a second signal is part of the same request. A terminal and a reloader both send one."""
 _LOOK_AGAIN = 0.05
 """Seconds between checks whether steps are running; runs may be on other event loops."""
+_ANSWER_SECONDS = 1.0
+"""Seconds in which clients get what the last steps gave."""
 _ENDING = "The server is ending or starting anew, and keeps the runs: ask again in a few seconds."
-
 
 _open: set[asyncio.Task[None]] = set()
 """Tasks of the requests of this process."""
@@ -154,6 +155,8 @@ class _End:
                 DRAIN.at_work,
             )
         process_ends()
+        if _open:
+            await asyncio.sleep(_ANSWER_SECONDS)
         _end_requests()
 
 

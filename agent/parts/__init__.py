@@ -8,7 +8,6 @@ from __future__ import annotations
 from agent.parts.agent_backend import build_backend
 from agent.parts.agents_file import AgentsFile, ShowsAgentsFile
 from agent.parts.chat_model import (
-    CHOICES,
     RUNTIME_COMMAND,
     RealModel,
     build_model,
@@ -19,6 +18,7 @@ from agent.parts.chat_model import (
 )
 from agent.parts.page_stream import stream_transformers
 from agent.parts.process import Parts, build_parts, graph_of, run_budget, served
+from agent.parts.provider_model import CHOICES, unused_keys
 
 __all__ = [
     "CHOICES",
@@ -38,4 +38,5 @@ __all__ = [
     "served",
     "shown_name",
     "stream_transformers",
+    "unused_keys",
 ]

@@ -7,6 +7,7 @@ would exist twice. Objects made here exist once: a thread has the same sandbox i
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langsmith.utils import get_env_var
 
 from agent.parts.chat_model import build_model, served_model
+from agent.parts.provider_model import unused_keys
 from agent.secrets import guard_process
 from agent.settings import Settings, load_settings
 from agent.threads import taking_turns
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
 
 __all__ = ["Parts", "build_parts", "graph_of", "run_budget", "served"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Parts:
 def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] = build_model) -> Parts:
     """Make the parts. Packages find the variables of `.env` in the environment from now on.
 
+    Logs a warning if the key of a provider is set and no model is chosen.
+
     Raises:
         ScriptError: the file in `MODEL=scripted:<file>` is not a script.
     """
@@ -69,6 +75,8 @@ def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] =
     # The function is an `lru_cache`, which its overloads hide.
     get_env_var.cache_clear()  # type: ignore[attr-defined]
     guard_process(settings)
+    if hint := unused_keys(settings):
+        logger.warning(hint)
     return Parts(settings, model(settings), build_backend(settings))
 
 

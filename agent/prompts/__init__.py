@@ -5,6 +5,7 @@ In come the settings; out come prompts, the rule about the network, examples, an
 
 from __future__ import annotations
 
+from agent.prompts.absent_paths_text import absent_section
 from agent.prompts.code_prompt import STOPPED
 from agent.prompts.exec_catalogue import load_catalogue
 from agent.prompts.network_text import network_rule
@@ -18,6 +19,7 @@ __all__ = [
     "TODO_PROMPT",
     "TODO_TOOL",
     "TOOLS",
+    "absent_section",
     "example_turns",
     "growth",
     "load_catalogue",

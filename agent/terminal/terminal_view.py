@@ -120,13 +120,15 @@ class EventView:
         self._line(text, style)
 
     def finish(self, result: Result) -> None:
-        """Print the error and the files of a run."""
+        """Print the error and the files of a run, and the paths of the task that do not exist."""
         self._end_line()
         if result.status == "error" and result.text != self._said:
             self._line(result.text, "bold red")
         self.console.print()
         for path in result.files:
             self._line(f"{'Plot' if is_plot(path) else 'File'}: {path}", "magenta")
+        for path in result.absent_paths:
+            self._line(f"{path} is not there.", "yellow")
 
     def _earlier(self, granted: str | None) -> None:
         if granted:

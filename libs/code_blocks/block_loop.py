@@ -53,10 +53,13 @@ class CodeLoop:
 
     model: TextModel
     runner: SandboxRunner
-    opening: Callable[[], Awaitable[list[AnyMessage]]]
-    """Returns the messages before the conversation (system prompt, examples). Called once a run."""
+    opening: Callable[[Sequence[str]], Awaitable[list[AnyMessage]]]
+    """Returns the messages before the conversation (system prompt, examples). Called once a run, with what
+    `absent_paths` has returned."""
     budget: Budget
     """The limits of one run."""
+    absent_paths: Callable[[str], Awaitable[list[str]]] | None = None
+    """Takes the task; returns the paths that it names and that do not exist."""
     files: Files | None = None
     """Finds the result files that an answer names."""
     approvals: Mapping[str, Sequence[DecisionType]] | None = None
@@ -99,11 +102,14 @@ class CodeLoop:
         if self.approvals:
             require_checkpointer()
         messages = state["messages"]
+        task = messages[-1].text if messages else ""
+        absent_paths = await self.absent_paths(task) if self.absent_paths else []
         return {
             "status": None,
             "executions": [],
-            "opening": await self.opening(),
-            "task": messages[-1].text if messages else "",
+            **({"absent_paths": absent_paths} if absent_paths or state.get("absent_paths") else {}),
+            "opening": await self.opening(absent_paths),
+            "task": task,
             "steps": 0,
             "nudges": 0,
             "blocks": [],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.settings import Settings, SettingsError, load_settings
+from agent.settings import Settings, SettingsError, load_settings, unchecked_settings
 from libs.backends.docker import host_certificates, image_state
 from libs.middleware.skills.skill_files import SkillFolders, validate_skills
 from libs.sandbox import SandboxError, program
@@ -106,10 +106,12 @@ def check_all() -> list[Check]:
     except SettingsError as error:
         hint = "Change it in the environment or in .env; docs/configuration.md lists what is allowed."
         # The other checks use the defaults: they may find problems too.
-        settings = Settings.model_construct()
+        settings = unchecked_settings(None)
         checks = [Check("settings", False, str(error), hint)]
     else:
-        checks = [Check("settings", True, "valid")]
+        misspelt = " ".join(settings.misspelt())
+        hint = "Correct the name, or remove the line."
+        checks = [Check("settings", not misspelt, misspelt or "valid", hint if misspelt else "")]
     checks += [_model_check(settings), *_skill_checks(settings)]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
     return [*checks, *machine, reload_check(settings.workspace_dir)]

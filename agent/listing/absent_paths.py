@@ -9,7 +9,7 @@ from langchain.agents.middleware.types import AgentMiddleware, AgentState, Model
 from langchain_core.messages import SystemMessage
 from langgraph.runtime import Runtime
 
-from agent.listing.named_paths import NamedPath, named_paths
+from agent.listing.task_paths import NamedPath, named_paths
 from agent.prompts import absent_section
 from libs.middleware.program_messages import by_person
 from libs.sandbox.host import blocking

@@ -8,10 +8,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
-from dotenv import dotenv_values
 from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from agent.settings.dotenv_file import near_names, variables_in
 from agent.settings.egress_settings import EgressSettings
 from agent.settings.exec_settings import ExecSettings
 from agent.settings.sandbox_settings import SandboxSettings
@@ -175,8 +175,16 @@ have at most 600 tokens."""
 
     def dotenv(self) -> dict[str, str]:
         """Return all variables in `.env`, also those of other programs."""
-        found = dotenv_values(self._dotenv) if self._dotenv else {}
-        return {name: value for name, value in found.items() if value}
+        return variables_in(self._dotenv) if self._dotenv else {}
+
+    def misspelt(self) -> list[str]:
+        """Return a sentence for each variable in `.env` that is no setting but has nearly the name of one."""
+        given = {rule.secret for rule in self.egress_credentials}
+        near = near_names(self.dotenv().keys() - given, type(self).model_fields)
+        return [
+            f"{name} in {self._dotenv} is not a setting. Did you mean {setting}?"
+            for name, setting in sorted(near.items())
+        ]
 
     def variables_of_programs(self, own: Collection[str]) -> dict[str, str]:
         """Return the variables of the environment that programs of the one-tool agent see.

@@ -18,8 +18,8 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import SystemMessage
 from langgraph.runtime import Runtime
 
-from agent.listing.task_paths import NamedPath, absent
 from agent.listing.produced_files import listing
+from agent.listing.task_paths import NamedPath, absent
 from agent.prompts import exec_prompt
 from libs.sandbox import Sandbox, SandboxError
 from libs.sandbox.host import blocking

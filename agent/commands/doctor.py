@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,7 +12,7 @@ from typing import Any
 from agent.settings import Settings, SettingsError, load_settings, unchecked_settings
 from libs.backends.docker import host_certificates, image_state
 from libs.middleware.skills.skill_files import SkillFolders, validate_skills
-from libs.sandbox import SandboxError, program
+from libs.sandbox import SandboxError, program, refuse_unwritable
 from libs.sandbox.docker import connect, endpoint, explained
 
 __all__ = ["Check", "check_all", "doctor", "reload_check"]
@@ -81,14 +80,10 @@ def _disk_check(root: Path) -> Check:
 
 
 def _workspace_check(workspace: Path) -> Check:
-    place = next(
-        folder for folder in (workspace.absolute(), *workspace.absolute().parents) if folder.exists()
-    )
-    if not place.is_dir():
-        return Check("workspace", False, f"{place} is not a folder", "Choose another with WORKSPACE_DIR.")
-    if not os.access(place, os.W_OK | os.X_OK):
-        hint = f"Run `sudo chown $USER {place}`, or choose another folder with WORKSPACE_DIR."
-        return Check("workspace", False, f"{place} cannot be written", hint)
+    try:
+        refuse_unwritable(workspace)
+    except ValueError as error:
+        return Check("workspace", False, str(error), "WORKSPACE_DIR names the folder.")
     return Check("workspace", True, f"{workspace.absolute()} can be written")
 
 

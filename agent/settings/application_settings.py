@@ -18,7 +18,7 @@ from agent.settings.sandbox_settings import SandboxSettings
 from agent.settings.server_settings import ServerSettings
 from agent.settings.setting_types import ModelName, Names, SkillFolders, Url
 from agent.settings.state_paths import LEARNED, LITE_ROOT, ROOT
-from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT, refuse_as_workspace, thread_folder
+from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT, refuse_as_workspace, refuse_unwritable, thread_folder
 
 __all__ = ["Settings"]
 
@@ -91,6 +91,14 @@ have at most 600 tokens."""
         if value.resolve().is_relative_to(LITE_ROOT):
             raise ValueError("is the folder of /run-lite: a command could put links there")
         return value
+
+    @model_validator(mode="after")
+    def _workspace_can_be_written(self) -> Settings:
+        try:
+            refuse_unwritable(self.workspace_dir)
+        except ValueError as error:
+            raise ValueError(f"WORKSPACE_DIR={self.workspace_dir}: {error}") from None
+        return self
 
     @model_validator(mode="after")
     def _skills_apart(self) -> Settings:

@@ -15,6 +15,7 @@ __all__ = [
     "owner_of",
     "prepare_workspace",
     "refuse_as_workspace",
+    "refuse_unwritable",
     "thread_folder",
 ]
 
@@ -39,6 +40,20 @@ def refuse_as_workspace(root: Path) -> None:
     system = {Path("/", name) for name in ("", *_SYSTEM.split())}
     if place in system or Path.home().is_relative_to(place):
         raise ValueError("is not a folder of its own: choose one that holds the agent's files alone")
+
+
+def refuse_unwritable(root: Path) -> None:
+    """Refuse a workspace that this process cannot make or write, before any work begins.
+
+    Raises:
+        ValueError: `root`, or the nearest path above it that exists, is a file or cannot be written.
+    """
+    root = root.absolute()
+    place = next(path for path in (root, *root.parents) if os.access(path, os.F_OK))
+    if not place.is_dir():
+        raise ValueError(f"{place} is not a folder: move it away, or name another folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ValueError(f"{place} cannot be written: run `sudo chown $USER {place}`, or name another folder")
 
 
 def prepare_workspace(root: Path) -> tuple[int, int]:

@@ -33,7 +33,7 @@ _AGAIN = 2.0
 _RECALLED = 2_000
 """Characters of an earlier message that are shown."""
 _ENDED = {
-    "no_execution": "The model ran none of the code that the task needs.",
+    "no_execution": "The model ran no code, although the task needs some.",
     "max_steps": "This turn reached its step limit. Send another message to continue.",
 }
 _WAITS = "The pending calls were not run. /continue asks again; another message drops them."

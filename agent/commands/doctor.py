@@ -157,7 +157,7 @@ def reload_check(workspace: Path) -> Check:
         False,
         f"`langgraph dev` watches the workspace ({', '.join(watching)}): it starts anew with every .py file "
         "that the agent writes, and ends all runs",
-        "End it and start it with `make dev`, or with --no-reload.",
+        "End that server, and start it with `make dev` or with --no-reload.",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,7 +67,10 @@ class EventView:
         self._streamed: dict[str, str] = {}
         self._said = ""
         """The last whole reply."""
-        self._at_line_start = True
+        self.at_line_start = True
+        """Whether the last printed text ended its line."""
+        self.printed = time.monotonic()
+        """Time of the last printed text."""
         self._wrap = WordWrap()
         self._commands: dict[str, str] = {}
         self._output_of: str | None = None
@@ -166,7 +170,7 @@ class EventView:
             self._line(f"output of {self._commands.get(call_id, '')[:100]}", "dim")
             self._output_of = call_id
         for line in harmless(text).splitlines(keepends=True):
-            self._piece(f"  │ {line}" if self._at_line_start else line, "dim")
+            self._piece(f"  │ {line}" if self.at_line_start else line, "dim")
 
     def _wrapped(self, text: str) -> str:
         """Return what can be printed of streamed text, with line ends between words at a terminal."""
@@ -180,13 +184,14 @@ class EventView:
         if text:
             text = harmless(text)
             self._print(text, style)
-            self._at_line_start = text.endswith("\n")
+            self.at_line_start = text.endswith("\n")
 
     def _line(self, text: str, style: str) -> None:
         self._end_line()
         self._print(f"{harmless(text)}\n", style)
 
     def _print(self, text: str, style: str) -> None:
+        self.printed = time.monotonic()
         # As segments, because rich expands tabs and folds long lines in text.
         segments = Segments([Segment(text, self.console.get_style(style))])
         self.console.print(segments, end="", crop=False, soft_wrap=True)
@@ -194,9 +199,9 @@ class EventView:
     def _end_line(self) -> None:
         self._streaming = None
         self._piece(self._rest(), "")
-        if not self._at_line_start:
+        if not self.at_line_start:
             self.console.print()
-            self._at_line_start = True
+            self.at_line_start = True
 
 
 class HumanView(EventView):

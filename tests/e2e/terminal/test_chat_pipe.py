@@ -55,7 +55,7 @@ def test_exit_status_of_a_pipe(program: Program) -> None:
     program.script("one answer")
     done = chat(program, "one\ntwo\n")
     assert done.returncode == 1
-    assert "the script has 1 replies and was asked for one more" in done.stdout
+    assert "the script has 1 reply for this conversation" in done.stdout
     assert chat(program, "/nothing\n").returncode == 2
     assert chat(program, "/exit\nmore\n").returncode == 0
     done = chat(program, "x" * (3 << 20))

@@ -182,7 +182,7 @@ async def test_wrong_resume_changes_nothing(client: httpx.AsyncClient) -> None:
             assert answer.json()["interrupts"] == before["interrupts"]
     answer = await client.post(path, json={"decisions": REJECTED})
     assert answer.status_code == 500, "the script ends there, so the thread has gone on"
-    assert "1 replies and was asked for one more" in answer.json()["error"]
+    assert "1 reply for this conversation" in answer.json()["error"]
 
 
 async def test_resume_without_a_question_is_refused(client: httpx.AsyncClient) -> None:
@@ -265,7 +265,7 @@ async def test_question_can_be_answered_after_approvals_were_turned_off(client: 
     app.app.state.runs = Runs(Runtime(parts, runtime.threads))
     answer = await client.post(f"/run/{thread}/resume", json={"decisions": REJECTED})
     assert answer.status_code == 500, "the script ends there, so the thread has gone on"
-    assert "1 replies and was asked for one more" in answer.json()["error"]
+    assert "1 reply for this conversation" in answer.json()["error"]
 
 
 def test_tool_of_mcp_names_absent_paths_of_the_task() -> None:

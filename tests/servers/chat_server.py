@@ -93,12 +93,15 @@ def serving(reply: Callable[[dict[str, Any]], Answer] = played) -> Iterator[Chat
 def checks(body: dict[str, Any]) -> Answer:
     """Reply as a model may in `tests/e2e/run_lite_checks.sh`."""
     task = body["messages"][1]["content"]
-    last = body["messages"][-1]
-    if last["role"] == "user" and last["content"].startswith('{"type": "tool_result"'):
-        return {"type": "final", "content": json.loads(last["content"])["result"]}
+    results = [json.loads(message["content"])["result"] for message in body["messages"][3::2]]
+    path = {"filePath": "checks/hello.txt"}
     if task.startswith("List"):
-        return {"type": "tool", "name": "list_files", "args": {}}
-    if task.startswith("Write"):
-        args = {"path": "checks/hello.txt", "content": "hello from run-lite"}
-        return {"type": "tool", "name": "write_file", "args": args}
-    return {"type": "tool", "name": "read_file", "args": {"path": "checks/hello.txt"}}
+        uses = [("list_files", {})]
+    elif task.startswith("Write"):
+        uses = [("write_file", {**path, "content": "hello from run-lite"}), ("read_file", path)]
+    else:
+        uses = [("run_shell", {})]
+    if len(results) == len(uses):
+        return {"type": "final", "content": results[-1]}
+    name, args = uses[len(results)]
+    return {"type": "tool", "name": name, "args": args}

@@ -99,11 +99,13 @@ def read(path: str, answer: Answer) -> ReadResult:
 def write(path: str, answer: Answer) -> WriteResult:
     if isinstance(answer, tuple):
         return WriteResult(path=path)
-    if isinstance(answer, FileFailed) and answer.code == "exists":
-        return WriteResult(
-            error=f"Error: '{path}' already exists. Change it with edit_file, or choose another name."
-        )
-    return WriteResult(error=f"Error: Failed to write file '{path}': {_told(answer)}")
+    messages = {
+        "exists": f"Error: '{path}' already exists. Change it with edit_file, or choose another name.",
+        "permission_denied": f"Error: Failed to write file '{path}': {answer}. "
+        "New files go below /workspace or /tmp.",
+    }
+    code = getattr(answer, "code", "")
+    return WriteResult(error=messages.get(code, f"Error: Failed to write file '{path}': {_told(answer)}"))
 
 
 def edit(path: str, old: str, answer: Answer) -> EditResult:
@@ -112,7 +114,8 @@ def edit(path: str, old: str, answer: Answer) -> EditResult:
     messages = {
         "empty_old": "Error: old_string is empty: name the text that is to be replaced",
         "file_not_found": f"Error: File '{path}' not found",
-        "permission_denied": f"Error: Permission denied editing file '{path}'",
+        "permission_denied": f"Error: Permission denied editing file '{path}'. "
+        "Copy the file to a folder below /workspace and edit the copy.",
         "is_directory": f"Error: '{path}' is not a regular file",
         "not_text": f"Error: File '{path}' is not a text file",
         "not_found": f"Error: String not found in file: '{old}'",

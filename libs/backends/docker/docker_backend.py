@@ -32,7 +32,7 @@ from libs.backends.docker import deepagents_results as answers
 from libs.backends.docker.deepagents_results import Answer
 from libs.backends.docker.live_stream import live_output
 from libs.redaction import Redact
-from libs.sandbox import FileFailed, SandboxError, SandboxLimits
+from libs.sandbox import FileFailed, SandboxError, SandboxLimits, refuse_as_workspace
 from libs.sandbox.host import core, current_call, failed_result
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
 
     def __init__(
         self,
-        root_dir: Path,
+        root_dir: Path | str,
         *,
-        skills_dir: Path | None = None,
-        extra_skills: Sequence[Path] = (),
+        skills_dir: Path | str | None = None,
+        extra_skills: Sequence[Path | str] = (),
         limits: SandboxLimits = SandboxLimits(),
         env_allow: Sequence[str] = (),
         image: str = "code-execution-agent",
@@ -111,20 +111,24 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
             sandbox: an existing sandbox, used instead of the one that the other arguments describe.
 
         Raises:
-            ValueError: two extra skill folders have the same name, a skill folder does not exist, or the
-                sandbox does not isolate commands from this machine.
+            ValueError: `root_dir` cannot be a workspace, two extra skill folders have the same name, a skill
+                folder does not exist, or the sandbox does not isolate commands from this machine.
         """
         if sandbox is not None and not sandbox.isolated:
             raise ValueError(f"{type(sandbox).__name__} does not isolate: it must not get a model's commands")
-        read_only = {"/skills": skills_dir} if skills_dir else {}
-        for folder in extra_skills:
+        # Resolve links here: the first call may come on an event loop, which must not wait for a disk.
+        root = Path(root_dir).resolve()
+        try:
+            refuse_as_workspace(root)
+        except ValueError as error:
+            raise ValueError(f"the workspace {root} {error}") from None
+        read_only = {"/skills": Path(skills_dir)} if skills_dir else {}
+        for folder in map(Path, extra_skills):
             if read_only.setdefault(f"/skills.d/{folder.name}", folder) != folder:
                 raise ValueError(f"two skill folders are called {folder.name!r}: rename one of them")
         for folder in read_only.values():
             if not folder.is_dir():
                 raise ValueError(f"the skill folder {folder} is not there: make it, or leave it out")
-        # Resolve links here: the first call may come on an event loop, which must not wait for a disk.
-        root = root_dir.resolve()
         mounted = {path: folder.resolve() for path, folder in read_only.items()}
         self.name = name
         self._suspect = suspect

@@ -9,8 +9,8 @@ from rich.cells import cell_len
 __all__ = ["WordWrap"]
 
 _HELD = 30
-"""Longest beginning of a word, in cells, that waits for its rest. Text without blanks goes on streaming."""
-_TOKEN = re.compile(r"\n|[^\S\n]+|\S+")
+"""Longest beginning of a word, in cells, that waits for its rest, and only so near to the edge."""
+_PART = re.compile(r"\n|[^\S\n]+|\S+")
 
 
 class WordWrap:
@@ -24,17 +24,22 @@ class WordWrap:
 
     def feed(self, text: str, width: int) -> str:
         """Return what can be printed now of the text so far."""
-        tokens = _TOKEN.findall(self._held + text)
+        parts = _PART.findall(self._held + text)
         self._held = ""
-        if tokens and tokens[-1] != "\n" and cell_len(tokens[-1]) <= _HELD:
-            self._held = tokens.pop()
-            if tokens and not self._held.isspace() and tokens[-1].isspace() and tokens[-1] != "\n":
-                self._held = tokens.pop() + self._held
-        return self._wrapped(tokens, width)
+        if parts and parts[-1] != "\n" and cell_len(parts[-1]) <= _HELD:
+            self._held = parts.pop()
+            if parts and parts[-1] != "\n" and parts[-1].isspace():
+                self._held = parts.pop() + self._held
+        shown = self._wrapped(parts, width)
+        fits = self._column + cell_len(self._held) + _HELD <= width
+        if fits and not self._held.lstrip().startswith(("`", "~")):  # a fence may come in pieces
+            shown += self._wrapped(_PART.findall(self._held), width)
+            self._held = ""
+        return shown
 
     def end(self, width: int) -> str:
         """Return the rest of the text; the next text begins a line."""
-        rest = self._wrapped(_TOKEN.findall(self._held), width)
+        rest = self._wrapped(_PART.findall(self._held), width)
         self._held, self._column, self._fenced = "", 0, False
         return rest
 

@@ -31,12 +31,19 @@ def test_long_lines_are_broken_between_words(text: str, shown: str) -> None:
     assert printed(*text, width=8) == shown  # a character at a time
 
 
-def test_text_without_blanks_streams() -> None:
+def test_only_a_word_near_the_edge_waits_for_its_rest() -> None:
     wrap = WordWrap()
-    assert wrap.feed("word", 80) == ""
-    assert wrap.feed("表" * 40, 80) == "word" + "表" * 40
-    assert wrap.feed("s of", 80) == "s"
-    assert wrap.end(80) == " of"
+    assert wrap.feed("Once upon", 60) == "Once upon"
+    assert wrap.feed(" a time, in a far-away la", 60) == " a time, in a far-away"
+    assert wrap.feed("nd", 60) == ""
+    assert wrap.feed("表" * 20, 60) == "\nland" + "表" * 20  # text without blanks goes on streaming
+    assert wrap.end(60) == ""
+
+
+def test_fence_in_pieces_is_found() -> None:
+    code = "x = 1 + " * 12 + "1"
+    text = f"Run:\n```python\n{code}\n```\nDone."
+    assert printed(*text, width=60) == text
 
 
 @given(st.lists(st.text("ab \n`表", max_size=9), max_size=9), st.integers(1, 12))

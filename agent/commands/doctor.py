@@ -11,7 +11,8 @@ from typing import Any
 
 from agent.settings import Settings, SettingsError, load_settings, unchecked_settings
 from libs.backends.docker import host_certificates, image_state
-from libs.middleware.skills.skill_files import SkillFolders, validate_skills
+from libs.middleware.skills.skill_files import SkillFolders
+from libs.middleware.skills.skill_validation import validate_skills
 from libs.sandbox import SandboxError, program, refuse_unwritable
 from libs.sandbox.docker import connect, endpoint, explained
 
@@ -113,18 +114,19 @@ def check_all() -> list[Check]:
 
 
 def _model_check(settings: Settings) -> Check:
-    from agent.parts import build_model
+    from agent.parts import build_model, unused_keys
     from libs.models import DeferredChatModel, ModelUnavailable, ScriptError
 
     try:
         model = build_model(settings)
         if isinstance(model, DeferredChatModel):
             model.build()
-            return Check("model", True, f"{model.label} is configured (it was not called)")
+            state = f"{model.label} is configured (it was not called)"
+            return Check("model", True, ". ".join(filter(None, (state, unused_keys(settings)))))
         return Check("model", True, f"{settings.model}: a script that is played, not a model")
     except (ModelUnavailable, ScriptError) as error:
         reason, _, hint = str(error).partition(". ")
-        return Check("model", False, reason, hint)
+        return Check("model", False, reason, f"{unused_keys(settings)} {hint}".strip())
 
 
 def _skill_checks(settings: Settings) -> Iterator[Check]:

@@ -73,7 +73,9 @@ class _Handler(QuietHandler):
             self._send(200, {**head, "choices": [choice]})
 
     def _send(self, status: int, body: Any) -> None:
-        self.answer(status, (body if isinstance(body, str) else json.dumps(body)).encode())
+        text = body if isinstance(body, str) else json.dumps(body)
+        kind = "text/event-stream" if text.startswith("data: ") else "application/json"
+        self.answer(status, text.encode(), kind)
 
     def _hold(self) -> None:
         self.server.held.release()

@@ -70,7 +70,7 @@ def test_variables_of_other_programs_are_not_named(env_file: Path) -> None:
     ]
     mine = (
         'EGRESS_ALLOW=api.x.org\nEGRESS_CREDENTIALS={"api.x.org": {"header":"A","secret":"OPEN_API_KEY"}}\n'
-        "OPEN_API_KEY=k3y-0123456789abcdef\n"
+        "OPEN_API_KEY=k3y-0123456789abcdef\nSANDBOX_ENV_ALLOW=AUTH_TOK*\nAUTH_TOKEN=x\n"
     )
     env_file.write_text("".join(f"{name}=local\n" for name in others) + mine)
     assert load_settings(env_file).misspelt() == []

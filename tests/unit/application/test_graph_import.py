@@ -21,7 +21,8 @@ NOT_BEFORE_A_RUN = {
     # What reads replies, and patterns that take long to compile.
     *("markdown_it", "detect_secrets"),
     # Providers, the local model, the server and its databases, the terminal.
-    *("langchain_openai", "openai", "openvino_genai", "langgraph_api", "starlette", "psycopg", "aiosqlite"),
+    *("langchain_openai", "openai", "langchain_openrouter", "openrouter", "langchain_ollama", "ollama"),
+    *("langchain_google_genai", "openvino_genai", "langgraph_api", "starlette", "psycopg", "aiosqlite"),
     *("typer", "rich", "agent.cli", "agent.server", "agent.http_app"),
 }
 LOADED = """

@@ -21,6 +21,7 @@ APART = {
     "libs.models.weights": "used by commands that need no LangChain",
     "libs.middleware.skills.skill_files": "used by commands that need no LangChain",
     "libs.middleware.skills.skill_template": "used by commands that need no LangChain",
+    "libs.middleware.skills.skill_validation": "used by commands that need no LangChain",
     "libs.persistence.postgres_saver": "imports LangGraph's saver for Postgres",
     "libs.persistence.served_saver": "imports LangGraph",
     "libs.persistence.sqlite_saver": "imports LangGraph's saver for SQLite",

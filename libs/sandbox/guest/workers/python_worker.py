@@ -19,6 +19,7 @@ from libs.sandbox.guest.workers.capture import Captured, last_frames, read_waiti
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link, write_all
 from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, kill, kill_trees
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
+from libs.sandbox.guest.workers.skill_commands import command_folders
 from libs.sandbox.guest.workers.spill import spill_name
 from libs.sandbox.wire.frames import ANSWER, REQUEST, Ending, Fd, Frame, Kind, encode
 from libs.sandbox.wire.messages import INTERRUPTED, BlockRequest, RunReport
@@ -33,7 +34,7 @@ _PROGRAM = __file__.rpartition("/")[0] + "/repl.py"
 _SIGINT = 2
 _PATIENCE = 0.1
 """Seconds for killing the processes of an interrupted block."""
-_HEADER = struct.Struct("!I8s")
+_HEADER = struct.Struct("!II8s")
 """Header of a block: its length, and the mark that its answer begins with. See `repl.py`."""
 _FORGED = "[the interpreter was ended: the block answered in its place, and its variables are lost]"
 
@@ -106,7 +107,9 @@ class Interpreter(ProcessWorker):
             given_up = self._link.waiting()
             self._mark = os.urandom(8)
             if not given_up:
-                write_all(self._blocks, _HEADER.pack(len(request.code), self._mark) + request.code)
+                folders = os.fsencode(":".join(command_folders()))
+                header = _HEADER.pack(len(folders), len(request.code), self._mark)
+                write_all(self._blocks, header + folders + request.code)
         except BrokenPipeError:
             pass  # the interpreter has just ended, which `_watch` sees
         except OSError as error:

@@ -21,8 +21,9 @@ import traceback
 import types
 from typing import Any, Final
 
-HEADER: Final = struct.Struct("!I8s")
-"""Header of a block: its length, and the mark that the answer must begin with."""
+HEADER: Final = struct.Struct("!II8s")
+"""Header of a block: lengths of the folders of commands and of the block, and the mark that the answer must
+begin with."""
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 _FIGURES: Final = "/results"
 _ABOUT_DATA: Final = (LookupError, AttributeError, TypeError, ValueError, NameError)
@@ -47,7 +48,8 @@ def main() -> None:
     session = _Session(saved[1])
     with open(reader, "rb", closefd=False) as blocks:
         while header := blocks.read(HEADER.size):
-            length, mark = HEADER.unpack(header)
+            folders, length, mark = HEADER.unpack(header)
+            _look_for_commands(os.fsdecode(blocks.read(folders)))
             source = blocks.read(length).decode("utf-8", "replace")
             status = session.run(source)
             _restore(saved)
@@ -78,6 +80,13 @@ def _writes_to(stream: Any, number: int) -> bool:
         return not stream.closed and stream.fileno() == number
     except (AttributeError, OSError, ValueError):
         return False
+
+
+def _look_for_commands(folders: str) -> None:
+    """Add folders to PATH, which an earlier block may have changed."""
+    path = os.environ.get("PATH", os.defpath).split(":")
+    if new := [folder for folder in folders.split(":") if folder and folder not in path]:
+        os.environ["PATH"] = ":".join(path + new)
 
 
 def _look_in_user_site() -> None:

@@ -13,7 +13,7 @@ from agent.settings import Settings, SettingsError, load_settings, unchecked_set
 from libs.backends.docker import host_certificates, image_state
 from libs.middleware.skills.skill_files import SkillFolders
 from libs.middleware.skills.skill_validation import validate_skills
-from libs.sandbox import SandboxError, program, refuse_unwritable
+from libs.sandbox import SandboxError, program, refuse_as_workspace, refuse_unwritable
 from libs.sandbox.docker import connect, endpoint, explained
 
 __all__ = ["Check", "check_all", "doctor", "reload_check"]
@@ -82,9 +82,10 @@ def _disk_check(root: Path) -> Check:
 
 def _workspace_check(workspace: Path) -> Check:
     try:
+        refuse_as_workspace(workspace)
         refuse_unwritable(workspace)
     except ValueError as error:
-        return Check("workspace", False, str(error), "WORKSPACE_DIR names the folder.")
+        return Check("workspace", False, f"{workspace} {error}", "WORKSPACE_DIR names the folder.")
     return Check("workspace", True, f"{workspace.absolute()} can be written")
 
 

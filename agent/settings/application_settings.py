@@ -37,7 +37,7 @@ class Settings(SandboxSettings, EgressSettings, ExecSettings, ServerSettings):
         env_file_encoding="utf-8",
     )
 
-    workspace_dir: Path = Path("workspace")
+    workspace_dir: Path = Field(Path("workspace"), validate_default=True)
     """Folder that is the agent's disk, mounted at /workspace. Made if it is missing."""
     skills_dirs: SkillFolders = ()
     """More folders of skills, comma-separated, each mounted read-only at /skills.d/<folder name>."""
@@ -86,19 +86,12 @@ have at most 600 tokens."""
     @classmethod
     def _workspace_is_safe(cls, value: Path) -> Path:
         refuse_as_workspace(value)
+        refuse_unwritable(value)
         if ROOT.is_relative_to(value.resolve()):
             raise ValueError("holds this program: the agent could change it")
         if value.resolve().is_relative_to(LITE_ROOT):
             raise ValueError("is the folder of /run-lite: a command could put links there")
         return value
-
-    @model_validator(mode="after")
-    def _workspace_can_be_written(self) -> Settings:
-        try:
-            refuse_unwritable(self.workspace_dir)
-        except ValueError as error:
-            raise ValueError(f"WORKSPACE_DIR={self.workspace_dir}: {error}") from None
-        return self
 
     @model_validator(mode="after")
     def _skills_apart(self) -> Settings:

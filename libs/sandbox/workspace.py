@@ -51,14 +51,13 @@ def refuse_unwritable(root: Path) -> None:
     """Refuse a workspace that this process cannot make or write, before any work begins.
 
     Raises:
-        ValueError: `root`, or the nearest path above it that exists, is a file or cannot be written.
+        ValueError: `root`, or the nearest path above it that exists, cannot be written.
     """
     root = root.absolute()
     place = next(path for path in (root, *root.parents) if os.access(path, os.F_OK))
-    if not place.is_dir():
-        raise ValueError(f"{place} is not a folder: move it away, or name another folder")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise ValueError(f"{place} cannot be written: run `sudo chown $USER {place}`, or name another folder")
+        hint = f"run `sudo chown $USER {place}`, or choose another path"
+        raise ValueError(f"cannot be used, as {place} cannot be written: {hint}")
 
 
 def prepare_workspace(root: Path) -> tuple[int, int]:

@@ -78,7 +78,7 @@ def test_workspace_that_cannot_be_used_is_refused_at_the_start(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "workspace").touch()  # the default
     for given in (None, tmp_path / "workspace", tmp_path / "workspace" / "below"):
-        with pytest.raises(SettingsError, match="is not a folder: move it away, or name another"):
+        with pytest.raises(SettingsError, match=r"^WORKSPACE_DIR=.* is not a folder: choose another"):
             load_settings(None, **({"workspace_dir": given} if given else {}))
     assert load_settings(None, workspace_dir=tmp_path / "new" / "folder").workspace_dir.name == "folder"
 

@@ -142,7 +142,7 @@ def _skill_checks(settings: Settings) -> Iterator[Check]:
 
 
 def reload_check(workspace: Path) -> Check:
-    """Look for a server that reloads when a file in the workspace changes, which ends its runs."""
+    """Look for a server that reloads when a file in the workspace changes, while its runs wait."""
     import psutil
 
     workspace = workspace.resolve()
@@ -159,7 +159,7 @@ def reload_check(workspace: Path) -> Check:
         "reload",
         False,
         f"`langgraph dev` watches the workspace ({', '.join(watching)}): it starts anew with every .py file "
-        "that the agent writes, and ends all runs",
+        "that the agent writes, and its runs wait meanwhile",
         "End that server, and start it with `make dev` or with --no-reload.",
     )
 

@@ -16,6 +16,7 @@ from libs.sandbox.errors import (
     SandboxBusy,
     SandboxDied,
     SandboxError,
+    WorkspaceMissing,
     program,
 )
 from libs.sandbox.image_contents import guest_tree
@@ -45,6 +46,7 @@ __all__ = [
     "SandboxDied",
     "SandboxError",
     "SandboxLimits",
+    "WorkspaceMissing",
     "command_places",
     "guest_tree",
     "is_trusted",

@@ -80,6 +80,10 @@ def machine_delay(sandbox: ChannelSandbox, seconds: float) -> float:
     return time.monotonic() - begun - seconds
 
 
+NEW_INTERPRETER = "[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
+"""First line of a block's output if its variables are lost."""
+
+
 class Session:
     """Run blocks in one interpreter session. The variable `kept` shows whether the interpreter lives."""
 

@@ -44,8 +44,12 @@ def _told(error: FileFailed | SandboxError) -> str:
 
 
 def _shown(path: str) -> str:
-    """Return a printable path. Bytes that are not UTF-8 become `\\xff`."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """Return a printable path. A path that is not UTF-8 is marked, because no file tool can name it."""
+    raw = path.encode("utf-8", "surrogateescape")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"{raw.decode('utf-8', 'backslashreplace')} [not UTF-8: only a command reaches this name]"
 
 
 def ls(path: str, answer: Answer) -> LsResult:
@@ -154,7 +158,18 @@ def grep(path: str | None, answer: Answer) -> GrepResult:
         GrepMatch(path=_shown(item["path"]), line=item["line"], text=item["text"])
         for item in found["matches"]
     ]
-    return GrepResult(matches=matches, truncated=found["cut"])
+    return GrepResult(matches=matches, truncated=found["cut"], error=_unread(found))
+
+
+def _unread(found: dict[str, Any]) -> str | None:
+    """Return what a search could not read. deepagents shows the matches below it."""
+    if not found["unread"]:
+        return None
+    names = ", ".join(map(_shown, found["unread_first"]))
+    more = ", …" if found["unread"] > len(found["unread_first"]) else ""
+    cut = " The search was also cut: there may be more matches." if found["cut"] else ""
+    rest = "" if found["matches"] else " No other file has a match."
+    return f"Not searched, because they cannot be read: {found['unread']} ({names}{more}).{rest}{cut}"
 
 
 def _protocol_error(answer: FileFailed | SandboxError) -> str:
@@ -165,6 +180,17 @@ def _protocol_error(answer: FileFailed | SandboxError) -> str:
 def absolute(path: str) -> FileFailed | None:
     """Return an error for a relative path, because uploads and downloads have no working folder."""
     return None if path.startswith("/") else FileFailed("invalid_path", f"{path!r} is not absolute")
+
+
+def not_text(content: str) -> FileFailed | None:
+    """Return an error for content with half of a surrogate pair, which UTF-8 cannot encode."""
+    try:
+        content.encode()
+    except UnicodeEncodeError as error:
+        return FileFailed(
+            "half_character", f"character {error.start + 1} is half of a surrogate pair, which is not text"
+        )
+    return None
 
 
 def upload(path: str, answer: Answer) -> FileUploadResponse:

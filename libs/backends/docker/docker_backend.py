@@ -254,15 +254,17 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
 
     async def awrite(self, file_path: str, content: str) -> WriteResult:
         """Create a new file. An existing file is refused, as `edit` changes files."""
-        data = content.encode("utf-8", "replace")
-        answer = await self._changed("write", path=file_path, replace=False, content=data)
+        refused = answers.not_text(content)
+        data = b"" if refused else content.encode()
+        answer = refused or await self._changed("write", path=file_path, replace=False, content=data)
         return answers.write(file_path, answer)
 
     async def aedit(
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
     ) -> EditResult:
         texts = {"old": old_string, "new": new_string, "replace_all": replace_all}
-        answer = await self._changed("edit", path=file_path, **texts)
+        refused = answers.not_text(old_string) or answers.not_text(new_string)
+        answer = refused or await self._changed("edit", path=file_path, **texts)
         return answers.edit(file_path, old_string, answer)
 
     async def adelete(self, file_path: str) -> DeleteResult:

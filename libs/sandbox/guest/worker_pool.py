@@ -164,8 +164,12 @@ class WorkerPool:
         self._forget(child.writer)
         child.dismiss()
 
-    def bury(self, child: Child) -> None:
-        """Remove a dead worker, kill its processes, and start a replacement."""
+    def bury(self, child: Child) -> int | None:
+        """Remove a dead worker, kill its processes, and start a replacement.
+
+        Returns the worker's wait status, or None if it is not known.
+        """
+        status = None
         for descriptor in (child.reader, child.writer):
             self._forget(descriptor)
             del self._children[descriptor]
@@ -176,7 +180,7 @@ class WorkerPool:
             del self._sessions[child.session or b""]
         kill(child.pid, SIGKILL)
         try:
-            os.waitpid(child.pid, 0)
+            _, status = os.waitpid(child.pid, 0)
         except ChildProcessError:
             pass
         # Its processes are now children of this process, beside the other workers.
@@ -191,6 +195,7 @@ class WorkerPool:
                     other.kill()
                 idle.clear()
         self._fill()
+        return status
 
     def _forget(self, descriptor: int) -> None:
         try:

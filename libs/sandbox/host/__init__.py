@@ -9,7 +9,7 @@ from __future__ import annotations
 from libs.sandbox.host.call_context import CurrentCall, carrying, current_call
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from libs.sandbox.host.command_log import CommandRecords
+from libs.sandbox.host.command_log import CommandRecords, process_ends
 from libs.sandbox.host.connections import Door, Egress, way_out
 from libs.sandbox.host.loop_thread import blocking, core
 from libs.sandbox.host.results import failed_result, shortened
@@ -29,6 +29,7 @@ __all__ = [
     "core",
     "current_call",
     "failed_result",
+    "process_ends",
     "shortened",
     "way_out",
 ]

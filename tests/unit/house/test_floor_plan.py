@@ -49,7 +49,13 @@ DOORS = {
         "agent.server.mcp",
         "agent.server.routes",
     ),
-    *("libs.sandbox.guest", "libs.sandbox.guest.files", "libs.sandbox.guest.workers", "libs.sandbox.wire"),
+    *(
+        "libs.sandbox.guest",
+        "libs.sandbox.guest.files",
+        "libs.sandbox.guest.interpreter",
+        "libs.sandbox.guest.workers",
+        "libs.sandbox.wire",
+    ),
 }
 """Packages that export nothing: folders of commands and routes, and the modules that run in the container."""
 

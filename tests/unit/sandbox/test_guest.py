@@ -27,6 +27,7 @@ WHILE_A_SANDBOX_STARTS = {
         for name in (
             "output_limit",
             "kill_process_trees",
+            "memory_kills",
             "process_worker",
             "shells",
             "skill_commands",

@@ -59,7 +59,7 @@ def build_graph(
     """
     # Imported here, because containers and databases are slow to import.
     from agent.exec_agent import MemoryMiddleware
-    from agent.listing import ShowsData
+    from agent.listing import SaysAbsentPaths, ShowsData
     from agent.parts.exec_parts import build_exec_parts
 
     settings = settings or load_settings()
@@ -79,6 +79,7 @@ def build_graph(
     in_text = exec_prompt.system_prompt(settings, catalogue, tools=False, passed=parts.passed)
     middleware: list[AgentMiddleware[Any, Any, Any]] = [
         *([ShowsData(parts.data)] if parts.data else []),
+        *([SaysAbsentPaths(parts.data.absent)] if parts.data else []),
         ShowsAgentsFile(AgentsFile(settings)),
         MemoryMiddleware(parts.memory),
         OneExecution(settings.exec_repairs, parts.runner.prepare),

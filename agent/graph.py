@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from deepagents import SubAgent, create_deep_agent
@@ -11,6 +12,7 @@ from langgraph.types import Checkpointer
 
 from agent import prompt
 from agent.config import INTERRUPT_ON, build_backend, build_model
+from agent.listing import NamedPath, SaysAbsentPaths, absent
 from agent.parts import AgentsFile, RealModel, ShowsAgentsFile, graph_of, run_budget, stream_transformers
 from agent.parts.deep_file_tools import FilesystemMiddleware
 from agent.secrets import clean_input, provider_errors, secret_filter
@@ -61,7 +63,7 @@ def build_graph(
     agent = create_deep_agent(
         model,
         system_prompt=prompt.system_prompt(settings),
-        middleware=[*_growth(settings, backend), *tools, plan, *gates],
+        middleware=[*_growth(settings, backend), *tools, plan, _absent_paths(backend), *gates],
         subagents=bound_subagents([*tools, *gates], [subagent]),
         backend=backend,
         checkpointer=checkpointer,
@@ -94,6 +96,16 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
         ),
         ShowsAgentsFile(AgentsFile(settings)),
     ]
+
+
+def _absent_paths(backend: WorkspaceBackend) -> SaysAbsentPaths:
+    async def absent_in_computer(named: Sequence[NamedPath]) -> list[str]:
+        from libs.backends.docker import DockerExecutionBackend  # slow to import
+
+        computer = backend.default
+        return await absent(computer.sandbox, named) if isinstance(computer, DockerExecutionBackend) else []
+
+    return SaysAbsentPaths(absent_in_computer)
 
 
 def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:

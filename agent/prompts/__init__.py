@@ -5,6 +5,7 @@ In come the settings; out come prompts, the rule about the network, examples, an
 
 from __future__ import annotations
 
+from agent.prompts.absent_paths_text import absent_section
 from agent.prompts.agents_file_text import AGENTS_FILE, agents_section
 from agent.prompts.code_prompt import STOPPED
 from agent.prompts.exec_catalogue import load_catalogue
@@ -20,6 +21,7 @@ __all__ = [
     "TODO_PROMPT",
     "TODO_TOOL",
     "TOOLS",
+    "absent_section",
     "agents_section",
     "example_turns",
     "growth",

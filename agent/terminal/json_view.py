@@ -65,7 +65,10 @@ class JsonLines:
 
 def write_result(result: Result) -> None:
     """Write the line `result`; for a run that could not begin, the only line."""
-    _write("result", **asdict(result))
+    fields = asdict(result)
+    if not result.absent_paths:
+        del fields["absent_paths"]
+    _write("result", **fields)
 
 
 def _write(kind: str, **fields: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from agent.run import Approval, Decide, LeftPending, Result, Run, carry_out, explained
 from agent.terminal.json_view import JsonLines
+from agent.terminal.long_silence import telling_silence
 from agent.terminal.terminal_view import EventView
 
 __all__ = ["Outcome", "exit_status", "take_turn"]
@@ -62,7 +63,8 @@ async def take_turn(
     try:
         waits = task is None and await run.approvals()
         events = None if waits else run.go_on() if task is None else run.begin(task)
-        return Outcome(await carry_out(run, events, show=view.show, decide=decide))
+        async with telling_silence(view if isinstance(view, EventView) else None):
+            return Outcome(await carry_out(run, events, show=view.show, decide=decide))
     except LeftPending as left:
         return Outcome(await run.result(), "left" if left.by_ctrl_c else None)
     except asyncio.CancelledError:

@@ -13,7 +13,7 @@ when a block begins, with `"granted"` if nobody was asked (see `BlockCall`), and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -62,10 +62,13 @@ class CodeLoop:
 
     model: TextModel
     runner: SandboxRunner
-    opening: Callable[[], Awaitable[list[AnyMessage]]]
-    """Returns the messages before the conversation (system prompt, examples). Called once a run."""
+    opening: Callable[[Sequence[str]], Awaitable[list[AnyMessage]]]
+    """Returns the messages before the conversation (system prompt, examples). Called once a run, with what
+    `absent_paths` has returned."""
     budget: Budget
     """The limits of one run."""
+    absent_paths: Callable[[str], Awaitable[list[str]]] | None = None
+    """Takes the task; returns the paths that it names and that do not exist."""
     files: Files | None = None
     """Finds the result files that an answer names."""
     approvals: InterruptOn | None = None
@@ -111,11 +114,14 @@ class CodeLoop:
         if self.approvals is not None:
             require_checkpointer()
         messages = state["messages"]
+        task = messages[-1].text if messages else ""
+        absent_paths = await self.absent_paths(task) if self.absent_paths else []
         return {
             "status": None,
             "executions": [],
-            "opening": await self.opening(),
-            "task": messages[-1].text if messages else "",
+            **({"absent_paths": absent_paths} if absent_paths or state.get("absent_paths") else {}),
+            "opening": await self.opening(absent_paths),
+            "task": task,
             "steps": 0,
             "nudges": 0,
             "blocks": [],

@@ -42,6 +42,7 @@ class _Answered(BaseModel):
     output: str
     thread_id: str
     status: str
+    absent_paths: list[str] = Field([], description="Paths that the task names and that do not exist.")
     steps: list[ShownStep] = []
 
 
@@ -118,6 +119,8 @@ def _response(ended: Ended, *, with_steps: bool) -> Response:
     if ended.questions:
         return answer({"thread_id": ended.thread_id, "interrupts": ended.questions}, 202)
     result: dict[str, Any] = {"output": ended.output, "thread_id": ended.thread_id, "status": ended.status}
+    if ended.absent_paths:
+        result["absent_paths"] = list(ended.absent_paths)
     return answer({**result, "steps": ended.steps} if with_steps else result)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -55,6 +55,8 @@ class Ended:
     """Steps since the person's message; the last is the answer."""
     questions: list[dict[str, Any]]
     """`{id, value}` of each open interrupt; empty if the run has ended."""
+    absent_paths: Sequence[str] = ()
+    """See `Result`."""
     failed: bool = False
     """Whether an error ended the run; `output` names the error."""
 
@@ -186,7 +188,9 @@ async def _ended(run: Run, result: Result) -> Ended:
     state = await run.state()
     steps = [*steps_taken(state.values), {"type": "final", "content": result.text}]
     questions = {each.id: each.value for each in state.interrupts}
-    return Ended(run.thread_id, result.status, result.text, steps, _shown(questions))
+    return Ended(
+        run.thread_id, result.status, result.text, steps, _shown(questions), absent_paths=result.absent_paths
+    )
 
 
 @asynccontextmanager

@@ -74,13 +74,13 @@ class DataListing:
         return self._known[looks]
 
     async def absent(self, named: Sequence[NamedPath]) -> list[str]:
-        """Return those of the paths below /data that do not exist.
+        """Return the paths below /data that do not exist.
 
-        Other folders of the sandbox are not looked at, because the program fills them when it starts.
+        Paths in other folders are not checked, because these folders are filled when a program starts.
         """
         below = [each for each in named if _relative(each).startswith("data/")]
         files = await asyncio.to_thread(listing, self._home) if below else {}
-        # A sandbox is started only for what the host does not see, such as a link.
+        # A sandbox is needed only for paths that the host does not see, such as a link.
         unseen = [
             each for each in below if not any(f"{path}/".startswith(f"{_relative(each)}/") for path in files)
         ]

@@ -15,9 +15,11 @@ from libs.sandbox.guest.workers.children import Child
 from libs.sandbox.guest.workers.kill_process_trees import (
     SIGCONT,
     SIGKILL,
+    SUBREAPERS,
     children_of,
     have_zombies,
     kill,
+    kill_orphans,
     kill_trees,
     refused_forks,
 )
@@ -179,8 +181,9 @@ class WorkerPool:
             os.waitpid(child.pid, 0)
         except ChildProcessError:
             pass
-        # Its processes are now children of this process, beside the other workers.
-        kill_trees(os.getpid(), besides={other.pid for other in self._children.values()})
+        if SUBREAPERS:
+            # Its processes are now children of this process, beside the other workers.
+            self.kill_orphans()
         if not child.given_up and time.monotonic() - child.made < _YOUNG:
             self._harmed()
         if child.job:
@@ -191,6 +194,14 @@ class WorkerPool:
                     other.kill()
                 idle.clear()
         self._fill()
+
+    def kill_orphans(self, since: float = 0.0) -> None:
+        """Kill children of this process that are no workers, with their descendants.
+
+        Args:
+            since: see `kill_process_trees.kill_orphans`.
+        """
+        kill_orphans(since, self._pids())
 
     def _forget(self, descriptor: int) -> None:
         try:
@@ -228,6 +239,8 @@ class WorkerPool:
         left = self._left()
         pids = [child.pid for child in left]
         kill_trees(*pids)
+        if not SUBREAPERS:
+            self.kill_orphans()
         # A killed process counts against the process limit until its worker has collected it.
         deadline = time.monotonic() + _COLLECT_SECONDS
         while have_zombies(*pids) and time.monotonic() < deadline:
@@ -255,7 +268,8 @@ class WorkerPool:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
                 if pid == 0:
                     break
-                if os.WIFSTOPPED(status):
+                # Without subreapers, other children are orphans, which may stay stopped.
+                if os.WIFSTOPPED(status) and pid in self._pids():
                     stopped = True
                     kill(pid, SIGCONT)
         except ChildProcessError:
@@ -267,6 +281,9 @@ class WorkerPool:
             for child in {child for child in self._children.values() if child.job is None}:
                 for shell in children_of(child.pid):
                     kill(shell, SIGCONT)
+
+    def _pids(self) -> set[int]:
+        return {child.pid for child in self._children.values()}
 
     def _left(self) -> list[Child]:
         """Return the workers whose last command has left background processes."""

@@ -9,7 +9,7 @@ import time
 
 from libs.sandbox.guest.workers.capture import Captured, last_frames, read_some
 from libs.sandbox.guest.workers.frame_pipes import Link
-from libs.sandbox.guest.workers.kill_process_trees import kill_trees
+from libs.sandbox.guest.workers.kill_process_trees import SUBREAPERS, kill_trees
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
 from libs.sandbox.guest.workers.shells import Shells
 from libs.sandbox.guest.workers.spill import spill_name
@@ -80,7 +80,7 @@ class Runner(ProcessWorker):
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            return True
+            return SUBREAPERS or not self._shells.written_to()
         return False
 
     def _wait_for_background(self) -> None:
@@ -90,8 +90,9 @@ class Runner(ProcessWorker):
             poll.register(descriptor, select.POLLIN)
         poll.register(self._link.reader, 0)
         while not self._childless():
-            for descriptor, _ in poll.poll():
+            for descriptor, event in poll.poll():
                 if descriptor == self._link.reader:
                     self._leave()
-                read_some(descriptor)
+                if not read_some(descriptor) and event & select.POLLHUP:
+                    poll.unregister(descriptor)
         self._link.send(encode(0, Kind.IDLE))

@@ -1,6 +1,7 @@
 # Every target does the set-up it needs, on a machine that has only make.
 # SETUP_ENGINE=0: do not touch the Docker Engine. TASK="…": the task of `make run`. MODEL=…: another model than the
-# configured one. PORT: the port of `make dev`. SUBSET=dev|practice|held-out|TASK: the tasks of `make eval`.
+# configured one. PORT: the port of `make dev`. RELOAD=1: `make dev` starts anew when the code changes.
+# SUBSET=dev|practice|held-out|TASK: the tasks of `make eval`.
 # RUNTIME=runsc: `make setup` also installs gVisor.
 
 BIN := .venv/bin
@@ -66,9 +67,16 @@ demo: setup
 # If the model cannot be fetched, the server starts anyway, and its answers say what to do.
 # --no-reload: a script that the agent writes must not restart the server. --no-browser: langgraph would open Studio,
 # which needs an account; the link is printed instead.
+# RELOAD=1: the server starts anew when a .py file in agent or libs changes. watchfiles sends SIGINT and waits for the
+# server's end, which takes at most SHUTDOWN_SECONDS and a few seconds.
+dev: export LANGGRAPH_NO_VERSION_CHECK = true
 dev: setup
+	@$(BIN)/python -m agent.server.occupied $(PORT)
 	@$(MAKE) --no-print-directory model || echo "The server starts without a model." >&2
-	@LANGGRAPH_NO_VERSION_CHECK=true $(BIN)/langgraph dev --port $(PORT) --no-browser --no-reload --n-jobs-per-worker 10
+	@$(if $(filter-out 0,$(RELOAD)),$(RELOADING) "$(SERVER)" agent libs,exec $(SERVER))
+
+SERVER = $(BIN)/langgraph dev --port $(PORT) --no-browser --no-reload --n-jobs-per-worker 10
+RELOADING = exec $(BIN)/watchfiles --filter python --target-type command --sigint-timeout 3700
 
 # Build the page from agent/ui/src. Needed only after a change to the page, because the bundle is in the repository.
 ui:
@@ -129,7 +137,7 @@ test-all: test test-rest
 test-rest: setup chromium
 	$(PYTEST) -m thorough
 
-# The tests of commands, attacks and interpreters in gVisor: about 20 minutes, by hand. tests/support/gvisor.py lists
+# The tests of commands, attacks and interpreters in gVisor: about 20 minutes, by hand. tests/integration/gvisor.py lists
 # what cannot hold there. The long attacks at random moments are left out.
 test-runsc:
 	@$(MAKE) --no-print-directory setup RUNTIME=runsc

@@ -68,7 +68,12 @@ def build_graph(
 
     async def opening() -> list[AnyMessage]:
         found, data = await asyncio.gather(asyncio.to_thread(skills.scan), data_listing(computer.sandbox))
-        section = render_skills(found, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS)
+        section = render_skills(
+            found,
+            max_chars=settings.skills_prompt_chars,
+            steps=code_prompt.SKILL_STEPS,
+            example="" if local else code_prompt.SKILL_EXAMPLE,
+        )
         tables = any(skill.name == "tables" and skill.problem is None for skill in found)
 
         def system(**shown: Any) -> SystemMessage:

@@ -58,7 +58,7 @@ def build_graph(
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)
-    parts = parts or build_exec_parts(settings)
+    parts = parts or build_exec_parts(settings, model)
     tool = execute_code_tool(
         parts.runner,
         description=exec_prompt.TOOL,
@@ -67,8 +67,8 @@ def build_graph(
         done=_look_for_secrets,
     )
     catalogue = load_catalogue()
-    prompt = exec_prompt.system_prompt(settings, catalogue)
-    in_text = exec_prompt.system_prompt(settings, catalogue, tools=False)
+    prompt = exec_prompt.system_prompt(settings, catalogue, passed=parts.passed)
+    in_text = exec_prompt.system_prompt(settings, catalogue, tools=False, passed=parts.passed)
     middleware: list[AgentMiddleware[Any, Any, Any]] = [
         *([ShowsData(parts.data)] if parts.data else []),
         MemoryMiddleware(parts.memory),

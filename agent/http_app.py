@@ -6,13 +6,16 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from agent.secrets import KNOWN, secret_filter
+from agent.server.announced import announced
 from agent.server.durable.acknowledged import WrittenFirst, keep_writing
+from agent.server.durable.graceful_end import OpenRequests, steps_end_first
 from agent.server.durable.restore import restore_threads
 from agent.server.guards.auth import TokensNeeded
 from agent.server.guards.closed_routes import Closed
@@ -23,6 +26,7 @@ from agent.server.guards.redacted_requests import RedactedRequests
 from agent.server.guards.rejected_bodies import Unchecked
 from agent.server.guards.request_limits import Bounds, Limits
 from agent.server.mcp.mcp_routes import McpEndpoint
+from agent.server.occupied import hold_folder, refuse_another_port, watches
 from agent.server.routes import file_routes, grant_routes, health, lite_routes, page, page_config, run_routes
 from agent.server.routes.lite_routes import open_lite
 from agent.server.routes.run_service import open_runs
@@ -33,6 +37,16 @@ __all__ = ["app"]
 logger = logging.getLogger(__name__)
 
 _settings = load_settings()
+_server = os.environ.get("LANGGRAPH_API_URL")  # set by `langgraph dev`
+if _server:
+    refuse_another_port(_server)
+    hold_folder()
+    if watches(_settings.workspace_dir):
+        logger.warning(
+            "This server starts anew with every .py file that changes below %s, also in the workspace. To "
+            "avoid that, start it with `make dev`, or with `langgraph dev --no-reload`.",
+            Path.cwd(),
+        )
 _known = secret_filter(_settings)
 _bounds = Bounds(
     max_body=_settings.http_max_body,
@@ -54,9 +68,9 @@ async def _open(app: Starlette) -> AsyncIterator[None]:
         open_lite(_settings, _known) as app.state.run_lite,
         open_runs() as app.state.runs,
         _mcp.lifespan(app.state.runs),
+        steps_end_first(_settings.shutdown_seconds),  # before the routes end
+        announced(_server) if _server else nullcontext(),
     ):
-        if server := os.environ.get("LANGGRAPH_API_URL"):  # set by `langgraph dev`
-            logger.info("The page: %s/app", server)
         yield
 
 
@@ -72,6 +86,7 @@ app = Starlette(
         *_mcp.routes,
     ],
     middleware=[  # outermost first; LangGraph's own routes pass them too
+        Middleware(OpenRequests),
         Middleware(Origins, allowed=_settings.allowed_origins),
         Middleware(cross_origin, allowed=_settings.allowed_origins),
         Middleware(TokensNeeded, tokens=_settings.auth_tokens),

@@ -17,8 +17,8 @@ from xdist.scheduler import LoadFileScheduling
 from agent.commands.setup_command import build_image, ensure_engine
 from agent.config import load_settings
 from libs.backends.docker import DockerExecutionBackend
+from tests.integration import gvisor
 from tests.servers.served import Served, joined_script, served
-from tests.support import gvisor
 from tests.support.sandboxes import IMAGE, RUNTIME
 
 ROOT = Path(__file__).parents[1]

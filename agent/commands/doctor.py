@@ -12,7 +12,8 @@ from typing import Any
 
 from agent.settings import Settings, SettingsError, load_settings
 from libs.backends.docker import host_certificates, image_state
-from libs.middleware.skills.skill_files import SkillFolders, validate_skills
+from libs.middleware.skills.skill_files import SkillFolders
+from libs.middleware.skills.skill_validation import validate_skills
 from libs.sandbox import SandboxError, program
 from libs.sandbox.docker import connect, endpoint, explained
 
@@ -123,18 +124,19 @@ def check_all() -> list[Check]:
 
 
 def _model_check(settings: Settings) -> Check:
-    from agent.parts import build_model
+    from agent.parts import build_model, unused_keys
     from libs.models import DeferredChatModel, ModelUnavailable, ScriptError
 
     try:
         model = build_model(settings)
         if isinstance(model, DeferredChatModel):
             model.build()
-            return Check("model", True, f"{model.label} is configured (it was not called)")
+            state = f"{model.label} is configured (it was not called)"
+            return Check("model", True, ". ".join(filter(None, (state, unused_keys(settings)))))
         return Check("model", True, f"{settings.model}: a script that is played, not a model")
     except (ModelUnavailable, ScriptError) as error:
         reason, _, hint = str(error).partition(". ")
-        return Check("model", False, reason, hint)
+        return Check("model", False, reason, f"{unused_keys(settings)} {hint}".strip())
 
 
 def _skill_checks(settings: Settings) -> Iterator[Check]:
@@ -149,7 +151,7 @@ def _skill_checks(settings: Settings) -> Iterator[Check]:
 
 
 def reload_check(workspace: Path) -> Check:
-    """Look for a server that reloads when a file in the workspace changes, which ends its runs."""
+    """Look for a server that reloads when a file in the workspace changes, while its runs wait."""
     import psutil
 
     workspace = workspace.resolve()
@@ -166,7 +168,7 @@ def reload_check(workspace: Path) -> Check:
         "reload",
         False,
         f"`langgraph dev` watches the workspace ({', '.join(watching)}): it starts anew with every .py file "
-        "that the agent writes, and ends all runs",
+        "that the agent writes, and its runs wait meanwhile",
         "End it and start it with `make dev`, or with --no-reload.",
     )
 

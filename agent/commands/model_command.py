@@ -21,11 +21,12 @@ model_app = typer.Typer(no_args_is_help=True, help="Manage the local model.")
 @model_app.command("fetch")
 def fetch_model() -> None:
     """Download the local model once. An interrupted download resumes."""
-    from agent.parts import CHOICES, RUNTIME_COMMAND
+    from agent.parts import CHOICES, RUNTIME_COMMAND, unused_keys
     from libs.models.openvino_engine import runtime_installed
     from libs.models.weights import QWEN_CODER, WeightsError, fetch, kept
 
-    folder = read_settings().models_dir
+    settings = read_settings()
+    folder = settings.models_dir
     if path := kept(QWEN_CODER, folder):
         typer.echo(f"{QWEN_CODER.name} is there: {path}")
     else:
@@ -33,6 +34,8 @@ def fetch_model() -> None:
             f"Fetching {QWEN_CODER.name}, licence {QWEN_CODER.licence}: {QWEN_CODER.bytes / 1e9:.2f} GB, "
             f"once, into {folder}.\nTo use another model instead, stop this with Ctrl-C. {CHOICES}"
         )
+        if hint := unused_keys(settings):
+            typer.echo(hint)
         try:
             with _bar(QWEN_CODER.bytes) as progress:
                 path = fetch(QWEN_CODER, folder, progress=progress)

@@ -33,32 +33,42 @@ def list_skills(as_json: AsJson = False) -> None:
 
 @skills_app.command("new")
 def new_skill(
-    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and hyphens.")],
+    name: Annotated[
+        str, typer.Argument(help="Lower-case letters, digits and hyphens; with --library underscores.")
+    ],
     description: Annotated[
         str,
-        typer.Option(help="What the skill does and when to use it. The agent sees only this text at first."),
-    ] = "Say what this skill does, and when to use it.",
+        typer.Option(
+            help="What the skill does and when to use it. The agent sees only this text at first, and is not "
+            "offered a skill without it."
+        ),
+    ] = "",
+    library: Annotated[
+        bool, typer.Option("--library", help="Create NAME.py, which programs import from skills.NAME.")
+    ] = False,
 ) -> None:
-    """Create a skill in skills/."""
+    """Create a skill in skills/: a folder with SKILL.md and a script, or with --library one Python file."""
     from agent.settings import ROOT
-    from libs.middleware.skills.skill_template import write_skill
+    from libs.middleware.skills.skill_template import write_library, write_skill
 
     try:
-        path = write_skill(ROOT / "skills", name, description)
+        path = (write_library if library else write_skill)(ROOT / "skills", name, description)
     except ValueError as error:
         end(str(error), status=2)
     typer.echo(f"Written: {path}")
+    if not description.strip():
+        typer.echo("No agent is offered it yet: write in its description what it does and when to use it.")
 
 
 @skills_app.command("validate")
 def validate(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(help="A skill or a folder of skills. Default: all configured folders."),
+        typer.Argument(help="A skill, or a folder of skills. Default: all configured folders."),
     ] = None,
 ) -> None:
     """Check skills against every rule of the format. Exit status 1 if one is broken."""
-    from libs.middleware.skills.skill_files import validate_skills
+    from libs.middleware.skills.skill_validation import validate_skills
 
     chosen = folders or [path for path in read_settings().skill_folders.values() if path.exists()]
     problems = [problem for folder in chosen for problem in validate_skills(folder)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from agent.parts.agent_backend import build_backend
 from agent.parts.chat_model import (
-    CHOICES,
     RUNTIME_COMMAND,
     RealModel,
     build_model,
@@ -18,6 +17,7 @@ from agent.parts.chat_model import (
 )
 from agent.parts.page_stream import stream_transformers
 from agent.parts.process import Parts, build_parts, graph_of, run_budget, served
+from agent.parts.provider_model import CHOICES, unused_keys
 
 __all__ = [
     "CHOICES",
@@ -35,4 +35,5 @@ __all__ = [
     "served",
     "shown_name",
     "stream_transformers",
+    "unused_keys",
 ]

@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from agent.secrets import PROVIDER_KEYS
+from agent.parts.provider_model import CHOICES, provider_model
+from agent.secrets import key_of
 from agent.settings import Settings
 from libs.models import DeferredChatModel, ModelUnavailable
 
@@ -24,23 +24,16 @@ if TYPE_CHECKING:
     from libs.models.openvino_engine import OpenVinoEngine
 
 __all__ = [
-    "CHOICES",
     "RUNTIME_COMMAND",
     "RealModel",
     "build_model",
     "calls_tools",
     "is_local",
+    "keys_in_use",
     "name_of",
     "served_model",
     "shown_name",
 ]
-
-CHOICES = (
-    "Set MODEL=provider:model and the provider's key, OPENAI_API_KEY, or OPENAI_BASE_URL for a server of "
-    "your own (Ollama, vLLM, llama.cpp), in the environment or in .env; MODEL=scripted:<file> plays a "
-    "script, as `make demo` does, which needs no model."
-)
-"""Tells how to choose a model, for error messages."""
 
 RUNTIME_COMMAND = "pip install -e '.[local]'"
 """Installs the runtime of a local model."""
@@ -113,6 +106,14 @@ def name_of(model: BaseChatModel) -> str:
     return str(getattr(model, "label", None) or f"scripted:{getattr(model, 'source', '')}")
 
 
+def keys_in_use(settings: Settings, model: BaseChatModel | None = None) -> frozenset[str]:
+    """Return the keys of the embedder and of a chat model, by default the settings' model."""
+    named = [name_of(model) if model else settings.chosen_model, settings.embedder]
+    keys = [key_of(settings, name) for name in named if name]
+    held = [value for value in vars(model).values() if isinstance(value, SecretStr)] if model else []
+    return frozenset(key.get_secret_value() for key in [*keys, *held] if key)
+
+
 def shown_name(model: BaseChatModel) -> str:
     """Return a model's name for people, which tells a script from a model."""
     scripted = " (a script that is played, not a model)"
@@ -155,21 +156,7 @@ def _with_real_model(request: ModelRequest[Any]) -> ModelRequest[Any]:
 def _build(settings: Settings, provider: str, name: str) -> BaseChatModel:
     if provider == "local":
         return _local(settings, name)
-    if provider == "openai":
-        return _openai(settings, name)
-
-    from langchain.chat_models import init_chat_model
-
-    variable = PROVIDER_KEYS.get(provider)
-    key = settings.secret(variable) if variable else None
-    if variable and key is None:
-        raise _missing(variable, f"{provider}:{name}")
-    options: dict[str, Any] = {"api_key": key} if key else {}
-    try:
-        model: BaseChatModel = init_chat_model(name, model_provider=provider, **options)
-    except (ImportError, ValueError) as error:  # package not installed, or unknown provider
-        raise ModelUnavailable(f"MODEL={provider}:{name} cannot be used: {error}") from error
-    return model
+    return provider_model(settings, provider, name)
 
 
 def _local(settings: Settings, name: str) -> BaseChatModel:
@@ -201,36 +188,3 @@ def _engine(path: Path) -> OpenVinoEngine:
     from libs.models.openvino_engine import OpenVinoEngine
 
     return OpenVinoEngine(path)
-
-
-def _openai(settings: Settings, name: str) -> BaseChatModel:
-    from langchain_openai import ChatOpenAI
-
-    key = settings.openai_api_key
-    if key is None:
-        if settings.openai_base_url is None:
-            raise _missing("OPENAI_API_KEY", f"openai:{name}")
-        # The client requires a key; a server without keys ignores it.
-        key = SecretStr("none")
-    url, options = _without_password(settings.openai_base_url)
-    # stream_usage: budgets count tokens, which other servers than OpenAI's report only on request.
-    return ChatOpenAI(model=name, api_key=key, base_url=url, stream_usage=True, **options)
-
-
-def _without_password(url: str | None) -> tuple[str | None, dict[str, Any]]:
-    """Move user and password from the URL into client options, because tracers record the URL."""
-    if url is None or (parts := httpx.URL(url)).userinfo == b"":
-        return url, {}
-
-    from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
-
-    auth = (parts.username, parts.password)
-    clients = {
-        "http_client": DefaultHttpxClient(auth=auth),
-        "http_async_client": DefaultAsyncHttpxClient(auth=auth),
-    }
-    return str(parts.copy_with(username=None, password=None)), clients
-
-
-def _missing(variable: str, spec: str) -> ModelUnavailable:
-    return ModelUnavailable(f"{variable} is not set, and {spec} needs it. {CHOICES}")

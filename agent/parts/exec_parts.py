@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.listing import DataListing
+from agent.parts.chat_model import keys_in_use
 from agent.parts.egress_gateway import doors
 from agent.parts.tracing import export_spans
-from agent.secrets import own_variables, secret_filter
+from agent.secrets import secret_filter
 from agent.settings import COMMANDS, Settings
 from agent.threads import ExportedFiles
 from agent.threads.memory_store import Memory, build_database, build_memory
@@ -19,11 +20,12 @@ from libs.exec_tool import HOST, MOUNT, CodeRunner, Dependencies, KvService, fre
 from libs.persistence.thread_database import Database
 from libs.persistence.thread_store import ThreadStore
 from libs.sandbox import Sandbox, SandboxError
-from libs.sandbox.docker import WORKSPACE_LABEL, DockerSandbox, shared_client
+from libs.sandbox.docker import OWN_VARIABLES, WORKSPACE_LABEL, DockerSandbox, shared_client
 from libs.sandbox.host import CommandRecords
 
 if TYPE_CHECKING:
     import docker
+    from langchain_core.language_models import BaseChatModel
 
 __all__ = ["HOME", "ExecParts", "build_exec_parts"]
 
@@ -41,6 +43,8 @@ class ExecParts:
     database: Database
     data: DataListing | None = None
     """Lists the person's files for the prompt."""
+    passed: Collection[str] = ()
+    """Names of the host's variables that programs get."""
 
     def close(self) -> None:
         """End the sandboxes and close the database."""
@@ -48,12 +52,17 @@ class ExecParts:
         self.database.close()
 
 
-def build_exec_parts(settings: Settings) -> ExecParts:
-    """Build the parts from the settings."""
+def build_exec_parts(settings: Settings, model: BaseChatModel | None = None) -> ExecParts:
+    """Build the parts from the settings.
+
+    Args:
+        model: the chat model, whose key no program gets. Default: the settings' model.
+    """
     export_spans(settings)
     database = build_database(settings)
     store = ThreadStore(database)
     redact = secret_filter(settings)
+    passed = settings.variables_of_programs(keys_in_use(settings, model))
 
     def check_image(client: docker.DockerClient) -> None:
         from libs.backends.docker import require_image
@@ -72,7 +81,7 @@ def build_exec_parts(settings: Settings) -> ExecParts:
         limits=settings.limits,
         disk=settings.exec_disk_used,
         mounts=lambda: _mounts(settings, dependencies),
-        environment=settings.variables_of_programs(own_variables(settings)),
+        environment=passed,
         warm=settings.sandbox_warm,
         idle_seconds=settings.sandbox_idle_seconds,
         runtime=settings.sandbox_runtime,
@@ -91,7 +100,8 @@ def build_exec_parts(settings: Settings) -> ExecParts:
         read_only=("data",),
     )
     data = DataListing(sandboxes, settings.workspace_dir)
-    return ExecParts(runner, build_memory(settings, database), database, data)
+    memory = build_memory(settings, database)
+    return ExecParts(runner, memory, database, data, sorted(passed.keys() - OWN_VARIABLES))
 
 
 def _folder_of(settings: Settings, thread: str) -> Path:

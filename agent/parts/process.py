@@ -7,13 +7,16 @@ would exist twice. Objects made here exist once: a thread has the same sandbox i
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.language_models import BaseChatModel
+from langsmith.utils import get_env_var
 
 from agent.parts.chat_model import build_model, served_model
+from agent.parts.provider_model import unused_keys
 from agent.secrets import guard_process
 from agent.settings import Settings, load_settings
 from agent.threads import taking_turns
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
 
 __all__ = ["Parts", "build_parts", "graph_of", "run_budget", "served"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Parts:
         """Parts of the one-tool agent, made at their first use."""
         from agent.parts.exec_parts import build_exec_parts
 
-        return build_exec_parts(self.settings)
+        return build_exec_parts(self.settings, self.model)
 
     def close(self) -> None:
         """End the sandboxes; blocks."""
@@ -56,14 +61,22 @@ class Parts:
 
 
 def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] = build_model) -> Parts:
-    """Make the parts.
+    """Make the parts. Packages find the variables of `.env` in the environment from now on.
+
+    Logs a warning if the key of a provider is set and no model is chosen.
 
     Raises:
         ScriptError: the file in `MODEL=scripted:<file>` is not a script.
     """
     from agent.parts.agent_backend import build_backend  # imports the container modules
 
+    settings.export_dotenv()
+    # LangGraph's server has asked for LangSmith's variables before, and LangSmith keeps what it has read.
+    # The function is an `lru_cache`, which its overloads hide.
+    get_env_var.cache_clear()  # type: ignore[attr-defined]
     guard_process(settings)
+    if hint := unused_keys(settings):
+        logger.warning(hint)
     return Parts(settings, model(settings), build_backend(settings))
 
 

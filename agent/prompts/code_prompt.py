@@ -11,7 +11,7 @@ from agent.prompts.network_text import network_rule
 from agent.prompts.skill_growth_rule import growth
 from agent.settings import Settings
 
-__all__ = ["SKILL_STEPS", "STOPPED", "data_section", "system_prompt"]
+__all__ = ["SKILL_EXAMPLE", "SKILL_STEPS", "STOPPED", "data_section", "system_prompt"]
 
 _SYSTEM = """\
 You carry out tasks with a computer of your own: a Linux container with bash and Python 3 (pandas, numpy, scipy, matplotlib, seaborn, pypdf, reportlab, pyyaml). You use it by writing code in your replies.
@@ -114,10 +114,19 @@ SKILL_STEPS = """\
 ## Skills
 
 A skill is a set of tested instructions and programs for one kind of task. When a task matches one below:
-1. Read its SKILL.md first, in a bash block of its own: `cat /skills/<name>/SKILL.md`.
+1. Read its file first, named at the end of its line, in a bash block of its own: `cat /skills/<name>/SKILL.md`.
 2. Follow it. Run its scripts by the absolute paths it shows; functions it names are imported: `from skills.<name> import …`.
 The files of a skill can be read and run, not changed.
 """
+
+SKILL_EXAMPLE = """
+Example: the task is the total of the invoices in /data/march.pdf, and a skill for PDF files is listed.
+1. You `cat` its SKILL.md, which shows a command that prints the tables of a file.
+2. You run that command with /data/march.pdf in place of its sample file. It prints two tables, and that a page has no text.
+3. You add the amounts up in a Python block, and answer with the total. You say that one page could not be read.
+Prefer a skill's program to one of your own. When it fails, read its error and its `--help`. A task may need several skills: one to read the data, another to make the report.
+"""
+"""A local model gets no such example, so that its prompt stays short."""
 
 STOPPED = "The program was stopped while the code of your last reply ran. How far it came is unknown, and variables are lost: look before you repeat anything."
 """Message to the model when a run was cut off while blocks ran."""

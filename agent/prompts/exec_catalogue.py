@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,11 +25,11 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Package(_Strict):
-    """A package that needs no `dependencies`."""
+class Packages(_Strict):
+    """Packages by use: those in the image, and those that `dependencies` may name besides."""
 
-    name: Line
-    use: Line
+    there: Mapping[Line, tuple[Line, ...]]
+    installable: Mapping[Line, tuple[Line, ...]]
 
 
 class Api(_Strict):
@@ -40,9 +41,7 @@ class Api(_Strict):
     endpoint: Line
     auth: Line
     secret: Line | None = None
-    """Variable of the host with the key, for EGRESS_CREDENTIALS."""
-    header: Line | None = None
-    """Header in which the gateway sends the key."""
+    """Variable that holds the key: one of EGRESS_CREDENTIALS, or one that is passed."""
     example: Program
     response: Line
     rate_limit: Line
@@ -51,11 +50,20 @@ class Api(_Strict):
 
 
 class Good(_Strict):
-    """A good example."""
+    """A good example: a call of `execute_code`."""
 
     task: Line
     why: Line
     code: Program
+    dependencies: tuple[Line, ...] = ()
+    files: Mapping[Line, str] = {}
+    args: Any = None
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The parameters besides `code`."""
+        given = {"dependencies": list(self.dependencies), "files": dict(self.files), "args": self.args}
+        return {name: value for name, value in given.items() if value}
 
 
 class Bad(_Strict):
@@ -69,7 +77,7 @@ class Catalogue(_Strict):
     """The whole catalogue."""
 
     parameters: Mapping[str, Line]
-    packages: tuple[Package, ...]
+    packages: Packages
     apis: tuple[Api, ...]
     good: tuple[Good, ...]
     bad: tuple[Bad, ...]
@@ -85,29 +93,43 @@ def load_catalogue(path: Path = FILE) -> Catalogue:
     return Catalogue.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
-def shown_catalogue(catalogue: Catalogue, settings: Settings, *, tools: bool) -> str:
-    """Return the sections about packages, interfaces and examples; with `tools` about parameters, too."""
+def shown_catalogue(
+    catalogue: Catalogue, settings: Settings, *, tools: bool, passed: Collection[str] = ()
+) -> str:
+    """Return the sections about packages, interfaces and examples; with `tools` about parameters, too.
+
+    Without tools, no example has packages or files: a program in a block cannot name them.
+    """
     parameters = "\n".join(f"- `{name}`: {text}" for name, text in catalogue.parameters.items())
-    packages = "; ".join(f"{each.name} ({each.use})" for each in catalogue.packages)
-    good = (
-        f"Good, for “{each.task}” ({each.why}):\n```python\n{each.code.rstrip()}\n```"
-        for each in catalogue.good
-    )
+    installs = tools and settings.egress_packages
+    good = [each for each in catalogue.good if not each.inputs or (installs if each.dependencies else tools)]
     bad = (f"Bad ({each.why}):\n```python\n{each.code.rstrip()}\n```" for each in catalogue.bad)
     sections = (
         f"## Parameters\n{parameters}" if tools else "",
-        f"## Packages that are there\n{packages}",
-        shown_apis(catalogue, settings),
-        "## Examples\n" + "\n\n".join([*good, *bad]),
+        f"## Packages that are there\n{_by_use(catalogue.packages.there)}",
+        f"## Packages for `dependencies`\n{_by_use(catalogue.packages.installable)}" if installs else "",
+        shown_apis(catalogue, settings, passed),
+        "## Examples\n" + "\n\n".join([*map(_example, good), *bad]),
     )
     return "\n\n".join(filter(None, sections))
 
 
-def shown_apis(catalogue: Catalogue, settings: Settings) -> str:
+def _by_use(packages: Mapping[str, Collection[str]]) -> str:
+    return "; ".join(f"{use}: {', '.join(names)}" for use, names in packages.items())
+
+
+def _example(good: Good) -> str:
+    inputs = "".join(
+        f"\n`{name}`: {json.dumps(value, ensure_ascii=False)}" for name, value in good.inputs.items()
+    )
+    return f"Good, for “{good.task}” ({good.why}):{inputs}\n```python\n{good.code.rstrip()}\n```"
+
+
+def shown_apis(catalogue: Catalogue, settings: Settings, passed: Collection[str] = ()) -> str:
     """Return the section about interfaces: allowed ones in full, others by name."""
     reached = [api for api in catalogue.apis if _is_reached(api, settings)]
     others = [api for api in catalogue.apis if api not in reached]
-    parts = [_shown(api) for api in reached]
+    parts = [_shown(api, settings, passed) for api in reached]
     if others:
         lines = "\n".join(f"- {api.name} ({api.use}): {api.endpoint}" for api in others)
         parts.append(f"Not reachable now, as EGRESS_ALLOW does not list their hosts:\n{lines}")
@@ -122,9 +144,17 @@ def _is_reached(api: Api, settings: Settings) -> bool:
     return Rules.parse(settings.egress_allow).check("https", api.host, 443) is None
 
 
-def _shown(api: Api) -> str:
+def _shown(api: Api, settings: Settings, passed: Collection[str]) -> str:
+    auth, example = api.auth, api.example.rstrip()
+    rule = next((rule for rule in settings.egress_credentials if rule.host == api.host), None)
+    if rule:
+        auth += f": the gateway puts the key there ({rule.secret} is a placeholder)"
+        example = example.replace(api.secret or rule.secret, rule.secret)
+    elif api.secret:
+        auth += f": the key is in {api.secret}"
+        auth += "" if api.secret in passed else ", which is not set here"
     return (
-        f"### {api.name}: {api.use}\n{api.endpoint}\nAuth: {api.auth}. Limits: {api.rate_limit}. Pages: "
+        f"### {api.name}: {api.use}\n{api.endpoint}\nAuth: {auth}. Limits: {api.rate_limit}. Pages: "
         f"{api.pagination}. Errors: {api.errors}. Response: {api.response}\n"
-        f"```python\n{api.example.rstrip()}\n```"
+        f"```python\n{example}\n```"
     )

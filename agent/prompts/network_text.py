@@ -13,8 +13,12 @@ _SOME = "Of the network you reach {what}, over http and https, through the proxy
 _MOST_NAMED = 20
 
 
-def network_rule(settings: Settings) -> str:
-    """Return one or two sentences for the limits in a system prompt."""
+def network_rule(settings: Settings, *, search: str = "web search (skill `web`)") -> str:
+    """Return one or two sentences for the limits in a system prompt.
+
+    Args:
+        search: how the agent's programs search, where SEARCH_PROVIDER is set.
+    """
     reached = []
     if hosts := settings.egress_allow:
         named = ", ".join(hosts[:_MOST_NAMED])
@@ -24,5 +28,5 @@ def network_rule(settings: Settings) -> str:
     if settings.egress_packages:
         reached.append("the package indexes (`pip install --user` works, and `npm` where the image has Node)")
     if settings.search_provider:
-        reached.append("web search (skill `web`)")
+        reached.append(search)
     return _SOME.format(what="; ".join(reached)) if reached else _NONE

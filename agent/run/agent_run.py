@@ -27,6 +27,7 @@ from agent.run.run_events import (
     ToolEnded,
 )
 from agent.run.run_steps import messages_of
+from agent.threads import DRAIN
 from libs.middleware.approvals import GRANTS, AddressedGraph, shown
 from libs.middleware.budget import Budget
 from libs.sandbox import Execution
@@ -139,27 +140,31 @@ class Run:
         return Result(self.thread_id, status, self._redact(text), self._executions, files)
 
     async def _stream(self, given: Any, *, settled: bool = False) -> AsyncGenerator[Event, None]:
-        """Yield the events of a run. Closing the generator early stops the run and its command."""
+        """Yield the events of a run. Closing the generator early stops the run and its command.
+
+        Raises:
+            GraphDrained: the server ends; the run has stopped after a step.
+        """
         if settled:
             await self.settle()
-        if self._workspace is None:
-            await self.graph.ainvoke(given, self._config, durability="sync")
-            return
-        before = (await self.state()).values.get("messages", [])
-        self._said |= {str(message.id): message.text for message in before}
-        # "sync": an approval is saved before the command that it allows begins.
-        stream = self.graph.astream(
-            given, self._config, stream_mode=_STREAMS, subgraphs=True, durability="sync"
-        )
-        async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
-            async for namespace, mode, data in stream:
-                for event in self._read(mode, data, subagent=bool(namespace)):
-                    yield event
-                    if isinstance(event, CommandEnded):
-                        self._executions.append(event.execution)
-                    if isinstance(event, CommandEnded | ToolEnded):
-                        for path in await self._look(self._workspace):
-                            yield FileMade(self._redact(path))
+        with DRAIN.run() as control:
+            if self._workspace is None:
+                await self.graph.ainvoke(given, self._config, durability="sync", control=control)
+                return
+            before = (await self.state()).values.get("messages", [])
+            self._said |= {str(message.id): message.text for message in before}
+            # "sync": an approval is saved before the command that it allows begins.
+            options: dict[str, Any] = {"subgraphs": True, "durability": "sync", "control": control}
+            stream = self.graph.astream(given, self._config, stream_mode=_STREAMS, **options)
+            async with aclosing(cast("AsyncGenerator[Any, None]", stream)):
+                async for namespace, mode, data in stream:
+                    for event in self._read(mode, data, subagent=bool(namespace)):
+                        yield event
+                        if isinstance(event, CommandEnded):
+                            self._executions.append(event.execution)
+                        if isinstance(event, CommandEnded | ToolEnded):
+                            for path in await self._look(self._workspace):
+                                yield FileMade(self._redact(path))
 
     def _read(self, mode: str, data: Any, *, subagent: bool) -> Iterator[Event]:
         if mode == "messages":

@@ -15,7 +15,7 @@ from libs.sandbox import Execution
 __all__ = ["DeepSteps"]
 
 _STOPPED = (
-    "This {name} call was stopped while it ran, including all processes that it started. Its effect is "
+    "This {name} call was stopped, including all processes that it started, or never began. Its effect is "
     "unknown: look before you repeat anything."
 )
 

@@ -7,7 +7,7 @@ input of graphs and errors of model providers. `suspected` reports output that l
 from __future__ import annotations
 
 from agent.secrets.redaction_guards import KNOWN, clean_input, guard_process, guard_sinks, provider_errors
-from agent.secrets.secret_values import PROVIDER_KEYS, known_secrets, own_variables, secret_filter
+from agent.secrets.secret_values import PROVIDER_KEYS, key_of, known_secrets, secret_filter
 from agent.secrets.suspected_secrets import suspected
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "clean_input",
     "guard_process",
     "guard_sinks",
+    "key_of",
     "known_secrets",
-    "own_variables",
     "provider_errors",
     "secret_filter",
     "suspected",

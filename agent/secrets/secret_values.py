@@ -12,7 +12,7 @@ from agent.settings import Settings
 from libs.gateway import is_placeholder
 from libs.redaction import SecretFilter
 
-__all__ = ["PROVIDER_KEYS", "known_secrets", "own_variables", "secret_filter"]
+__all__ = ["PROVIDER_KEYS", "key_of", "known_secrets", "secret_filter"]
 
 PROVIDER_KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -38,12 +38,12 @@ _NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL", re.IGNORECA
 _NAMED_NOT = re.compile(r"_(?:FILE|PATH|DIR|ID|NAME|URL|HOST)$|PUBLIC|TOKENIZERS|MAX_TOKENS", re.IGNORECASE)
 
 
-def own_variables(settings: Settings) -> frozenset[str]:
-    """Return the variables with secrets of this application or of the gateway, which programs never see."""
-    fields = type(settings).model_fields
-    held = {name.upper() for name in fields if isinstance(getattr(settings, name), SecretStr)}
-    given = {rule.secret for rule in settings.egress_credentials}
-    return frozenset({*PROVIDER_KEYS.values(), *_OTHER_KEYS, "BRAVE_API_KEY", *held, *given})
+def key_of(settings: Settings, model: str) -> SecretStr | None:
+    """Return the key of a model's provider, or None; `model` has the form of MODEL."""
+    provider = model.partition(":")[0]
+    if provider == "openai":
+        return settings.openai_api_key
+    return settings.secret(PROVIDER_KEYS.get(provider, f"{provider.upper()}_API_KEY"))
 
 
 def known_secrets(settings: Settings) -> dict[str, str]:
@@ -57,8 +57,7 @@ def known_secrets(settings: Settings) -> dict[str, str]:
       or whose value is a URL with a password.
     """
     found: dict[str, str] = {}
-    passed = settings.variables_of_programs(own_variables(settings))
-    for name, value in {**settings.dotenv(), **passed}.items():
+    for name, value in {**settings.dotenv(), **settings.variables_of_programs()}.items():
         if _NAMED.search(name) and not _NAMED_NOT.search(name):
             found[name] = value
         elif password := _password(value):

@@ -115,10 +115,12 @@ def _checked(kind: type[M], value: Any) -> M:
 
 
 def problem(error: ValidationError) -> str:
-    """Return the first problem of a value, and the name of its field."""
-    first = error.errors(include_url=False)[0]
-    message = first["msg"].removeprefix("Value error, ")
-    return f"{str(first['loc'][0])[:100]}: {message}" if first["loc"] else message
+    """Return the name of each wrong field with its first problem."""
+    messages: dict[str, str] = {}
+    for each in error.errors(include_url=False):
+        field = f"{str(each['loc'][0])[:100]}: " if each["loc"] else ""
+        messages.setdefault(field, each["msg"].removeprefix("Value error, "))
+    return "; ".join(f"{field}{message}" for field, message in messages.items())
 
 
 async def _read(request: Request) -> bytes:

@@ -178,19 +178,33 @@ have at most 600 tokens."""
         found = dotenv_values(self._dotenv) if self._dotenv else {}
         return {name: value for name, value in found.items() if value}
 
-    def variables_of_programs(self, own: Collection[str]) -> dict[str, str]:
-        """Return the variables of the environment that programs of the one-tool agent see.
+    def environment(self) -> dict[str, str]:
+        """Return the variables of the environment, or else of `.env`, from which commands may get some.
+
+        An empty variable of the environment does not hide a variable of `.env`.
+        """
+        given = {name: value for name, value in os.environ.items() if value}
+        return {**os.environ, **self.dotenv(), **given}
+
+    def export_dotenv(self) -> None:
+        """Put the variables of `.env` into the environment, for packages that read only the environment."""
+        os.environ.update(self.environment())
+
+    def variables_of_programs(self, keys_in_use: Collection[str] = ()) -> dict[str, str]:
+        """Return the variables of the host that programs of the one-tool agent see.
 
         Args:
-            own: variables of this application, which EXEC_PASS_KEYS never passes.
+            keys_in_use: keys of the models in use, which EXEC_PASS_KEYS passes under no name.
         """
+        placeholders = {rule.secret for rule in self.egress_credentials}
 
-        def passed(name: str) -> bool:
+        def passed(name: str, value: str) -> bool:
+            if any(fnmatchcase(name, pattern) for pattern in self.env_patterns):
+                return True
             key = name.endswith("_API_KEY") or name.startswith(("API_KEY_", "BASE_URL_"))
-            allowed = any(fnmatchcase(name, pattern) for pattern in self.env_patterns)
-            return allowed or (self.exec_pass_keys and key and name not in own)
+            return self.exec_pass_keys and key and name not in placeholders and value not in keys_in_use
 
-        return {name: value for name, value in os.environ.items() if passed(name)}
+        return {name: value for name, value in self.environment().items() if passed(name, value)}
 
 
 def _cache() -> Path:

@@ -82,7 +82,8 @@ Unset: hosts that resolve to a private address are refused."""
     """Provider of web search: `brave`, `searxng`, or `fake:<file>`, which returns the results in a JSON \
 file. Unset: no web search."""
     brave_api_key: SecretStr | None = None
-    """Key for the Brave Search API. It never enters the sandbox."""
+    """Key for the Brave Search API. It enters the sandbox only where EXEC_PASS_KEYS or SANDBOX_ENV_ALLOW \
+passes it."""
     searxng_url: Url | None = None
     """SearXNG instance with JSON output (search.formats in its settings), such as http://localhost:8888."""
     news_feeds: Feeds = ()

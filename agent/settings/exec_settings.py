@@ -26,9 +26,10 @@ class ExecSettings(BaseSettings):
     """Size of the working directory of one program, which is memory; at most a quarter of SANDBOX_MEMORY is \
 used."""
     exec_pass_keys: bool = Field("0", validate_default=True)
-    """Whether programs of the one-tool agent see the variables whose names end in `_API_KEY` or begin with \
-`API_KEY_` or `BASE_URL_`, except those of this application. Variables named in EGRESS_CREDENTIALS are \
-never passed: programs get a placeholder."""
+    """Whether programs of the one-tool agent see the variables of the environment and of `.env` whose names \
+end in `_API_KEY` or begin with `API_KEY_` or `BASE_URL_`, such as BRAVE_API_KEY. The key of the model in \
+use is never passed. Variables named in EGRESS_CREDENTIALS are not passed either: programs get a \
+placeholder."""
 
     otel_exporter_otlp_endpoint: Url | None = None
     """Collector for OpenTelemetry spans over HTTP, such as http://localhost:4318: a span for each execution \

@@ -69,6 +69,10 @@ its own address and localhost. The default is LangGraph's Studio."""
     """Requests per minute of one owner, or of one IP address without AUTH_TOKENS."""
     http_concurrency: int = Field(256, ge=1, le=100_000)
     """Concurrent requests, including streams. One owner may use half of them."""
+    shutdown_seconds: float = Field(20, ge=0, le=3600)
+    """Longest time in seconds that a server waits for running steps, such as a command or a reply, when it \
+ends or reloads. A longer step is stopped, and its agent reads that the effect is unknown. The runs go on \
+after the next start."""
 
     app_env: Literal["development", "production"] = "development"
     """`production` keeps threads in the database at DATABASE_URL, if that is set."""

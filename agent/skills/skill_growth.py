@@ -142,7 +142,9 @@ class Growth:
             return []
 
     def _problems(self, proposal: Proposal) -> list[str]:
-        libraries = {path.parent.name for path in self.folders[OWN_MOUNT].glob("*/__init__.py")}
+        own = self.folders[OWN_MOUNT]
+        libraries = {path.parent.name for path in own.glob("*/__init__.py")}
+        libraries |= {path.stem for path in own.glob("*.py")}
         return problems_of(proposal, place=LEARNED_MOUNT, libraries=libraries)
 
     def _replaced(self, name: str) -> str:

@@ -13,9 +13,11 @@ _INTRO = """\
 # Skills as a library
 
 Programs in the sandbox import these, from any folder. `cat /skills/<name>/__init__.py` shows each function
-with its errors and an example. A folder with `SKILL.md` and `__init__.py` adds a library; this file is made
-by `python -m agent.skills.write_skills_readme`.
+with its errors and an example. A folder with `SKILL.md` and `__init__.py` adds a library, and so does a file
+`<name>.py` with a docstring. This file is made by `python -m agent.skills.write_skills_readme`.
 """
+
+_EXPORTS = (ast.FunctionDef, ast.ClassDef)
 
 
 def skills_readme(folder: Path) -> str:
@@ -23,19 +25,19 @@ def skills_readme(folder: Path) -> str:
 
     Raises:
         ValueError: an exported name is not a function or class of the library, or has no docstring.
-        SyntaxError: an `__init__.py` is not Python.
+        SyntaxError: a library is not Python.
     """
-    libraries = (
-        file for file in sorted(folder.glob("*/__init__.py")) if file.with_name("SKILL.md").is_file()
-    )
-    return "\n".join([_INTRO, *(_section(file) for file in libraries if file.parent.name.isidentifier())])
+    folders = [file for file in folder.glob("*/__init__.py") if file.with_name("SKILL.md").is_file()]
+    libraries = {file.parent.name: file for file in folders}
+    libraries |= {file.stem: file for file in folder.glob("*.py") if file.name[0] not in "._"}
+    named = sorted(name for name in libraries if name.isidentifier())
+    return "\n".join([_INTRO, *(_section(name, libraries[name]) for name in named)])
 
 
-def _section(file: Path) -> str:
+def _section(name: str, file: Path) -> str:
     module = ast.parse(file.read_text(encoding="utf-8"), str(file))
-    name = file.parent.name
-    exported = _exported(module, file)
-    defined = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    exported = _exported(module)
+    defined = {node.name: node for node in module.body if isinstance(node, _EXPORTS)}
     missing = [export for export in exported if export not in defined]
     if missing:
         raise ValueError(f"{file}: {', '.join(missing)} in __all__ is not a function or class of it")
@@ -47,11 +49,12 @@ def _section(file: Path) -> str:
     return "\n".join([*lines, ""])
 
 
-def _exported(module: ast.Module, file: Path) -> list[str]:
+def _exported(module: ast.Module) -> list[str]:
+    """Return `__all__`; without it, the public functions and classes."""
     for node in module.body:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]:
             return [str(name) for name in ast.literal_eval(node.value)]
-    raise ValueError(f"{file}: has no __all__, which says what it exports")
+    return [name for node in module.body if isinstance(node, _EXPORTS) and (name := node.name)[0] != "_"]
 
 
 def _summary(node: ast.Module | ast.FunctionDef | ast.ClassDef, file: Path, name: str) -> str:

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
+
+from agent.threads.drain import DRAIN
 from libs.middleware.approvals import AddressedGraph, Turns
 
 __all__ = ["held", "taking_turns"]
@@ -42,26 +46,47 @@ async def held(thread_id: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _in_turn(thread_id: str) -> AsyncIterator[None]:
-    """Wait until the thread is free, then hold it."""
+async def _in_turn(thread_id: str | None) -> AsyncIterator[RunControl | None]:
+    """Wait until the thread is free, then hold it. Yield the control of the run.
+
+    If the server ends, the run stops after its current step and then waits here. LangGraph's server cancels
+    the run while it waits, and runs it again after its next start. A run that is not saved is not stopped.
+    """
+    async with AsyncExitStack() as turn:
+        if thread_id is not None:
+            await _hold(turn, thread_id)
+        if DRAIN.requested:
+            await _until_cancelled()
+        try:
+            with DRAIN.run() as control:
+                yield control if thread_id is not None else None
+            return
+        except GraphDrained:
+            pass
+    await _until_cancelled()
+
+
+async def _hold(turn: AsyncExitStack, thread_id: str) -> None:
     from libs.persistence import ThreadInUse
 
     while True:
-        taken = held(thread_id)
         try:
-            await taken.__aenter__()
-            break
+            await turn.enter_async_context(held(thread_id))
+            return
         except ThreadInUse:
             await asyncio.sleep(_LOOK_AGAIN)
-    try:
-        yield
-    finally:
-        await taken.__aexit__(None, None, None)
+
+
+async def _until_cancelled() -> None:
+    await asyncio.Event().wait()
 
 
 @asynccontextmanager
-async def _at_once(thread_id: str) -> AsyncIterator[None]:
+async def _at_once(thread_id: str | None) -> AsyncIterator[None]:
     """Hold the thread, or answer the client of LangGraph's server with 409."""
+    if thread_id is None:
+        yield
+        return
     from starlette.exceptions import HTTPException
 
     from libs.persistence import ThreadInUse

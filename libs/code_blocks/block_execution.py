@@ -28,12 +28,17 @@ async def run_blocks(
     thread: str,
     meter: Meter,
     begun: Collection[str] = (),
+    ran: Collection[str] = (),
 ) -> tuple[list[Outcome], BudgetStatus | None]:
     """Run the blocks of a reply in order and stop at the first failure. Refused blocks are skipped.
 
-    `begun` are the keys of blocks that had begun before this process was killed; then no other block runs.
+    Args:
+        begun: keys of blocks that had begun before this process was killed; then no other block runs.
+        ran: languages of the blocks that have run earlier in the thread.
+
     Returns one outcome for each block, and the budget that the blocks used up, or None.
     """
+    ran = set(ran)
     outcomes: list[Outcome] = []
     over: BudgetStatus | None = None
     stopped = False
@@ -43,7 +48,9 @@ async def run_blocks(
         elif stopped or (begun and each["key"] not in begun):
             outcomes.append(None)
         else:
-            done, over = await _execute(each, runner, live, thread, meter)
+            continues = each["language"] in ran
+            done, over = await _execute(each, runner, live, thread, meter, continues=continues)
+            ran.add(each["language"])
             outcomes.append(done)
             stopped = done["exit_code"] != 0 or over is not None
     return outcomes, over
@@ -56,7 +63,7 @@ def repeats(executions: Sequence[Execution]) -> int:
 
 
 async def _execute(
-    block: BlockCall, runner: SandboxRunner, live: Live, thread: str, meter: Meter
+    block: BlockCall, runner: SandboxRunner, live: Live, thread: str, meter: Meter, *, continues: bool
 ) -> tuple[Execution, BudgetStatus | None]:
     """Run one block. Return its execution and the budget that the block used up, or None."""
     write = get_stream_writer()
@@ -68,7 +75,9 @@ async def _execute(
     with meter.working(), live(key) as show:
         try:
             async with asyncio.timeout(left) as deadline:
-                result = await runner.run(language, code, thread_id=thread, key=key, on_output=show)
+                result = await runner.run(
+                    language, code, thread_id=thread, key=key, on_output=show, continues=continues
+                )
             output, exit_code, seconds = result.output, result.exit_code, result.seconds
         except TimeoutError:
             if not deadline.expired():

@@ -33,7 +33,16 @@ from libs.code_blocks.block_protocol import BlockCall, Files, Live
 from libs.code_blocks.block_reader import MAX_REPLY, read_reply, without_thoughts
 from libs.code_blocks.block_runner import SandboxRunner
 from libs.code_blocks.block_state import CodeState, Input, Output
-from libs.code_blocks.block_turn import as_node, blocks_message, end_with, go, joined, kept, with_words
+from libs.code_blocks.block_turn import (
+    as_node,
+    blocks_message,
+    end_with,
+    go,
+    joined,
+    kept,
+    languages_run,
+    with_words,
+)
 from libs.code_blocks.reply_end import first_block, imagined
 from libs.code_blocks.run_end_hooks import ENDING, Ending, add_ending
 from libs.code_blocks.words_only import MAX_NUDGES, objection
@@ -188,7 +197,13 @@ class CodeLoop:
         thread = str(get_config()["configurable"].get("thread_id") or state["messages"][0].id)
         begun = await self.runner.begun([each["key"] for each in blocks])
         outcomes, over = await run_blocks(
-            blocks, runner=self.runner, live=self.live, thread=thread, meter=meter, begun=begun
+            blocks,
+            runner=self.runner,
+            live=self.live,
+            thread=thread,
+            meter=meter,
+            begun=begun,
+            ran=languages_run(state["messages"]),
         )
         executions = state["executions"] + [each for each in outcomes if isinstance(each, dict)]
         repeated = repeats(executions) if len(executions) > len(state["executions"]) else 0

@@ -12,13 +12,15 @@ from libs.sandbox.host import failed_result
 
 __all__ = ["SandboxRunner"]
 
+_LOST = "[the working directory of the earlier blocks is gone: this block runs in /workspace]"
+
 
 class SandboxRunner:
     """Runs blocks, and keeps the working directory of the bash blocks of a thread.
 
-    The sandbox stores the directory, so a fresh sandbox starts in the workspace again. A block that replaces
-    its shell (`exec`) or sets its own EXIT trap does not change the stored directory. Python blocks of a
-    thread share one interpreter (see `Sandbox.run_python`).
+    The sandbox stores the directory, so a fresh sandbox starts in the workspace again, and the block's output
+    begins with a note. A block that replaces its shell (`exec`) or sets its own EXIT trap does not change the
+    stored directory. Python blocks of a thread share one interpreter (see `Sandbox.run_python`).
 
     Args:
         sandbox: returns the sandbox of the current thread.
@@ -45,9 +47,11 @@ class SandboxRunner:
         thread_id: str,
         key: str,
         on_output: OnOutput | None = None,
+        continues: bool = False,
     ) -> RunResult:
         """Run one block to its end. Never raises for what the code does, nor for a sandbox that fails.
 
+        `continues` says whether a block of this language has run earlier in the thread.
         Cancelling ends the processes of the block. The exit code is 124 after a time-out, and 125 after a
         failure of the sandbox, which the output explains. A key that has ended gives its recorded result.
         """
@@ -55,10 +59,11 @@ class SandboxRunner:
             if language == "python":
                 session = _short(thread_id)
                 result = await self._sandbox().arun_python(
-                    code, session=session, on_output=on_output, key=key
+                    code, session=session, on_output=on_output, key=key, continues=continues
                 )
             else:
-                command = _keeping_directory(code, f"{self._scratch}/{_short(thread_id)}/directory")
+                place = f"{self._scratch}/{_short(thread_id)}/directory"
+                command = _keeping_directory(code, place, continues=continues)
                 result = await self._sandbox().arun(command, on_output=on_output, key=key)
         except SandboxError as error:
             return failed_result(error)
@@ -78,16 +83,19 @@ class SandboxRunner:
 
 def _short(thread_id: str) -> str:
     """Return a name for folders and sessions. A thread id may be any text."""
-    return hashlib.sha256(thread_id.encode("utf-8", "replace")).hexdigest()[:16]
+    return hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _keeping_directory(code: str, place: str) -> str:
+def _keeping_directory(code: str, place: str, *, continues: bool) -> str:
     """Return a command that runs `code` in the stored directory and stores its last directory.
 
-    Output, exit code and line numbers of `code` do not change: all additions are on its first line and print
-    nothing, and the trap keeps the exit code.
+    Exit code and line numbers of `code` do not change: all additions are on its first line, and the trap
+    keeps the exit code. The additions print only the note that the directory is lost.
     """
     kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
+    say = f"echo {shlex.quote(_LOST)}"
     save = f"{{ set +x; mkdir -p {folder} && builtin pwd >| {kept} || :; }} 2>/dev/null"
-    enter = f'{{ [ ! -f {kept} ] || cd -- "$(cat {kept})"; }} 2>/dev/null || :'
+    # The first block stores its directory at once, so a missing file means another sandbox.
+    begin = f"{f'{say};' if continues else ''} mkdir -p {folder}; builtin pwd >| {kept}"
+    enter = f'{{ if [ -f {kept} ]; then cd -- "$(cat {kept})" || {say}; else {begin}; fi; }} 2>/dev/null || :'
     return f"trap -- {shlex.quote(save)} EXIT; {enter}; {code}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -18,7 +18,7 @@ from libs.middleware.budget import Meter
 from libs.middleware.program_messages import told
 from libs.sandbox.host import blocking, shortened
 
-__all__ = ["as_node", "blocks_message", "end_with", "go", "joined", "kept", "with_words"]
+__all__ = ["as_node", "blocks_message", "end_with", "go", "joined", "kept", "languages_run", "with_words"]
 
 
 def as_node(node: Callable[[CodeState], Coroutine[Any, Any, Any]]) -> RunnableLambda[CodeState, Any]:
@@ -83,3 +83,9 @@ def blocks_message(
             }
         )
     return told(said, blocks=marks)
+
+
+def languages_run(messages: Iterable[AnyMessage]) -> set[str]:
+    """Return the languages of the blocks that have run in a conversation (see `blocks_message`)."""
+    marks = (mark for message in messages for mark in message.response_metadata.get("blocks", ()))
+    return {mark["language"] for mark in marks if mark["exit_code"] is not None}

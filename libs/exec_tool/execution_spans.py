@@ -1,13 +1,15 @@
 """Report executions in the log, as structured lines, and as OpenTelemetry spans.
 
-Lines and spans hold no code, arguments, output, file contents or package names. This module imports
-OpenTelemetry only if spans are switched on.
+Lines and spans hold no code, values of arguments, output or file contents. Only lines, from which the log
+removes secrets, hold names of packages and files. This module imports OpenTelemetry only if spans are
+switched on.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 _tracers: list[Tracer] = []
 """The tracer that makes spans, or empty."""
+
+
+_MOST_NAMED = 20
 
 
 def send_to(tracer: Tracer | None) -> None:
@@ -44,6 +49,7 @@ def record(span: Span | None, call: Call, thread: str, result: ExecResult) -> No
     facts = {
         "language": call.language,
         "characters": len(call.code),
+        "args_bytes": 0 if call.args is None else len(json.dumps(call.args).encode()),
         "dependencies": len(call.dependencies),
         "files_in": len(call.files),
         "files_out": len(result.files),
@@ -56,4 +62,15 @@ def record(span: Span | None, call: Call, thread: str, result: ExecResult) -> No
         if error:
             span.set_attribute("error.type", error)
             span.set_status(Status(StatusCode.ERROR, error))
-    logger.info("%s", json.dumps({"event": "execution", "thread": thread, "error": error, **facts}))
+    named = {
+        "dependencies": call.dependencies,
+        "files_in": _named(call.files),
+        "files_out": _named(result.files),
+    }
+    logger.info("%s", json.dumps({"event": "execution", "thread": thread, "error": error, **facts, **named}))
+
+
+def _named(files: Iterable[str]) -> list[str]:
+    names = sorted(files)
+    more = len(names) - _MOST_NAMED
+    return [*names[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]

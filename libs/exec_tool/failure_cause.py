@@ -91,7 +91,7 @@ def counted(output: str) -> Counted:
         refused=found.get("pids max", 0),
         disk_left=found.get("disk"),
         size=found.get("size"),
-        packed=found.get("packed") in (0, 1),  # 1: a file changed during the packing
+        packed=found.get("packed") in (0, 1, 2),  # 1: a file changed; 2: a file could not be read
         empty="empty" in found,
     )
 

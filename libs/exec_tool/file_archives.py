@@ -7,10 +7,11 @@ host. Members that are not regular files or have invalid names are ignored.
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 
@@ -18,11 +19,11 @@ from libs.exec_tool.execute_code_call import Language, check_path, in_another
 from libs.redaction import Redact
 from libs.sandbox import FOLDERS, Sandbox, SandboxError
 
-__all__ = ["Collected", "collected", "furnish", "packed", "program_path"]
+__all__ = ["Collected", "collected", "furnish", "packed", "program_path", "unread"]
 
 PLACE = "/tmp/run"  # noqa: S108 - inside
 """The folder of the program and the module `kv`, first in the path of imports."""
-IN, OUT = f"{PLACE}/in.tar", f"{PLACE}/out.tar"
+IN, OUT, ERRORS = f"{PLACE}/in.tar", f"{PLACE}/out.tar", f"{PLACE}/errors"
 UNPACK = f"tar -xmf {IN} -C /workspace && : > {IN}"
 
 _FURNISH = """\
@@ -73,14 +74,25 @@ there=(* scripts/* results/*)
 [ -L data ] || there+=(data/*)
 for name in "${{{{there[@]}}}}"; do
   case $name in {"|".join((*FOLDERS, ".output"))}) [ -d "$name" ] && continue;; esac
-  (ulimit -f {{most}}; exec tar --format=gnu --one-file-system --exclude=./.output -cf {OUT} . 2>/dev/null)
-  echo "packed $?"
+  (
+    ulimit -f {{most}}
+    find . -xdev -path ./.output -prune -o -type f -print0 2>{ERRORS} |
+      exec tar --format=gnu --ignore-failed-read --no-recursion --null -T - -cf {OUT} 2>>{ERRORS}
+  )
+  packed=$?
+  while read -r line; do
+    case $line in *"not recoverable"*) packed=9;; esac
+    ((++lines <= {{lines}})) && echo "unread $line"
+  done < {ERRORS}
+  echo "packed $packed"
   exit
 done
 echo "empty 1"
 """
-"""Prints the kernel's counters (cgroup v1 or v2), one name and value in a line, and packs a workspace that is
-not empty into an archive of at most `most` KB. The sandbox is fresh, so the counters are the program's."""
+"""Prints the kernel's counters (cgroup v1 or v2), one name and value in a line, and packs the files of a
+workspace that is not empty into an archive of at most `most` KB. Folders are not packed: a thousand nested
+folders have long names. Prints at most `lines` lines of `find` and `tar` about what they cannot read.
+The sandbox is fresh, so the counters are the program's."""
 
 LEFT = """\
 echo "disk $(stat -f -c %a .)"
@@ -135,12 +147,38 @@ class Collected:
     """Paths of removed files."""
     left_out: tuple[str, ...]
     """Files over the limit, or with invalid names."""
+    unread: tuple[str, ...] = ()
+    """Files and folders that could not be read, each with the reason."""
+
+
+MOST_UNREAD = 100
+"""Lines about files that could not be read. If there are more, no file counts as removed."""
+_UNREAD = re.compile(
+    r"^unread (?:tar: (?:\./)?(?P<file>.+?): (?:Warning: )?(?P<why>Cannot [^:]+: .+)"
+    r"|find: .(?:\./)?(?P<folder>.+).: (?P<reason>.+))$",
+    re.MULTILINE,
+)
+
+
+def unread(said: str) -> dict[str, str]:
+    """Read the output of COLLECT. Return what could not be read, and why. Newlines in names are escaped."""
+    return {
+        match["file"] or match["folder"]: match["why"] or f"Cannot open: {match['reason']}"
+        for match in _UNREAD.finditer(said)
+    }
 
 
 def collected(
-    archive: bytes, before: Mapping[str, bytes], *, most: int, redact: Redact | None = None
+    archive: bytes,
+    before: Mapping[str, bytes],
+    *,
+    most: int,
+    unread: Mapping[str, str] = {},
+    redact: Redact | None = None,
 ) -> Collected:
     """Read the archive of a workspace that held `before`. At most `most` files are kept, with `before`.
+
+    A file that is in `unread`, or below a folder in it, does not count as removed.
 
     Raises:
         tarfile.TarError: the archive is not from GNU tar, incomplete, or over MOST_BYTES.
@@ -169,8 +207,17 @@ def collected(
             changed[path] = data
     if path_within := in_another(found):
         raise tarfile.ReadError(f"{path_within[:80]!a} lies in what is a file")
-    removed = tuple(sorted(before.keys() - found))
-    return Collected(changed, removed, tuple(left_out))
+    known = len(unread) < MOST_UNREAD
+    removed = (path for path in sorted(before.keys() - found) if known and not _within(path, unread))
+    return Collected(
+        changed, tuple(removed), tuple(left_out), tuple(f"{name} ({why})" for name, why in unread.items())
+    )
+
+
+def _within(path: str, places: Collection[str]) -> bool:
+    """Return whether a path, escaped as tar escapes names, is one of the places or below one."""
+    parts = path.replace("\\", "\\\\").replace("\n", "\\n").split("/")
+    return any("/".join(parts[:end]) in places for end in range(1, len(parts) + 1))
 
 
 def _members(archive: bytes) -> Iterator[tuple[str, memoryview]]:

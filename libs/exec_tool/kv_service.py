@@ -28,7 +28,10 @@ class KvService:
         thread = request.client.thread
         if not thread:
             raise GatewayError(403, "there is no thread here whose values could be kept")
-        name = unquote(request.path.removeprefix("/"), errors="replace")
+        try:
+            name = unquote(request.path.removeprefix("/"), errors="strict")
+        except UnicodeDecodeError:
+            raise GatewayError(400, "the name is not UTF-8") from None
         match request.method:
             case "GET" if not name:
                 return ServiceResponse(200, json.dumps(await self._values.names(thread)).encode())

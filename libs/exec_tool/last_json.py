@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 __all__ = ["DEEPEST", "Found", "last_json", "too_deep"]
 
 _OPENING = re.compile(r"[\[{]")
-_MOST_TRIES = 20_000
-_MOST_READ = 20_000_000
-"""Most characters of failed attempts in all. Without a limit, a text of brackets would take too long."""
+_TOKEN = re.compile(
+    r"""[ \t\n\r]*(?:(?P<open>[\[{])|(?P<close>[\]}])|(?P<mark>[,:])
+    |(?P<text>"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
+    |(?P<value>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity))""",
+    re.VERBOSE,
+)
 _MOST_LINES = 1_000
 """Lines from the end that are searched for a string, number, true, false or null."""
 DEEPEST = 100
@@ -57,6 +60,17 @@ def last_json(text: str) -> Found:
     )
 
 
+_VALUE = frozenset({"[", "{", "text", "value"})
+_KEY = frozenset({"text"})
+_COLON = frozenset({":"})
+_FIRST = {"[": _VALUE | {"]"}, "{": _KEY | {"}"}}
+"""What may follow an opening bracket."""
+_MEMBER = {"[": _VALUE, "{": _KEY}
+"""What may follow a comma."""
+_NEXT = {"[": frozenset({",", "]"}), "{": frozenset({",", "}"})}
+"""What may follow a value."""
+
+
 class _Placed(NamedTuple):
     """A value with its position."""
 
@@ -67,21 +81,70 @@ class _Placed(NamedTuple):
 
 def _last_container(text: str) -> tuple[_Placed | None, str]:
     """Return the last object or array, and the reason if there is none."""
-    found: _Placed | None = None
-    at = tries = read = 0
-    why = ""
-    while tries <= _MOST_TRIES and read <= _MOST_READ and (match := _OPENING.search(text, at)):
-        start = match.start()
-        try:
-            value, at = _decoder.raw_decode(text, start)
-        except (ValueError, RecursionError) as error:  # no JSON, or a number of thousands of digits
-            at = start + 1
-            tries += 1
-            read += max(1, error.pos - start) if isinstance(error, json.JSONDecodeError) else 1_000
-            why = _DEEP if isinstance(error, RecursionError) else why
+    last: _Span | None = None
+    at = 0
+    while match := _OPENING.search(text, at):
+        found, at = _scan(text, match.start())
+        last = found or last
+    if last is None:
+        return None, ""
+    if last.height > DEEPEST:
+        return None, _DEEP
+    try:
+        return _Placed(_decoder.decode(text[last.begin : last.end]), last.begin, last.end), ""
+    except ValueError:  # a number of thousands of digits
+        return None, "What looks like one holds a number that is too long."
+
+
+class _Span(NamedTuple):
+    """The place of an object or array, and how many are nested in it, with itself."""
+
+    begin: int
+    end: int
+    height: int
+
+
+def _scan(text: str, begin: int) -> tuple[_Span | None, int]:
+    """Read the object or array at `begin`, without recursion. Return it, and where to search on.
+
+    Where the text is no JSON, nothing that is still open can become a value: each would fail at the same
+    place. So the last object or array that is complete within is returned, and the search goes on at that
+    place. The time is linear in the length of the text.
+    """
+    opened = [begin]
+    heights = [1]
+    complete: dict[int, _Span] = {}
+    """Depth -> the last complete object or array directly in what is open at that depth."""
+    awaited = _FIRST[text[begin]]
+    at = begin + 1
+    while token := _TOKEN.match(text, at):
+        kind = token.lastgroup or ""
+        sign = token[kind] if kind in ("open", "close", "mark") else kind
+        if sign not in awaited:
+            break
+        depth = len(opened)
+        at = token.end()
+        if kind == "open":
+            opened.append(at - 1)
+            heights.append(1)
+            awaited = _FIRST[sign]
+        elif kind == "close":
+            span = _Span(opened.pop(), at, heights.pop())
+            complete.pop(depth, None)
+            if not opened:
+                return span, at
+            heights[-1] = max(heights[-1], span.height + 1)
+            complete[depth - 1] = span
+            awaited = _NEXT[text[opened[-1]]]
+        elif sign == ",":
+            awaited = _MEMBER[text[opened[-1]]]
+        elif sign == ":":
+            awaited = _VALUE
+        elif awaited is _KEY or awaited is _FIRST["{"]:
+            awaited = _COLON
         else:
-            found, why = (None, _DEEP) if too_deep(value) else (_Placed(value, start, at), why)
-    return found, why
+            awaited = _NEXT[text[opened[-1]]]
+    return complete[max(complete)] if complete else None, max(at, begin + 1)
 
 
 def _last_line(text: str) -> _Placed | None:

@@ -79,7 +79,7 @@ class Visit:
 
     async def fill(self) -> ExecError | None:
         """Write the program and its files into the sandbox. Return an error if they do not fit."""
-        code = self.call.code.encode("utf-8", "replace")
+        code = self.call.code.encode()
         said = None
         try:
             await self.sandbox.awrite_file(archives.program_path(self.call.language), code)
@@ -115,7 +115,7 @@ class Visit:
 
     async def _look(self, *, failed: bool) -> tuple[Counted, archives.Collected, str]:
         """Return the kernel's counters, the changes of the workspace, and a note if they are unknown."""
-        collect = archives.COLLECT.format(most=archives.MOST_BYTES // 1024)
+        collect = archives.COLLECT.format(most=archives.MOST_BYTES // 1024, lines=archives.MOST_UNREAD)
         said = await self._asked(archives.END + collect)
         if said is None:
             note = "The program's files could not be collected: it left no room for another process."
@@ -137,11 +137,16 @@ class Visit:
         try:
             archive = await self.sandbox.aread_file(archives.OUT, redacted=False)
             found = await asyncio.to_thread(
-                archives.collected, archive, self.before, most=MOST_FILES, redact=self.sandbox.redact
+                archives.collected,
+                archive,
+                self.before,
+                most=MOST_FILES,
+                unread=archives.unread(said),
+                redact=self.sandbox.redact,
             )
         except (tarfile.TarError, OSError, ValueError) as error:
             return kernel, _NOTHING, f"The program's files could not be collected: {error}"
-        return kernel, found, _left_out(found.left_out)
+        return kernel, found, " ".join(filter(None, (_left_out(found.left_out), _unread(found.unread))))
 
     async def _asked(self, command: str) -> str | None:
         """Return the output of a command, or None if the process limit is used up."""
@@ -165,6 +170,13 @@ class Visit:
             f"The program says that it failed: {reason}"[:_MOST_REASON],
             "Mend the cause, and send the whole program again.",
         )
+
+
+def _unread(names: tuple[str, ...]) -> str:
+    if not names:
+        return ""
+    shown = ", ".join(ascii(name)[1:-1][:120] for name in names[:3])
+    return f"{len(names)} of the program's files and folders could not be read: {shown}."
 
 
 def _left_out(names: tuple[str, ...]) -> str:

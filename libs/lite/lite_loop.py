@@ -7,14 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from libs.lite.lite_protocol import PROMPT, Final, read_reply, tool_result
+from libs.lite.lite_protocol import Final, read_reply, system_prompt, tool_result
 from libs.lite.lite_tools import call_tool
 from libs.lite.sandbox_path import LiteError
 
-__all__ = ["MAX_CALLS", "FinalStep", "Model", "Step", "ToolStep", "run_lite"]
-
-MAX_CALLS = 6
-"""Model calls of one run."""
+__all__ = ["FinalStep", "Model", "Step", "ToolStep", "run_lite"]
 
 
 class ToolStep(TypedDict):
@@ -44,6 +41,7 @@ async def run_lite(
     model: Model,
     root: Path,
     *,
+    max_iterations: int = 6,
     lenient_fences: bool = False,
     redact: Callable[[str], str] = str,
 ) -> tuple[str, list[Step]]:
@@ -53,6 +51,7 @@ async def run_lite(
         task: the request of the person.
         model: answers each conversation.
         root: the folder; created if missing.
+        max_iterations: limit for the model calls of this run.
         lenient_fences: see `read_reply`.
         redact: removes secrets from the text of files and of the model.
 
@@ -60,11 +59,14 @@ async def run_lite(
         InvalidOutput: a reply breaks the protocol.
         ToolFailed, PathRefused: a tool failed, or does not exist.
         ModelFailed: the model did not answer.
-        LiteError: "Exceeded max iterations": no answer after `MAX_CALLS` model calls.
+        LiteError: "Exceeded max iterations": no answer after `max_iterations` model calls.
     """
-    messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": task}]
+    messages = [
+        {"role": "system", "content": system_prompt(max_iterations)},
+        {"role": "user", "content": task},
+    ]
     steps: list[Step] = []
-    for _ in range(MAX_CALLS):
+    for _ in range(max_iterations):
         text = redact(await model(messages))
         reply = read_reply(text, lenient_fences=lenient_fences)
         if isinstance(reply, Final):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,13 @@ class ToolFailed(LiteError):
     """A tool failed or does not exist."""
 
 
-def list_files(root: Path, path: str = ".") -> str:
-    """Return the files below a folder, sorted, one path a line, without links; `(empty)` for no files."""
-    with resolve_sandbox_path(root, path) as place:
-        prefix = "".join(f"{name}/" for name in path.split("/") if name not in ("", "."))
-        found = sorted(_files(place.open_folder(), prefix, _MAX_DEPTH))
+def list_files(root: Path) -> str:
+    """Return the files in the folder and below, sorted, one path a line, no links; `(empty)` for no files."""
+    with resolve_sandbox_path(root, ".") as place:
+        found = sorted(_files(place.open_folder(), "", _MAX_DEPTH))
     shown = found[:MAX_LISTED]
     if len(found) > MAX_LISTED:
-        shown.append(f"({len(found) - MAX_LISTED:,} more: list a folder of these)")
+        shown.append(f"({len(found) - MAX_LISTED:,} more)")
     return "\n".join(shown) or "(empty)"
 
 
@@ -63,12 +62,12 @@ def write_file(root: Path, path: str, content: str) -> str:
     return f"Wrote {len(data):,} bytes to {path}"
 
 
-TOOLS: Mapping[str, tuple[Callable[..., str], Mapping[str, bool]]] = {
-    "list_files": (list_files, {"path": False}),
-    "read_file": (read_file, {"path": True}),
-    "write_file": (write_file, {"path": True, "content": True}),
+TOOLS: Mapping[str, tuple[Callable[..., str], Sequence[str]]] = {
+    "list_files": (list_files, ()),
+    "read_file": (read_file, ("filePath",)),
+    "write_file": (write_file, ("filePath", "content")),
 }
-"""Name -> function and arguments; the value of an argument says whether the argument is required."""
+"""Name -> function, and the names of its arguments in order. Every argument is a required string."""
 
 _REASONS = {
     errno.ENOENT: "is not there",
@@ -83,25 +82,26 @@ def call_tool(root: Path, name: str, args: Mapping[str, Any]) -> str:
     """Call a tool on the folder `root`. Blocks.
 
     Raises:
-        ToolFailed: the tool does not exist or failed, or an argument is missing, unknown or no text.
+        ToolFailed: the tool does not exist or failed, or arguments are missing, unknown or no text. The
+            message names all wrong arguments.
         PathRefused: the path leads out of the folder.
     """
     if name not in TOOLS:
         raise ToolFailed(f"Unknown tool {name[:100]!r}. Allowed: {', '.join(TOOLS)}")
     call, takes = TOOLS[name]
-    for key, required in takes.items():
-        if required and key not in args:
-            raise ToolFailed(f"{name}: the argument {key!r} is missing")
-    for key, value in args.items():
-        if key not in takes:
-            raise ToolFailed(f"{name}: there is no argument {key[:100]!r}; it takes {', '.join(takes)}")
-        if not isinstance(value, str):
-            raise ToolFailed(f"{name}: the argument {key!r} must be a string")
+    wrong = [f"the argument {key!r} is missing" for key in takes if key not in args]
+    wrong += [
+        f"the argument {key!r} must be a string" for key in takes if not isinstance(args.get(key, ""), str)
+    ]
+    wrong += [f"there is no argument {key[:100]!r}" for key in args if key not in takes]
+    if wrong:
+        usage = f"Arguments of {name}: {', '.join(takes) or 'none'}"
+        raise ToolFailed(f"{name}: {'; '.join(wrong)}. {usage}")
     try:
-        return call(root, **args)
+        return call(root, *(args[key] for key in takes))
     except OSError as error:
         why = _REASONS.get(error.errno or 0) or f"failed: {error.strerror}"
-        raise ToolFailed(f"{name}: {args.get('path', '.')!r} {why}") from None
+        raise ToolFailed(f"{name}: {args.get('filePath', '.')!r} {why}") from None
 
 
 def _files(folder: int, prefix: str, depth: int) -> Iterator[str]:

@@ -12,10 +12,15 @@ __all__ = ["ThreadInUse", "thread_lock"]
 
 
 class ThreadInUse(Exception):
-    """Another program carries out a run in this thread."""
+    """Another program carries out a run in this thread.
 
-    def __init__(self, thread_id: str) -> None:
+    Args:
+        pid: the program's process id; None if it is unknown.
+    """
+
+    def __init__(self, thread_id: str, pid: int | None = None) -> None:
         super().__init__(f"Thread {thread_id!r} is in use by another program: wait until that has ended.")
+        self.pid = pid
 
 
 @contextmanager
@@ -46,12 +51,16 @@ def thread_lock(folder: Path, thread_id: str) -> Iterator[None]:
             if os.fstat(file).st_nlink:
                 break
         except BlockingIOError:
+            holder = os.pread(file, 20, 0)
             os.close(file)
-            raise ThreadInUse(thread_id) from None
+            raise ThreadInUse(thread_id, int(holder) if holder.isdigit() else None) from None
         except BaseException:
             os.close(file)
             raise
         os.close(file)  # its last holder has removed this file: a lock on it would keep nobody out
+    with suppress(OSError):  # a full disk; then nobody learns the process
+        os.ftruncate(file, 0)  # a killed process leaves its file
+        os.write(file, b"%d" % os.getpid())
     try:
         yield
     finally:

@@ -16,13 +16,14 @@ from libs.sandbox.errors import (
     SandboxBusy,
     SandboxDied,
     SandboxError,
+    WorkspaceMissing,
     program,
 )
 from libs.sandbox.image_contents import guest_tree
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 from libs.sandbox.process_owner import owner_gone
 from libs.sandbox.protocol import Execution, FileFailed, OnOutput, RunResult, Sandbox
-from libs.sandbox.skill_mounts import LEARNED_MOUNT, OWN_MOUNT
+from libs.sandbox.skill_mounts import LEARNED_MOUNT, OWN_MOUNT, command_places, is_trusted
 from libs.sandbox.workspace import FOLDERS, refuse_as_workspace, thread_folder
 
 __all__ = [
@@ -45,7 +46,10 @@ __all__ = [
     "SandboxDied",
     "SandboxError",
     "SandboxLimits",
+    "WorkspaceMissing",
+    "command_places",
     "guest_tree",
+    "is_trusted",
     "owner_gone",
     "program",
     "refuse_as_workspace",

@@ -21,6 +21,7 @@ __all__ = [
     "SandboxBusy",
     "SandboxDied",
     "SandboxError",
+    "WorkspaceMissing",
     "program",
 ]
 
@@ -70,6 +71,10 @@ class SandboxDied(SandboxError):
 
 class SandboxBusy(SandboxError):
     """The sandbox is alive but cannot start the command: its process limit is used up."""
+
+
+class WorkspaceMissing(SandboxError):
+    """The workspace folder was removed or moved on the host while the sandbox ran."""
 
 
 class CommandInterrupted(SandboxError):

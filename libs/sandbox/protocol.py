@@ -70,7 +70,8 @@ class Sandbox(Protocol):
     The first call starts the sandbox. A dead sandbox is replaced at the next call and keeps its workspace.
 
     Every method raises SandboxError if the sandbox itself fails: DockerUnavailable, ImageMissing,
-    SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up).
+    SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up),
+    WorkspaceMissing (the workspace folder was removed on the host).
 
     A command, a block or a file change with a key runs once, even if this process is killed. A second call
     with the key returns the recorded result. CommandInterrupted: the first call has no known end; it is not
@@ -127,22 +128,27 @@ class Sandbox(Protocol):
         timeout: float | None = None,
         on_output: OnOutput | None = None,
         key: str | None = None,
+        continues: bool = False,
     ) -> RunResult:
         """Run a block in the live interpreter of a session. Variables and imports stay.
 
         The value of a last expression is printed unless it is None or a semicolon follows. Open figures are
         saved to `/results` and named. The exit code is 0, 1 after an exception, or 130 after an interrupt. A
         time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
-        output says which, and whether variables are lost. At most 8 sessions live at once: a further session
-        ends the one that was idle longest. Blocks of one session run one after the other.
+        output says that variables are kept only if the interpreter itself answered after the interrupt.
+
+        A block that runs in a new interpreter although earlier blocks of its session have run prints a note
+        first, whatever ended the earlier interpreter. At most 8 sessions live at once: a further session ends
+        the one that was idle longest. Blocks of one session run one after the other.
 
         Args:
             session: name of the session, at most 65,535 bytes.
-            key: as for `run`. If a block is not run again, the next block gets a note that its variables are
-                lost.
+            key: as for `run`.
+            continues: whether earlier blocks of the session may have run before this object was made.
 
         Raises:
-            ValueError: the time-out is not over 0 and at most 3,600, or the code is too large.
+            ValueError: the time-out is not over 0 and at most 3,600, the code or the name of the session is
+                too large, or the code holds half a character (a lone surrogate).
             SandboxError: see the class. Never for what the block does.
         """
         ...
@@ -155,6 +161,7 @@ class Sandbox(Protocol):
         timeout: float | None = None,
         on_output: OnOutput | None = None,
         key: str | None = None,
+        continues: bool = False,
     ) -> RunResult: ...
 
     def begun(self, keys: Sequence[str]) -> set[str]:

@@ -30,15 +30,20 @@ _SYSTEM = "bin boot dev etc home lib lib64 proc root run sbin sys tmp usr var"
 
 
 def refuse_as_workspace(root: Path) -> None:
-    """Refuse a system folder or a home folder, because the sandbox may change everything in a workspace.
+    """Refuse a path that cannot be a folder, and a system or home folder: a sandbox may change all in it.
 
     Raises:
-        ValueError: the folder is `/`, a system folder, the home folder or a parent of the home folder.
+        ValueError: the path or a parent is a file, or the folder is `/`, a system folder, the home folder or
+            a parent of the home folder.
     """
     place = root.resolve()
     system = {Path("/", name) for name in ("", *_SYSTEM.split())}
     if place in system or Path.home().is_relative_to(place):
         raise ValueError("is not a folder of its own: choose one that holds the agent's files alone")
+    with suppress(PermissionError):
+        nearest = next(path for path in (place, *place.parents) if path.exists())
+        if not nearest.is_dir():
+            raise ValueError(f"cannot be used, as {nearest} is not a folder: choose another path")
 
 
 def prepare_workspace(root: Path) -> tuple[int, int]:
@@ -80,7 +85,7 @@ def how_to_mend(root: Path, error: Exception) -> str:
         return f"Its disk is full: see with `df -h {root}`, and free some space there."
     if number in (errno.EMFILE, errno.ENFILE):
         return "Too many files are open: raise the limit of this program with `ulimit -n`."
-    return "Make it a folder that you may write to, or set WORKSPACE_DIR to another."
+    return "Make it a folder that you may write to, or choose another (WORKSPACE_DIR; in Python `root_dir`)."
 
 
 def thread_folder(thread: str) -> str:

@@ -46,7 +46,7 @@ def _parts(page: Page) -> tuple[str, str, str]:
         _refuse(page)
     text = decode(page.content, page.charset, markup=page.kind in _HTML or head.startswith(b"<"))
     if _is_feed(page, text):
-        from skills.news._feed import feed_text
+        from skills.web._feed import feed_text
 
         return feed_text(page.content, page.url)
     if page.kind in _HTML or (page.kind in _UNKNOWN and _looks_like_html(text)):

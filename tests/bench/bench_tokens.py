@@ -27,7 +27,12 @@ _JSON_TYPES = {"int": "integer", "float": "number", "bool": "boolean"}
 def figures() -> Iterator[Figure]:
     settings = load_settings(None)
     skills = SkillFolders({"/skills": ROOT / "skills"}).scan()
-    section = render_skills(skills, max_chars=settings.skills_prompt_chars, steps=code_prompt.SKILL_STEPS)
+    section = render_skills(
+        skills,
+        max_chars=settings.skills_prompt_chars,
+        steps=code_prompt.SKILL_STEPS,
+        example=code_prompt.SKILL_EXAMPLE,
+    )
     schemas = [*_functions(ROOT / "skills"), *_scripts(ROOT / "skills")]
     lines, declared = _tokens(section), _tokens("", schemas)
     what = f"{len(skills)} skills, {len(schemas)} functions"
@@ -56,15 +61,19 @@ def _tokens(text: str, schemas: Sequence[dict[str, Any]] = ()) -> int:
 
 def _functions(folder: Path) -> Iterator[dict[str, Any]]:
     """Return schemas of the functions that skills export."""
-    for file in sorted(folder.glob("*/__init__.py")):
+    for file in sorted([*folder.glob("*/__init__.py"), *folder.glob("*.py")]):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 arguments = [*node.args.args, *node.args.kwonlyargs]
                 yield _schema(
-                    f"{file.parent.name}_{node.name}",
+                    f"{_library(file)}_{node.name}",
                     _summary(node),
                     {each.arg: _typed(each.annotation) for each in arguments},
                 )
+
+
+def _library(file: Path) -> str:
+    return file.parent.name if file.name == "__init__.py" else file.stem
 
 
 def _scripts(folder: Path) -> Iterator[dict[str, Any]]:

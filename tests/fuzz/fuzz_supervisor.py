@@ -33,7 +33,7 @@ ASKED = [
     REQUEST.pack(Worker.FILE, 2.0) + b'{"do": "ls", "arguments": {"path": "."}}',
     REQUEST.pack(Worker.FILE, 0.3)
     + b'{"do": "write", "arguments": {"path": "x", "size": 9, "replace": true}}',
-    REQUEST.pack(Worker.PYTHON, 2.0) + BlockRequest(b"s", b"1 + 1", 1000).encode(),
+    REQUEST.pack(Worker.PYTHON, 2.0) + BlockRequest(b"s", b"1 + 1", 1000, continues=False).encode(),
 ]
 """Valid requests of a host."""
 REQUESTS = [*ASKED, REQUEST.pack(Worker.RUN, float("nan")) + _ASKED, REQUEST.pack(9, 1.0) + _ASKED, b""]
@@ -135,7 +135,7 @@ def _unanswered(link: socket.socket, streams: set[int]) -> set[int]:
             for stream, kind, payload, _ in decoder.feed(come):
                 if kind == Kind.END:
                     ending, _ = ANSWER.unpack_from(payload)
-                    assert ending <= Ending.WAITED
+                    assert ending <= Ending.REMOVED
                     left.discard(stream)
     except struct.error as error:
         raise AssertionError("an END without an answer") from error

@@ -10,6 +10,7 @@ from typing import Any
 
 from libs.sandbox import RunResult
 from tests.load.ledger import Ledger, digest
+from tests.support.sandboxes import NEW_INTERPRETER
 
 _FLOOD = 30_000
 _FLOODED = "".join(f"{number}\n" for number in range(1, _FLOOD + 1))
@@ -23,7 +24,6 @@ _ENDED = re.compile(
     r"|bash: line 1: +\d+ Killed\b.*"
 )
 """Last line of an output when the process that served the command, or its child, was killed."""
-_ANEW = "[the sandbox was started anew since the last block: its variables are lost]"
 
 
 def _nothing(_: Any) -> str | None:
@@ -149,7 +149,7 @@ class Steps:
         def wrong(result: RunResult) -> str | None:
             # The first line says that the interpreter is new.
             first, _, rest = result.output.partition("\n")
-            if self._harsh and first == _ANEW:
+            if self._harsh and first == NEW_INTERPRETER.rstrip():
                 return right(replace(result, output=rest))
             return right(result)
 

@@ -73,7 +73,9 @@ class _Handler(QuietHandler):
             self._send(200, {**head, "choices": [choice]})
 
     def _send(self, status: int, body: Any) -> None:
-        self.answer(status, (body if isinstance(body, str) else json.dumps(body)).encode())
+        text = body if isinstance(body, str) else json.dumps(body)
+        kind = "text/event-stream" if text.startswith("data: ") else "application/json"
+        self.answer(status, text.encode(), kind)
 
     def _hold(self) -> None:
         self.server.held.release()
@@ -93,12 +95,15 @@ def serving(reply: Callable[[dict[str, Any]], Answer] = played) -> Iterator[Chat
 def checks(body: dict[str, Any]) -> Answer:
     """Reply as a model may in `tests/e2e/run_lite_checks.sh`."""
     task = body["messages"][1]["content"]
-    last = body["messages"][-1]
-    if last["role"] == "user" and last["content"].startswith('{"type": "tool_result"'):
-        return {"type": "final", "content": json.loads(last["content"])["result"]}
+    results = [json.loads(message["content"])["result"] for message in body["messages"][3::2]]
+    path = {"filePath": "checks/hello.txt"}
     if task.startswith("List"):
-        return {"type": "tool", "name": "list_files", "args": {}}
-    if task.startswith("Write"):
-        args = {"path": "checks/hello.txt", "content": "hello from run-lite"}
-        return {"type": "tool", "name": "write_file", "args": args}
-    return {"type": "tool", "name": "read_file", "args": {"path": "checks/hello.txt"}}
+        uses = [("list_files", {})]
+    elif task.startswith("Write"):
+        uses = [("write_file", {**path, "content": "hello from run-lite"}), ("read_file", path)]
+    else:
+        uses = [("run_shell", {})]
+    if len(results) == len(uses):
+        return {"type": "final", "content": results[-1]}
+    name, args = uses[len(results)]
+    return {"type": "tool", "name": name, "args": args}

@@ -72,7 +72,7 @@ FEED = """\
 
 
 def example(backend: DockerExecutionBackend) -> None:
-    """Upload the files that the examples in SKILL.md of `web` and `news` use."""
+    """Upload the files that the examples in SKILL.md of `web` use."""
     put(backend, "tidal", ARTICLE)
     hits = [("What tidal power costs", "tidal"), ("Tidal range and tidal stream", "kinds")]
     found = [

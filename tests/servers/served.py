@@ -39,8 +39,7 @@ def configuration() -> dict[str, Any]:
 def free_port() -> int:
     """Return a free port below 32768: the kernel gives only higher ports to programs that ask for any port.
 
-    A server binds its port seconds later, and again after a restart. If the port is taken then,
-    `langgraph dev` listens on another one.
+    A server binds its port seconds later, and again after a restart.
     """
     while True:
         port = 20_000 + secrets.randbelow(12_000)
@@ -58,6 +57,8 @@ class Served:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
+        self.reloads = False
+        """Whether the server starts anew when a .py file below the folder changes."""
         (folder / "langgraph.json").write_text(json.dumps(configuration()))
         (folder / "script.yaml").write_text(script)
         image = {name: os.environ[name] for name in ("SANDBOX_IMAGE",) if name in os.environ}
@@ -73,7 +74,8 @@ class Served:
     @property
     def command(self) -> list[str]:
         return [
-            str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser", "--no-reload",
+            str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser",
+            *([] if self.reloads else ["--no-reload"]),
             "--n-jobs-per-worker", "10", "--host", "127.0.0.1", "--port", str(self.port),
         ]  # fmt: skip
 

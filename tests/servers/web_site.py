@@ -1,4 +1,4 @@
-"""A proxy that plays the gateway and some web sites, for tests of the skills `web` and `news`.
+"""A proxy that plays the gateway and some web sites, for tests of the skill `web`.
 
 It also runs inside the sandbox (`python web_site.py PORT FOLDER`), so it imports only the standard library.
 The proxy answers requests itself:

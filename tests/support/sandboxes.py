@@ -33,7 +33,7 @@ __all__ = [
 
 IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
 RUNTIME = os.environ.get("SANDBOX_RUNTIME") or None
-"""The OCI runtime of the containers, for the tests of commands, attacks and interpreters: see `gvisor.py`."""
+"""The OCI runtime of the containers, for the tests of commands, attacks and interpreters: see `tests/integration/gvisor.py`."""
 LIMIT = 50_000
 """Most characters of an output."""
 GONE = 0.5
@@ -81,6 +81,10 @@ def machine_delay(sandbox: ChannelSandbox, seconds: float) -> float:
     begun = time.monotonic()
     assert sandbox.run(f"sleep {seconds}").exit_code == 0
     return time.monotonic() - begun - seconds
+
+
+NEW_INTERPRETER = "[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
+"""First line of a block's output if its variables are lost."""
 
 
 class Session:

@@ -89,10 +89,25 @@ class Journal:
                 self._written = written
             self._done = asked
 
+    async def write_last(self) -> None:
+        """Write all changes when the server ends. This start of an open run does not count as an attempt.
+
+        Otherwise a run would be given up after a few reloads.
+
+        Raises:
+            sqlite3.Error, psycopg.Error: see `write`.
+        """
+        for run in self._store["runs"]:
+            if run["status"] in _OPEN and self._attempts.get(run["run_id"]) and not _is_unsaved(run):
+                self._attempts[run["run_id"]] -= 1
+                self._written.pop(("runs", str(run["run_id"])), None)
+        await self.write()
+
     async def restore(self) -> None:
         """Replace the content of the server's lists with what the database holds.
 
         A run that had not ended becomes pending again. If it had started, that start counts as an attempt.
+        A run whose steps are not saved would do things twice: if it had started, it is removed.
         """
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in _KINDS}
         for (kind, key), text in (await self._saver.load_rows()).items():
@@ -106,11 +121,19 @@ class Journal:
                 self._attempts[row["run_id"]] = max(attempts, began)
                 row["status"] = "pending"
             found[kind].append(row)
-        for kind, rows in found.items():
+        lost = {run["thread_id"] for run in found["runs"] if self._is_lost(run)}
+        for kind, restored in found.items():
+            rows = [row for row in restored if row.get("thread_id") not in lost]
             rows.sort(key=lambda row: (str(row.get("created_at")), str(row.get("version"))))
             own = [row for row in self._store.get(kind) or [] if _is_own(kind, row)]
             self._store[kind] = own + rows
         logger.info("restored %d threads and %d runs", len(found["threads"]), len(found["runs"]))
+
+    def _is_lost(self, run: Mapping[str, Any]) -> bool:
+        if run["status"] not in _OPEN or not _is_unsaved(run) or not self._attempts.get(run["run_id"]):
+            return False
+        logger.warning("run %s has no thread and was cut off: it is not repeated", run["run_id"])
+        return True
 
     def _rows(self, kind: str) -> Iterator[tuple[Key, dict[str, Any]]]:
         names = _KINDS[kind]
@@ -148,6 +171,11 @@ def _read(text: str) -> tuple[dict[str, Any], int]:
     for name, read in reading.items():
         row |= {field: read(row[field]) for field in document[name]}
     return row, int(document[_ATTEMPTS])
+
+
+def _is_unsaved(run: Mapping[str, Any]) -> bool:
+    """Return whether the run has no thread. LangGraph's server then saves no checkpoints."""
+    return bool(run["kwargs"].get("temporary"))
 
 
 def _fingerprint(row: Mapping[str, Any]) -> tuple[Any, ...]:

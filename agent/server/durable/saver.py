@@ -70,7 +70,7 @@ async def checkpointer() -> AsyncIterator[ServedSaver]:
             finally:
                 _running = None
                 try:
-                    await journal.write()
+                    await journal.write_last()
                 except database_errors() as error:
                     logger.warning("how the last runs ended cannot be written down: %s", error)
 

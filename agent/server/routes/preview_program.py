@@ -102,7 +102,7 @@ def entry_of(found: os.DirEntry[str]) -> dict[str, Any]:
         with contextlib.suppress(OSError):
             leads_to = kind_of(found.stat().st_mode)
     name = found.name.encode("utf-8", "surrogateescape")
-    shown = name.decode("utf-8", "replace")
+    shown = name.decode("utf-8", "backslashreplace")
     if shown.encode() != name:  # no request could name it
         kind, leads_to = "other", None
     size, modified = state.st_size, state.st_mtime

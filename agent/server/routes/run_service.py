@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 from uuid import uuid4
 
+from langgraph.errors import GraphDrained
+
 from agent.parts import served
 from agent.run import (
     GRACE,
@@ -26,7 +28,7 @@ from agent.run import (
 from agent.server.durable.listed_threads import is_busy, listed
 from agent.server.durable.saver import open_saver
 from agent.server.json_exchange import Refused
-from agent.threads import held
+from agent.threads import DRAIN, held
 from libs.middleware.approvals import WrongAnswer, read_answer
 from libs.persistence import ThreadInUse, database_errors
 
@@ -34,6 +36,11 @@ __all__ = ["Ended", "Runs", "open_runs"]
 
 OWNER = "owner"
 """Key of the owner in the metadata of a thread's checkpoints."""
+
+_DRAINED = (
+    "The server is ending or starting anew. The run has stopped after a step, and its thread keeps all "
+    "results: send the next task, such as 'go on', with this thread_id in a few seconds."
+)
 
 Decisions = list[Any] | Mapping[str, list[Any]]
 """Decisions on the only open question, or question id -> decisions."""
@@ -170,6 +177,8 @@ class Runs:
         try:
             async with listed(run.graph, run.thread_id, metadata):
                 return await _ended(run, await carry_out(run, events, grace=self._grace))
+        except GraphDrained:
+            raise Refused(503, _DRAINED, thread_id=run.thread_id) from None
         except Exception as error:
             if isinstance(error, database_errors()) or (text := explained(error)) is None:
                 raise
@@ -185,6 +194,8 @@ async def _ended(run: Run, result: Result) -> Ended:
 
 @asynccontextmanager
 async def _held(thread_id: str) -> AsyncIterator[None]:
+    if DRAIN.requested:
+        raise Refused(503, "The server is ending or starting anew: ask again in a few seconds.")
     try:
         async with held(thread_id):
             yield

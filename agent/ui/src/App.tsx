@@ -1,6 +1,5 @@
 import { useCallback, useEffect, useState } from "react";
-import { agentOf, createThread, deleteThread, titled, type ThreadSummary } from "./api/threads";
-import type { RequestFailed } from "./api/http";
+import { createThread, deleteThread, findThread, titled, type ThreadSummary } from "./api/threads";
 import { Chat, type ChatStatus } from "./chat/Chat";
 import { Alert, Loading } from "./components/Notice";
 import { FilePanel } from "./files/FilePanel";
@@ -72,21 +71,20 @@ export function App() {
   useEffect(() => {
     if (!thread || chosen || !config) return;
     let timer = 0;
-    agentOf(thread).then(
-      (agent) => {
-        setNote("");
-        setOpen((now) => (now.thread === thread ? { ...now, agent: agent ?? config.default_agent } : now));
-      },
-      (error: RequestFailed) => {
-        // 422: the address is not a valid thread id.
-        if (error.status !== 404 && error.status !== 422) {
-          setNote(`This chat could not be opened. ${error.message}`);
-          timer = window.setTimeout(() => setTries((count) => count + 1), TRY_AGAIN);
+    findThread(thread).then(
+      (found) => {
+        if (found) {
+          setNote("");
+          setOpen((now) => (now.thread === thread ? { ...now, agent: found.agent ?? config.default_agent } : now));
           return;
         }
         history.replaceState(null, "", addressOf(null));
         show(null, null);
         setNote("That chat is not on the server. This is a new chat.");
+      },
+      (error: Error) => {
+        setNote(`This chat could not be opened. ${error.message}`);
+        timer = window.setTimeout(() => setTries((count) => count + 1), TRY_AGAIN);
       },
     );
     return () => clearTimeout(timer);

@@ -44,8 +44,12 @@ def _told(error: FileFailed | SandboxError) -> str:
 
 
 def _shown(path: str) -> str:
-    """Return a printable path. Bytes that are not UTF-8 become `\\xff`."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """Return a printable path. A path that is not UTF-8 is marked, because no file tool can name it."""
+    raw = path.encode("utf-8", "surrogateescape")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"{raw.decode('utf-8', 'backslashreplace')} [not UTF-8: only a command reaches this name]"
 
 
 def ls(path: str, answer: Answer) -> LsResult:
@@ -99,11 +103,13 @@ def read(path: str, answer: Answer) -> ReadResult:
 def write(path: str, answer: Answer) -> WriteResult:
     if isinstance(answer, tuple):
         return WriteResult(path=path)
-    if isinstance(answer, FileFailed) and answer.code == "exists":
-        return WriteResult(
-            error=f"Error: '{path}' already exists. Change it with edit_file, or choose another name."
-        )
-    return WriteResult(error=f"Error: Failed to write file '{path}': {_told(answer)}")
+    messages = {
+        "exists": f"Error: '{path}' already exists. Change it with edit_file, or choose another name.",
+        "permission_denied": f"Error: Failed to write file '{path}': {answer}. "
+        "New files go below /workspace or /tmp.",
+    }
+    code = getattr(answer, "code", "")
+    return WriteResult(error=messages.get(code, f"Error: Failed to write file '{path}': {_told(answer)}"))
 
 
 def edit(path: str, old: str, answer: Answer) -> EditResult:
@@ -112,7 +118,8 @@ def edit(path: str, old: str, answer: Answer) -> EditResult:
     messages = {
         "empty_old": "Error: old_string is empty: name the text that is to be replaced",
         "file_not_found": f"Error: File '{path}' not found",
-        "permission_denied": f"Error: Permission denied editing file '{path}'",
+        "permission_denied": f"Error: Permission denied editing file '{path}'. "
+        "Copy the file to a folder below /workspace and edit the copy.",
         "is_directory": f"Error: '{path}' is not a regular file",
         "not_text": f"Error: File '{path}' is not a text file",
         "not_found": f"Error: String not found in file: '{old}'",
@@ -151,7 +158,18 @@ def grep(path: str | None, answer: Answer) -> GrepResult:
         GrepMatch(path=_shown(item["path"]), line=item["line"], text=item["text"])
         for item in found["matches"]
     ]
-    return GrepResult(matches=matches, truncated=found["cut"])
+    return GrepResult(matches=matches, truncated=found["cut"], error=_unread(found))
+
+
+def _unread(found: dict[str, Any]) -> str | None:
+    """Return what a search could not read. deepagents shows the matches below it."""
+    if not found["unread"]:
+        return None
+    names = ", ".join(map(_shown, found["unread_first"]))
+    more = ", …" if found["unread"] > len(found["unread_first"]) else ""
+    cut = " The search was also cut: there may be more matches." if found["cut"] else ""
+    rest = "" if found["matches"] else " No other file has a match."
+    return f"Not searched, because they cannot be read: {found['unread']} ({names}{more}).{rest}{cut}"
 
 
 def _protocol_error(answer: FileFailed | SandboxError) -> str:
@@ -162,6 +180,17 @@ def _protocol_error(answer: FileFailed | SandboxError) -> str:
 def absolute(path: str) -> FileFailed | None:
     """Return an error for a relative path, because uploads and downloads have no working folder."""
     return None if path.startswith("/") else FileFailed("invalid_path", f"{path!r} is not absolute")
+
+
+def not_text(content: str) -> FileFailed | None:
+    """Return an error for content with half of a surrogate pair, which UTF-8 cannot encode."""
+    try:
+        content.encode()
+    except UnicodeEncodeError as error:
+        return FileFailed(
+            "half_character", f"character {error.start + 1} is half of a surrogate pair, which is not text"
+        )
+    return None
 
 
 def upload(path: str, answer: Answer) -> FileUploadResponse:

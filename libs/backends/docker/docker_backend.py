@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -32,7 +32,7 @@ from libs.backends.docker import deepagents_results as answers
 from libs.backends.docker.deepagents_results import Answer
 from libs.backends.docker.live_stream import live_output
 from libs.redaction import Redact
-from libs.sandbox import FileFailed, SandboxError, SandboxLimits
+from libs.sandbox import FileFailed, SandboxError, SandboxLimits, command_places, refuse_as_workspace
 from libs.sandbox.host import core, current_call, failed_result
 
 if TYPE_CHECKING:
@@ -66,10 +66,11 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
 
     def __init__(
         self,
-        root_dir: Path,
+        root_dir: Path | str,
         *,
-        skills_dir: Path | None = None,
-        extra_skills: Sequence[Path] = (),
+        skills_dir: Path | str | None = None,
+        extra_skills: Sequence[Path | str] = (),
+        skills_trusted: Collection[str] | None = None,
         limits: SandboxLimits = SandboxLimits(),
         env_allow: Sequence[str] = (),
         image: str = "code-execution-agent",
@@ -83,6 +84,7 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
         suspect: Callable[[str, str | None], None] | None = None,
         records: CommandRecords | None = None,
         sandbox: ChannelSandbox | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Create the object. No container is started.
 
@@ -90,8 +92,10 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
             root_dir: the workspace on the host, mounted at `/workspace`. Created if missing.
             skills_dir: mounted read-only at `/skills`.
             extra_skills: each mounted read-only at `/skills.d/<folder name>`.
+            skills_trusted: skills of `extra_skills` whose commands are on PATH; see
+                `libs.sandbox.is_trusted`. None trusts all.
             limits: limits of each container.
-            env_allow: patterns (`LANG`, `TZ`, `MY_*`) of this process's variables that are passed in.
+            env_allow: patterns (`LANG`, `TZ`, `MY_*`) of the variables of `environment` that are passed in.
                 PATH, HOME and the user's name are never passed. `*` passes all others, which is unsafe.
             image: name of the image.
             name: containers are called `<name>-<8 hex digits>`.
@@ -109,33 +113,39 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
             records: the command log. With it, a call with a key (see `CurrentCall.key`) runs once, even if
                 the run is executed again after a kill. Closed with the containers.
             sandbox: an existing sandbox, used instead of the one that the other arguments describe.
+            environment: variables of the host. None: those of this process.
 
         Raises:
-            ValueError: two extra skill folders have the same name, a skill folder does not exist, or the
-                sandbox does not isolate commands from this machine.
+            ValueError: `root_dir` cannot be a workspace, two extra skill folders have the same name, a skill
+                folder does not exist, or the sandbox does not isolate commands from this machine.
         """
         if sandbox is not None and not sandbox.isolated:
             raise ValueError(f"{type(sandbox).__name__} does not isolate: it must not get a model's commands")
-        read_only = {"/skills": skills_dir} if skills_dir else {}
-        for folder in extra_skills:
+        # Resolve links here: the first call may come on an event loop, which must not wait for a disk.
+        root = Path(root_dir).resolve()
+        try:
+            refuse_as_workspace(root)
+        except ValueError as error:
+            raise ValueError(f"the workspace {root} {error}") from None
+        read_only = {"/skills": Path(skills_dir)} if skills_dir else {}
+        for folder in map(Path, extra_skills):
             if read_only.setdefault(f"/skills.d/{folder.name}", folder) != folder:
                 raise ValueError(f"two skill folders are called {folder.name!r}: rename one of them")
         for folder in read_only.values():
             if not folder.is_dir():
                 raise ValueError(f"the skill folder {folder} is not there: make it, or leave it out")
-        # Resolve links here: the first call may come on an event loop, which must not wait for a disk.
-        root = root_dir.resolve()
         mounted = {path: folder.resolve() for path, folder in read_only.items()}
         self.name = name
         self._suspect = suspect
         self._records = records
         self._image = image
-        # The only code outside Settings that reads the environment. `env_allow` is a setting.
-        environment = {
-            key: os.environ[key]
-            for key in os.environ
-            if any(fnmatchcase(key, pattern) for pattern in env_allow)
+        passed = {
+            name: value
+            for name, value in (os.environ if environment is None else environment).items()
+            if any(fnmatchcase(name, pattern) for pattern in env_allow)
         }
+        # For the container's workers: see guest/workers/skill_commands.py.
+        passed["SANDBOX_COMMANDS"] = ":".join(command_places(mounted, skills_trusted))
 
         def make(folder: Path, thread: str | None = None, **more: Any) -> DockerSandbox:
             from libs.sandbox.docker import THREAD_LABEL, WORKSPACE_LABEL, DockerSandbox
@@ -149,7 +159,7 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
                 name=name,
                 limits=limits,
                 read_only={**mounted, **data},
-                environment=environment,
+                environment=passed,
                 runtime=runtime,
                 check_image=self._check_image,
                 labels={WORKSPACE_LABEL: str(root), **whose},
@@ -244,15 +254,17 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
 
     async def awrite(self, file_path: str, content: str) -> WriteResult:
         """Create a new file. An existing file is refused, as `edit` changes files."""
-        data = content.encode("utf-8", "replace")
-        answer = await self._changed("write", path=file_path, replace=False, content=data)
+        refused = answers.not_text(content)
+        data = b"" if refused else content.encode()
+        answer = refused or await self._changed("write", path=file_path, replace=False, content=data)
         return answers.write(file_path, answer)
 
     async def aedit(
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
     ) -> EditResult:
         texts = {"old": old_string, "new": new_string, "replace_all": replace_all}
-        answer = await self._changed("edit", path=file_path, **texts)
+        refused = answers.not_text(old_string) or answers.not_text(new_string)
+        answer = refused or await self._changed("edit", path=file_path, **texts)
         return answers.edit(file_path, old_string, answer)
 
     async def adelete(self, file_path: str) -> DeleteResult:

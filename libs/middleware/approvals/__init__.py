@@ -7,7 +7,7 @@ In: gated calls, and answers. Out: an interrupt with the question, and the decis
 from __future__ import annotations
 
 from libs.middleware.approvals.addressed_graph import AddressedGraph, Turns, answer_by_id
-from libs.middleware.approvals.approval_gate import ask, require_checkpointer
+from libs.middleware.approvals.approval_gate import CheckpointerRequired, ask, require_checkpointer
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware, GrantsKept
 from libs.middleware.approvals.decisions import Approve, Decision, Reject, WrongAnswer, read_answer
 from libs.middleware.approvals.grants import GRANTS, Grant, Granted, Grants, Held, revoke, shown, standing_in
@@ -19,6 +19,7 @@ __all__ = [
     "AddressedGraph",
     "ApprovalMiddleware",
     "Approve",
+    "CheckpointerRequired",
     "Decision",
     "DecisionType",
     "Grant",

@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt, StateUpdate
 from pydantic import BaseModel
 
@@ -23,8 +24,11 @@ __all__ = ["AddressedGraph", "Turns", "answer_by_id"]
 
 _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
 
-Turn = Callable[[str], AbstractAsyncContextManager[None]]
-"""Thread id -> lock of the thread."""
+Turn = Callable[[str | None], AbstractAsyncContextManager[RunControl | None]]
+"""Thread id -> lock of the thread. None: nothing is saved, so there is nothing to lock.
+
+Yields the control of a run, by which a server ends the run early.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> AsyncIterator[Any]:
         """As `CompiledStateGraph.astream`."""
         input = self.clean(input)
-        async with self._locked(config, self.turns.run if self.turns else None):
+        async with self._locked(config, self.turns.run if self.turns else None) as control:
+            if control is not None:
+                options = {**options, "control": control}
             if isinstance(input, Command):
                 state = await self.aget_state(config or {}) if input.resume is not None else None
                 input = self._checked(input, state.interrupts if state else (), config)
@@ -106,12 +112,13 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         async with self._locked(config, self.turns.change if self.turns else None):
             return await super().abulk_update_state(config, self.clean(supersteps))
 
-    def _locked(self, config: RunnableConfig | None, turn: Turn | None) -> AbstractAsyncContextManager[None]:
-        thread_id = ensure_config(config)["configurable"].get("thread_id")
-        # A run without a saved thread shares nothing.
-        if turn is None or thread_id is None or self._saver(config) is None:
+    def _locked(
+        self, config: RunnableConfig | None, turn: Turn | None
+    ) -> AbstractAsyncContextManager[RunControl | None]:
+        if turn is None:
             return nullcontext()
-        return turn(str(thread_id))
+        thread_id = ensure_config(config)["configurable"].get("thread_id")
+        return turn(None if thread_id is None or self._saver(config) is None else str(thread_id))
 
     def _saver(self, config: RunnableConfig | None) -> BaseCheckpointSaver[Any] | None:
         # LangGraph's server passes its saver in the config, and no saver for a run without a thread.

@@ -21,16 +21,27 @@ from libs.private_names import CONFIG_KEY_CHECKPOINTER
 __all__ = ["CheckpointerRequired", "ask", "require_checkpointer"]
 
 
+_ADVICE = """\
+Approvals are on (APPROVALS=ask), but this run has no checkpointer, so nobody could answer a question.
+
+In Python, build the graph with a checkpointer, and run it in a thread, {"configurable": {"thread_id": "1"}}:
+
+    from langgraph.checkpoint.memory import InMemorySaver
+    graph = build_graph(checkpointer=InMemorySaver())
+
+With LangGraph's server, create a thread first, and run in that thread:
+
+    thread = await client.threads.create()
+    client.runs.stream(thread["thread_id"], ...)
+
+To run every command without asking, set APPROVALS=auto."""
+
+
 class CheckpointerRequired(RuntimeError):
     """Approvals are on and the run has no checkpointer, so no question could be answered."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "Approvals are on (APPROVALS=ask), but this run has no checkpointer, so nobody could answer a "
-            "question. Build the graph with one, for example "
-            "build_graph(checkpointer=InMemorySaver()), serve it with `langgraph dev` and run it in a "
-            "thread, or choose APPROVALS=auto to run every command without asking."
-        )
+        super().__init__(_ADVICE)
 
 
 def require_checkpointer() -> None:

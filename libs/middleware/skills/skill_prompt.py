@@ -1,7 +1,9 @@
-"""The section of the system prompt about skills: how to use a skill, then one line for each.
+"""The section of the system prompt about skills: how to use a skill, an example, then one line for each.
 
-A line has name, description and path. The model reads SKILL.md when a task needs the skill.
+A line has name, description and path. The model reads the file when a task needs the skill.
 """
+
+# ruff: noqa: E501 - prose, one paragraph a line
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from collections.abc import Callable, Sequence
 from libs.middleware.skills.skill_files import Skill
 from libs.middleware.skills.skill_rules import MAX_DESCRIPTION_CHARS, cut, fold
 
-__all__ = ["MIN_PROMPT_CHARS", "STEPS", "render_skills"]
+__all__ = ["EXAMPLE", "MIN_PROMPT_CHARS", "STEPS", "render_skills"]
 
 MIN_PROMPT_CHARS = 2_000
 MAX_UNAVAILABLE = 5
@@ -21,18 +23,29 @@ STEPS = """\
 ## Skills
 
 A skill is a set of tested instructions and scripts for one kind of task. When a task matches one below:
-1. Read its SKILL.md whole with `read_file` (`limit=1000`) before you begin.
+1. Read its file, named at the end of its line, whole with `read_file` (`limit=1000`) before you begin.
 2. Follow it. Run its scripts from the shell by the absolute paths it shows.
+3. Read all that a script prints. Say in your answer what it left out or could not read.
 The files of a skill can be read and run, not changed.
 """
 
+EXAMPLE = """
+Example: the task is the total of the invoices in /data/march.pdf, and a skill for PDF files is listed.
+1. `read_file` its SKILL.md: it shows a script that prints the tables of a file.
+2. `execute` that command with /data/march.pdf in place of its sample file: two tables, and a page without text.
+3. Add the amounts up with a script of your own, and answer with the total. Say that one page could not be read.
+Prefer a skill's script to a program of your own. When it fails, read its error and its `--help`. A task may need several skills: one to read the data, another to make the report.
+"""
 
-def render_skills(skills: Sequence[Skill], *, max_chars: int, steps: str = STEPS) -> str:
+
+def render_skills(
+    skills: Sequence[Skill], *, max_chars: int, steps: str = STEPS, example: str = EXAMPLE
+) -> str:
     """Return the section for `skills`, at most `max_chars` characters, or "" without skills.
 
-    `steps` is the first part, which explains how to use a skill: agents differ in how they read a file. If
-    the section is too long, all descriptions are cut to one common length. If names and paths alone are too
-    long, the last skills are left out and counted.
+    `steps` and `example` explain how to use a skill: agents differ in how they read a file. If the section is
+    too long, the example is left out. If the section is still too long, all descriptions are cut to one
+    common length. If names and paths alone are too long, the last skills are left out and counted.
 
     Raises:
         ValueError: `max_chars` is below 2,000.
@@ -43,8 +56,11 @@ def render_skills(skills: Sequence[Skill], *, max_chars: int, steps: str = STEPS
     tail = _unavailable([skill for skill in skills if skill.problem is not None])
     if not usable:
         return f"## Skills\n{tail}" if tail else ""
-    whole = _section(steps, usable, MAX_DESCRIPTION_CHARS, "", tail)
-    return whole if len(whole) <= max_chars else _shortened(steps, usable, tail, max_chars)
+    for explained in (steps + example, steps):
+        whole = _section(explained, usable, MAX_DESCRIPTION_CHARS, "", tail)
+        if len(whole) <= max_chars:
+            return whole
+    return _shortened(steps, usable, tail, max_chars)
 
 
 def _shortened(steps: str, skills: list[Skill], tail: str, max_chars: int) -> str:

@@ -6,11 +6,9 @@ shown to a person and stored, even if the folder changes in the meantime.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import unicodedata
-import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,7 +16,8 @@ from pathlib import PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from libs.middleware.skills.skill_files import SKILL_FILE
+from libs.middleware.skills.skill_modules import parse_python
+from libs.middleware.skills.skill_reading import SKILL_FILE
 from libs.middleware.skills.skill_rules import (
     MAX_NAME_CHARS,
     UnreadableSkill,
@@ -138,9 +137,7 @@ def _wrong_with(path: str, text: str, proposal: Proposal, place: str) -> Iterato
 
 def _no_python(text: str) -> str | None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        parse_python(text)
+    except ValueError as error:
         return str(error)
     return None

@@ -18,6 +18,7 @@ __all__ = [
     "MAX_NAME_CHARS",
     "Finding",
     "UnreadableSkill",
+    "check_description",
     "check_fields",
     "cut",
     "fold",
@@ -119,7 +120,7 @@ def check_fields(fields: Mapping[str, object], *, folder: str) -> Iterator[Findi
     applies.
     """
     yield from _check_name(fields.get("name"), folder)
-    yield from _check_description(fields.get("description"))
+    yield from check_description(fields.get("description"))
     for field in ("license", "allowed-tools"):
         if not isinstance(fields.get(field, ""), str):
             yield Finding(f"{field} is not text", f"Write {field} as one line of text.")
@@ -164,7 +165,8 @@ def _check_name(name: object, folder: str) -> Iterator[Finding]:
         )
 
 
-def _check_description(description: object) -> Iterator[Finding]:
+def check_description(description: object) -> Iterator[Finding]:
+    """Yield every rule that a description breaks."""
     if description is None:
         yield Finding("description is missing", "Say what the skill does and when to use it.", fatal=True)
     elif not isinstance(description, str):

@@ -1,14 +1,16 @@
-"""Write a new skill to start from: a valid SKILL.md and a script with output for a model."""
+"""Write a new skill to start from. Its command works on the sample file `sales.csv` as it is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
 
-from libs.middleware.skills.skill_rules import check_fields, fold
+from libs.middleware.skills.skill_modules import check_module
+from libs.middleware.skills.skill_rules import Finding, check_fields, fold
 
-__all__ = ["write_skill"]
+__all__ = ["write_library", "write_skill"]
 
 _BODY = """\
 ---
@@ -19,7 +21,7 @@ _BODY = """\
 Say here what to do, step by step, with whole commands that work as they are.
 
 ```bash
-python /skills/{name}/scripts/run.py /data/input.txt
+python /skills/{name}/scripts/run.py /data/sales.csv
 ```
 
 Say what the answer holds, and what it leaves out.
@@ -51,22 +53,44 @@ if __name__ == "__main__":
     main()
 '''
 
+_MODULE = '''\
+{docstring}
 
-def write_skill(folder: Path, name: str, description: str) -> Path:
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["count_lines"]
+
+
+def count_lines(path: str) -> int:
+    """Return the number of lines of a text file. Replace this by what the skill is for.
+
+    Example:
+        from skills.{name} import count_lines
+        print(count_lines("/data/sales.csv"))
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return len(Path(path).read_text(encoding="utf-8").splitlines())
+'''
+
+
+def write_skill(folder: Path, name: str, description: str = "") -> Path:
     """Create the skill `name` in `folder` and return the path of its SKILL.md.
 
-    The skill passes `validate_skills`. `description` is folded to one line.
+    `description` is folded to one line. Without a description the skill cannot be used, and `validate_skills`
+    refuses it, until a person writes one.
 
     Raises:
         ValueError: name or description break a rule, or the skill exists already. Nothing is written.
         OSError: the folder cannot be written.
     """
     fields = {"name": name, "description": fold(description)}
-    findings = [f"{finding.message}. {finding.fix}" for finding in check_fields(fields, folder=name)]
-    if findings:
-        raise ValueError(" ".join(findings))
-    folder.mkdir(parents=True, exist_ok=True)
+    _refuse(check_fields(fields | _described(description), folder=name))
     skill = folder / name
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         skill.mkdir()
     except FileExistsError as error:
@@ -78,3 +102,30 @@ def write_skill(folder: Path, name: str, description: str) -> Path:
     file = skill / "SKILL.md"  # written last: a folder without SKILL.md is no skill
     file.write_text(text, encoding="utf-8")
     return file
+
+
+def write_library(folder: Path, name: str, description: str = "") -> Path:
+    """Create the skill `<name>.py` in `folder`, which programs import, and return its path.
+
+    `description`, ValueError and OSError as for `write_skill`.
+    """
+    file = folder / f"{name}.py"
+    _refuse(check_module(_described(description), file.name))
+    quoted = fold(description).replace("\\", "\\\\").replace('"', '\\"')
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("x", encoding="utf-8") as written:
+            written.write(_MODULE.format(docstring=f'"""{quoted}"""', name=name))
+    except FileExistsError as error:
+        raise ValueError(f"{file} exists already. Choose another name.") from error
+    return file
+
+
+def _described(description: str) -> dict[str, object]:
+    """Return the field to check. A description may be written later."""
+    return {"description": fold(description) or "to be written"}
+
+
+def _refuse(findings: Iterable[Finding]) -> None:
+    if found := [f"{finding.message}. {finding.fix}" for finding in findings]:
+        raise ValueError(" ".join(found))

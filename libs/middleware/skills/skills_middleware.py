@@ -12,10 +12,10 @@ from deepagents.middleware.skills import SkillsMiddleware as DeepagentsSkillsMid
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain_core.messages import SystemMessage
 
-from libs.middleware.skills.skill_files import Problem, Skill, SkillFolders, discover_skills, validate_skills
+from libs.middleware.skills.skill_files import Skill, SkillFolders, discover_skills
 from libs.middleware.skills.skill_prompt import render_skills
 
-__all__ = ["Problem", "Skill", "SkillsMiddleware", "discover_skills", "validate_skills"]
+__all__ = ["Skill", "SkillsMiddleware", "discover_skills"]
 
 
 class SkillsMiddleware(DeepagentsSkillsMiddleware[Any, Any]):

@@ -7,6 +7,7 @@ connection. Containers whose owner is gone are removed.
 from __future__ import annotations
 
 from libs.sandbox.docker.container import DockerSandbox
+from libs.sandbox.docker.container_config import OWN_VARIABLES
 from libs.sandbox.docker.engine import DEFAULT_SOCKET, connect, endpoint, shared_client
 from libs.sandbox.docker.engine_errors import explained
 from libs.sandbox.docker.ownership import give_to_sandbox
@@ -16,6 +17,7 @@ from libs.sandbox.docker.strays import OWNER_LABEL, THREAD_LABEL, WORKSPACE_LABE
 __all__ = [
     "DEFAULT_SOCKET",
     "OWNER_LABEL",
+    "OWN_VARIABLES",
     "THREAD_LABEL",
     "WORKSPACE_LABEL",
     "DockerSandbox",

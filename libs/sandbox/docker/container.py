@@ -111,6 +111,10 @@ class DockerSandbox(ChannelSandbox):
         self._common = common
         self._egress = egress
 
+    @property
+    def _folder(self) -> Path:
+        return self.root
+
     def move(self, root: Path) -> bool:
         """Rename the workspace of a running container. Return whether that worked. The mount stays."""
         try:
@@ -227,8 +231,9 @@ class DockerSandbox(ChannelSandbox):
                 return self._common()
             give_to_sandbox(self.root, uid)
         except (OSError, ValueError) as error:
+            why = f"cannot be used: {error}" if isinstance(error, OSError) else str(error)
             raise SandboxError(
-                f"The workspace {self.root} cannot be used: {error}.",
+                f"The workspace {self.root} {why}.",
                 hint=how_to_mend(self.root, error),
             ) from error
         return uid, gid

@@ -9,14 +9,14 @@ from typing import Any, Final
 from libs.sandbox.host import Door, way_out
 from libs.sandbox.limits import SandboxLimits
 
-__all__ = ["bind", "container_config", "room", "variables"]
+__all__ = ["OWN_VARIABLES", "bind", "container_config", "room", "variables"]
 
 _CPU_PERIOD: Final = 100_000
 """Period of the CPU limit in microseconds: the kernel's default."""
 _RUN: Final = 1024 * 1024
 """Bytes of /run, which holds names of users and certificates."""
 _HOME: Final = "/tmp/home"  # noqa: S108 - inside the container, where it is the sandbox's own
-_OWN_VARIABLES: Final = frozenset(
+OWN_VARIABLES: Final = frozenset(
     (
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "HOSTNAME", "MPLCONFIGDIR"),
         # Paths of the host that mislead programs inside, and variables that change every shell.
@@ -45,7 +45,7 @@ def variables(given: Mapping[str, str], door: Door | None) -> dict[str, str]:
     return {
         "LANG": "C.UTF-8",
         "MPLCONFIGDIR": f"{_HOME}/.config/matplotlib",
-        **{name: value for name, value in given.items() if name not in _OWN_VARIABLES},
+        **{name: value for name, value in given.items() if name not in OWN_VARIABLES},
         **(way_out(door) if door else {}),
         "HOME": _HOME,
         "USER": "agent",

@@ -9,6 +9,7 @@ import os
 from libs.sandbox.guest.seccomp import forbid_calls
 from libs.sandbox.guest.worker import fork_worker
 from libs.sandbox.guest.workers.kill_process_trees import become_subreaper, hide_from_own_uid, kill_trees
+from libs.sandbox.guest.workers.skill_commands import take_places
 from libs.sandbox.wire.frames import Worker
 
 __all__ = ["main"]
@@ -62,12 +63,14 @@ def _trust(certificate: str) -> None:
 def main() -> None:
     """Serve standard input until it ends. Started by the image, or by LocalSandbox outside a container.
 
-    Commands get this process's environment and working folder, as the host has set them. Two variables are
-    for this process only: SANDBOX_PROXY, the port of the proxy, and SANDBOX_TRUST, a certificate.
+    Commands get this process's environment and working folder, as the host has set them. Three variables are
+    for this process only: SANDBOX_PROXY, the port of the proxy, SANDBOX_TRUST, a certificate, and
+    SANDBOX_COMMANDS, see `skill_commands.py`.
     """
     # Removed from the environment, so that no program inside sees them.
     proxy_port = int(os.environ.pop("SANDBOX_PROXY", "0"))
     certificate = os.environ.pop("SANDBOX_TRUST", "")
+    take_places()
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     first = os.getpid() == 1
     if not first:

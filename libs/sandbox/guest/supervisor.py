@@ -17,7 +17,8 @@ import time
 from libs.sandbox.guest.guest_stdio import Stdio
 from libs.sandbox.guest.worker_pool import WorkerPool
 from libs.sandbox.guest.workers.children import Child, Job
-from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SUBREAPERS, kill, kill_trees
+from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, SUBREAPERS, kill, kill_trees
+from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.wire.frames import ANSWER, CHUNK, INSIDE, Ending, Kind, Worker, encode
 
 TYPE_CHECKING = False
@@ -55,6 +56,8 @@ class Supervisor:
         self._most = min(_MOST_WORKERS, os.sysconf("SC_OPEN_MAX") // _DESCRIPTORS_EACH)
         self._waiting: list[Job] = []
         self._next_tick = 0.0
+        self._linked = os.stat(".").st_nlink > 0
+        """Whether this file system counts the links of a folder: 0 means that the workspace was removed."""
         self._outlet: Outlet | None = None
         if proxy_port:
             from libs.sandbox.guest.proxy_port import Outlet
@@ -139,6 +142,9 @@ class Supervisor:
     def _dispatch(self, job: Job) -> None:
         """Give a request to a worker, or queue it."""
         child: Child | None = None
+        if self._linked and os.stat(".").st_nlink == 0:
+            self._end(job.stream, Ending.REMOVED)
+            return
         if job.session is not None:
             # Blocks of one session run one after the other.
             child = self._workers.keeper(job.session)
@@ -162,6 +168,8 @@ class Supervisor:
         if not self._streams:
             self._next_tick = time.monotonic() + _TICK
         child.job = job
+        if child.kind == Worker.FILE:  # other workers use little memory themselves
+            job.memory_kills = memory_kills()
         self._streams[job.stream] = child
         self._workers.send(child, encode(job.stream, Kind.OPEN, job.payload) + job.early)
 
@@ -174,9 +182,9 @@ class Supervisor:
         except BlockingIOError:
             return
         if not data:
-            self._workers.bury(child)
+            status = self._workers.bury(child)
             if child.job:
-                self._finish(child, ANSWER.pack(Ending.LOST, False))
+                self._finish(child, ANSWER.pack(_why_lost(child.job, status), False))
             self._workers.reap()
             return
         for stream, kind, payload, fd in child.decoder.feed(data):
@@ -264,3 +272,13 @@ class Supervisor:
         child = self._streams.get(stream)
         if child and child.job and child.job.ended_by is None:
             running[child] = child.job
+
+
+def _why_lost(job: Job, status: int | None) -> int:
+    """Return the ending of a request whose worker has died with this wait status."""
+    if status is not None and os.WIFEXITED(status):
+        return Ending.FAILED
+    killed = status is not None and os.WTERMSIG(status) == SIGKILL
+    if killed and job.memory_kills is not None and memory_kills() > job.memory_kills:
+        return Ending.MEMORY
+    return Ending.LOST

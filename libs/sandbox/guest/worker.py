@@ -87,7 +87,7 @@ def _serve(kind: int, reader: int, writer: int) -> None:
 
             FileWorker(link).serve()
         else:
-            from libs.sandbox.guest.workers.python_worker import Interpreter
+            from libs.sandbox.guest.interpreter.python_worker import Interpreter
 
             Interpreter(link).serve()
     except (BrokenPipeError, Gone):

@@ -166,8 +166,12 @@ class WorkerPool:
         self._forget(child.writer)
         child.dismiss()
 
-    def bury(self, child: Child) -> None:
-        """Remove a dead worker, kill its processes, and start a replacement."""
+    def bury(self, child: Child) -> int | None:
+        """Remove a dead worker, kill its processes, and start a replacement.
+
+        Returns the worker's wait status, or None if it is not known.
+        """
+        status = None
         for descriptor in (child.reader, child.writer):
             self._forget(descriptor)
             del self._children[descriptor]
@@ -178,7 +182,7 @@ class WorkerPool:
             del self._sessions[child.session or b""]
         kill(child.pid, SIGKILL)
         try:
-            os.waitpid(child.pid, 0)
+            _, status = os.waitpid(child.pid, 0)
         except ChildProcessError:
             pass
         if SUBREAPERS:
@@ -194,13 +198,10 @@ class WorkerPool:
                     other.kill()
                 idle.clear()
         self._fill()
+        return status
 
     def kill_orphans(self, since: float = 0.0) -> None:
-        """Kill children of this process that are no workers, with their descendants.
-
-        Args:
-            since: see `kill_process_trees.kill_orphans`.
-        """
+        """Kill the adopted orphans. `since`: see `kill_process_trees.kill_orphans`."""
         kill_orphans(since, self._pids())
 
     def _forget(self, descriptor: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from libs.sandbox.host.call_context import CurrentCall, carrying, current_call
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from libs.sandbox.host.command_log import CommandRecords
+from libs.sandbox.host.command_log import CommandRecords, process_ends
 from libs.sandbox.host.connections import Door, Egress, way_out
 from libs.sandbox.host.first_command import first_command_problem
 from libs.sandbox.host.loop_thread import blocking, core
@@ -31,6 +31,7 @@ __all__ = [
     "current_call",
     "failed_result",
     "first_command_problem",
+    "process_ends",
     "shortened",
     "way_out",
 ]

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from libs.redaction import Redact
-from libs.sandbox.errors import CommandInterrupted
-from libs.sandbox.host.channel import Channel
+from libs.sandbox.errors import CommandInterrupted, SandboxDied, SandboxError
 from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.lifecycle import SandboxLife
 from libs.sandbox.host.loop_thread import on_core, synchronous
@@ -60,8 +59,8 @@ class ChannelSandbox(SandboxLife):
         self.name = name
         self.limits = limits
         self._once = Once(self, records, thread, redact)
-        self._sessions: OrderedDict[str, Channel | None] = OrderedDict()
-        """Session -> channel of its interpreter, the latest last. None: a block has run, but not here."""
+        self._sessions: OrderedDict[str, None] = OrderedDict()
+        """The sessions in which a block has begun, the latest last."""
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor their parent folders."""
 
@@ -83,8 +82,7 @@ class ChannelSandbox(SandboxLife):
         )
 
         async def work() -> RunResult:
-            channel, call = await self._request(payload, on_output=on_output)
-            answer = await self._answer(channel, call, seconds)
+            call, answer = await self._ask(payload, seconds, on_output=on_output)
             return await _read(call, answer, lambda: run_result(self.limits, call, answer, seconds))
 
         return await self._once.do(key, ("run", command), RUN, work)
@@ -98,33 +96,29 @@ class ChannelSandbox(SandboxLife):
         timeout: float | None = None,
         on_output: OnOutput | None = None,
         key: str | None = None,
+        continues: bool = False,
     ) -> RunResult:
-        seconds, payload = block_request(self.limits, code, session, timeout)
+        known = continues or session in self._sessions
+        seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
+        self._remember(session)
 
         async def work() -> RunResult:
-            channel, call = await self._request(payload, on_output=on_output)
-            note = self._note(session, channel)
-            answer = await self._answer(channel, call, seconds)
-            return await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds, note))
+            call, answer = await self._ask(payload, seconds, on_output=on_output)
+            return await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
 
         try:
-            result = await self._once.do(key, ("python", code), RUN, work)
-        except CommandInterrupted:
-            self._sessions.setdefault(session, None)
+            return await self._once.do(key, ("python", code), RUN, work)
+        except SandboxError as error:
+            if not known and not isinstance(error, SandboxDied | CommandInterrupted):
+                self._sessions.pop(session, None)  # no block has begun
             raise
-        # A block with a recorded result did not run here, so its variables do not exist here.
-        self._sessions.setdefault(session, None)
-        return result
 
-    def _note(self, session: str, channel: Channel) -> str:
-        """Record the session's channel. Return a note if the variables of earlier blocks are lost."""
-        before = self._sessions.pop(session, channel)
-        self._sessions[session] = channel
+    def _remember(self, session: str) -> None:
+        """Record a session, so that its next block gets a note if it runs in a new interpreter."""
+        self._sessions[session] = None
+        self._sessions.move_to_end(session)
         if len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
-        if before is channel:
-            return ""
-        return "[the sandbox was started anew since the last block: its variables are lost]\n"
 
     @on_core
     async def abegun(self, keys: Sequence[str]) -> set[str]:
@@ -150,10 +144,7 @@ class ChannelSandbox(SandboxLife):
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
 
         async def work() -> tuple[dict[str, Any], bytes]:
-            channel, call = await self._request(payload, content=content or b"")
-            if not redacted:
-                call.redact = None
-            answer = await self._answer(channel, call, seconds)
+            call, answer = await self._ask(payload, seconds, content=content or b"", redacted=redacted)
             return await _read(call, answer, lambda: file_result(call, answer, seconds))
 
         return await self._once.do(key, asked, FILE, work)

@@ -22,7 +22,7 @@ from typing import TypeVar
 from libs.sandbox.errors import CommandInterrupted, CommandUnderWay, KeyReused, RecordUnavailable
 from libs.sandbox.process_owner import owner_label, owner_lives
 
-__all__ = ["CommandRecords", "Entry"]
+__all__ = ["CommandRecords", "Entry", "process_ends"]
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +73,13 @@ _under_way: set[tuple[str, str, str]] = set()
 """File, thread and key of each command that runs in this process."""
 _together = threading.Lock()
 """Held while the file and `_under_way` are read or changed together."""
+_ending = threading.Event()
+"""Set when this process ends."""
+
+
+def process_ends() -> None:
+    """Record calls that are cancelled from now on as cut off by the end of this process, not as stopped."""
+    _ending.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +209,8 @@ class CommandRecords:
         self._settle(entry, _SETTLE, "interrupted", None, 0)
 
     def stop(self, entry: Entry) -> None:
-        """Record that the caller has cancelled the command."""
-        self._settle(entry, _SETTLE, "stopped", None, 0)
+        """Record that the caller has cancelled the command, on purpose or because this process ends."""
+        self._settle(entry, _SETTLE, "interrupted" if _ending.is_set() else "stopped", None, 0)
 
     def withdraw(self, entry: Entry) -> None:
         """Remove the record of a command that did not begin."""

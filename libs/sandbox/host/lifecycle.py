@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from libs.redaction import Redact
-from libs.sandbox.errors import SandboxDied, SandboxError
+from libs.sandbox.errors import SandboxDied, SandboxError, WorkspaceMissing
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.loop_thread import core, on_core, synchronous, until_done
 from libs.sandbox.host.redacted_results import redacted_errors
 from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.protocol import OnOutput
+from libs.sandbox.wire.frames import Ending
 
 __all__ = ["SandboxLife"]
 
@@ -53,6 +56,11 @@ class SandboxLife(ABC):
         Raises:
             SandboxError: the sandbox cannot be started.
         """
+
+    @property
+    @abstractmethod
+    def _folder(self) -> Path:
+        """The workspace on this machine."""
 
     @abstractmethod
     def _not_ready(self, died: SandboxDied | None) -> SandboxError:
@@ -178,6 +186,44 @@ class SandboxLife(ABC):
         return error
 
     # -- asking
+
+    async def _ask(
+        self,
+        payload: bytes,
+        seconds: float,
+        *,
+        content: bytes = b"",
+        on_output: OnOutput | None = None,
+        redacted: bool = True,
+    ) -> tuple[Call, Answer]:
+        """Send a request and wait for its answer.
+
+        Raises:
+            WorkspaceMissing: the workspace folder was removed, and no other folder is there.
+            SandboxError: see `libs.sandbox.protocol.Sandbox`.
+        """
+        while True:
+            channel, call = await self._request(payload, content=content, on_output=on_output)
+            if not redacted:
+                call.redact = None
+            answer = await self._answer(channel, call, seconds)
+            if answer.ending != Ending.REMOVED:
+                return call, answer
+            # Nothing was run. A container keeps the folder of its start, whatever its path names now.
+            await asyncio.to_thread(self._leave, channel)
+
+    def _leave(self, channel: Channel) -> None:
+        """Close a channel whose workspace was removed. Raises WorkspaceMissing if the folder is not back."""
+        if not self._folder.is_dir():
+            raise WorkspaceMissing(
+                f"The workspace folder {self._folder} was removed on this machine while the sandbox ran.",
+                hint=f"Put it back, or make it: mkdir -p {shlex.quote(str(self._folder))}. Then the "
+                "next command works.",
+            )
+        with self._starting:
+            if self._channel is channel:
+                self._channel = None
+        channel.close()
 
     async def _request(
         self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None

@@ -15,6 +15,12 @@ __all__ = ["block_request", "file_asked", "file_request", "run_request"]
 
 MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
+MAX_VARIABLE = 128 * 1024 - 1
+"""Bytes of the longest variable, as `name=value`: MAX_ARG_STRLEN of Linux, see execve(2)."""
+MAX_VARIABLES = 1024 * 1024
+"""Bytes of all additional variables of a command. Linux allows a quarter of the stack, 2 MB, for all."""
+MAX_SESSION = 65_535
+"""Bytes of the longest name of a session."""
 _CHANGES = ("write", "edit", "delete")
 _FILE_SECONDS = 30.0
 """Seconds for a file operation, plus a second for each 10 MB of content."""
@@ -40,16 +46,27 @@ def run_request(
     if any(not name or "=" in name for name in env):
         raise ValueError("the name of a variable must be there, and cannot hold '='")
     variables = [_encoded(f"{name}={value}") for name, value in env.items()]
+    for name, variable in zip(env, variables, strict=True):
+        if len(variable) > MAX_VARIABLE:
+            raise ValueError(
+                f"the variable {name[:80]} has {len(variable):,} bytes with its name: at most "
+                f"{MAX_VARIABLE:,} fit; put the value into a file"
+            )
+    if sum(map(len, variables)) > MAX_VARIABLES:
+        raise ValueError(f"the variables have more than {MAX_VARIABLES:,} bytes; put values into files")
     request = RunRequest(_encoded(command), limits.output_chars, merge_stderr, live, variables)
     return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
 
 def block_request(
-    limits: SandboxLimits, code: str, session: str, timeout: float | None
+    limits: SandboxLimits, code: str, session: str, timeout: float | None, *, continues: bool
 ) -> tuple[float, bytes]:
     """Return the time-out in seconds and the payload of a block. Raises ValueError like `run_request`."""
     seconds = _seconds(limits, timeout)
-    request = BlockRequest(session.encode()[:65_535], _encoded(code), limits.output_chars)
+    name = session.encode("utf-8", "surrogatepass")
+    if len(name) > MAX_SESSION:
+        raise ValueError(f"the name of the session has {len(name)} bytes: at most {MAX_SESSION:,} fit")
+    request = BlockRequest(name, _encoded(code, "strict"), limits.output_chars, continues)
     return seconds, REQUEST.pack(Worker.PYTHON, seconds) + request.encode()
 
 
@@ -93,11 +110,14 @@ def _seconds(limits: SandboxLimits, timeout: float | None) -> float:
     return seconds
 
 
-def _encoded(command: str) -> bytes:
+def _encoded(command: str, errors: str = "surrogateescape") -> bytes:
+    """Encode a command. Names of files that are not UTF-8 keep their bytes: see os.fsdecode."""
     try:
-        encoded = command.encode("utf-8", "surrogateescape")
+        encoded = command.encode("utf-8", errors)
     except UnicodeEncodeError as error:
-        raise ValueError(f"the command has an invalid character: {error}") from None
+        raise ValueError(
+            f"character {error.start + 1} is half of a surrogate pair, which is not text"
+        ) from None
     if len(encoded) > MAX_COMMAND:
         raise ValueError(f"the command has {len(encoded)} bytes: at most {MAX_COMMAND} are run")
     return encoded

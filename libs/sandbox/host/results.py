@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import replace
 from typing import Any
 
 from libs.sandbox.errors import SandboxBusy, SandboxError
@@ -13,7 +12,9 @@ from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, RunResult
 from libs.sandbox.wire.frames import Ending, Fd
-from libs.sandbox.wire.messages import INTERRUPTED, OutputReport, RunReport
+from libs.sandbox.wire.messages import OutputReport, RunReport
+
+_OUR_ERROR = "This is an error of the sandbox itself: the log of the program that started it has more"
 
 __all__ = ["as_builtin", "block_result", "failed_result", "file_result", "run_result", "shortened"]
 
@@ -31,22 +32,18 @@ def run_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float
     )
 
 
-def block_result(
-    limits: SandboxLimits, call: Call, answer: Answer, seconds: float, note: str = ""
-) -> RunResult:
-    """Return the result of a block, its output after `note`. Raises SandboxBusy if it did not begin."""
-    kept = _report(answer, seconds).exit_code == INTERRUPTED
-    result = _result(
+def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float) -> RunResult:
+    """Return the result of a block. Raises SandboxBusy if it did not begin."""
+    return _result(
         limits,
         call,
         answer,
         seconds,
         late="the block was interrupted, its variables are kept"
-        if kept
+        if _report(answer, seconds).answered
         else "the interpreter was ended, its variables are lost",
         lost="the block ended the process that kept the interpreter: its variables are lost",
     )
-    return replace(result, output=note + result.output) if note else result
 
 
 def failed_result(why: SandboxError | str) -> RunResult:
@@ -65,8 +62,19 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
     _check_begun(answer, seconds)
     if answer.ending == Ending.TIMEOUT:
         raise FileFailed("timeout", f"the operation took over {seconds:g} s")
+    if answer.ending == Ending.MEMORY:
+        raise FileFailed(
+            "failed",
+            "the sandbox has no memory left for this operation: end programs that use it, raise "
+            "SANDBOX_MEMORY, or let a command work on the file in parts",
+        )
+    if answer.ending == Ending.FAILED:
+        raise FileFailed("failed", f"the process that handled this file operation failed. {_OUR_ERROR}")
     if answer.ending != Ending.DONE:
-        raise FileFailed("failed", "a command ended the process that handled this file operation; try again")
+        raise FileFailed(
+            "failed",
+            "a command killed the process that handled this file operation; when it has ended, try again",
+        )
     try:
         message: Any = json.loads(answer.body.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
@@ -110,7 +118,9 @@ def _result(
     note = ""
     if timed_out:
         note = f"[timed out after {seconds:g} s: {late}]"
-    elif answer.ending == Ending.LOST:
+    elif answer.ending == Ending.FAILED:
+        note = f"[the process that ran this failed, and everything it started was ended. {_OUR_ERROR}]"
+    elif answer.ending != Ending.DONE:
         note = f"[{lost}]"
     if note:
         output += "\n" * bool(output and not output.endswith("\n")) + note

@@ -119,10 +119,21 @@ class Ready(Generic[S]):
             # A caller that needs a sandbox gets the error of its own start.
             logger.debug("no spare sandbox: %s", error)
             raise
-        except Exception:
-            logger.exception("no spare sandbox")
+        except Exception as error:
+            if self._python_ends():
+                logger.debug("no spare sandbox, as Python ends: %s", error)
+            else:
+                logger.exception("no spare sandbox")
             raise
         return made
+
+    def _python_ends(self) -> bool:
+        """Return whether Python ends, and so lets no thread pool begin anything."""
+        try:
+            self._starter.submit(int)
+        except RuntimeError:
+            return True
+        return False
 
 
 def _is_running(spare: Future[S]) -> bool:

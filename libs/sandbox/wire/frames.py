@@ -112,11 +112,17 @@ class Ending:
     TIMEOUT = 1
     CANCELLED = 2
     LOST = 3
-    """The command killed its worker."""
+    """A command killed the worker."""
     BUSY = 4
     """No process could be started."""
     WAITED = 5
     """The time-out passed while the request was queued."""
+    MEMORY = 6
+    """The kernel killed the worker, because the sandbox's memory is used up."""
+    FAILED = 7
+    """The worker ended by itself: an error of this project."""
+    REMOVED = 8
+    """The workspace folder was removed on the host. The request was not begun."""
 
 
 Frame = tuple[int, int, bytes, int]

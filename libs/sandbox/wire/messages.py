@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import struct
 
-__all__ = ["INTERRUPTED", "BlockRequest", "OutputReport", "RunReport", "RunRequest"]
+__all__ = ["BlockRequest", "OutputReport", "RunReport", "RunRequest"]
 
 _REQUEST = struct.Struct("!IBBH")
-_BLOCK = struct.Struct("!IH")
-_REPORT = struct.Struct("!idB")
+_BLOCK = struct.Struct("!I?H")
+_REPORT = struct.Struct("!id?B")
 _OUTPUT = struct.Struct("!QQQH")
-
-INTERRUPTED = 130
-"""Exit code of an interrupted block whose interpreter and variables still live."""
 
 
 class RunRequest:
@@ -46,21 +43,23 @@ class RunRequest:
 class BlockRequest:
     """Run a block of Python in the live interpreter of a session."""
 
-    def __init__(self, session: bytes, code: bytes, limit: int) -> None:
+    def __init__(self, session: bytes, code: bytes, limit: int, continues: bool) -> None:
         self.session = session
         """At most 65,535 bytes; blocks of one session share their variables."""
         self.code = code
         self.limit = limit
         """Characters of the output that are shown."""
+        self.continues = continues
+        """Whether earlier blocks of the session have run. Then a fresh interpreter prints a note first."""
 
     def encode(self) -> bytes:
-        return _BLOCK.pack(self.limit, len(self.session)) + self.session + self.code
+        return _BLOCK.pack(self.limit, self.continues, len(self.session)) + self.session + self.code
 
     @staticmethod
     def decode(data: bytes) -> BlockRequest:
-        limit, length = _BLOCK.unpack_from(data)
+        limit, continues, length = _BLOCK.unpack_from(data)
         end = _BLOCK.size + length
-        return BlockRequest(data[_BLOCK.size : end], data[end:], limit)
+        return BlockRequest(data[_BLOCK.size : end], data[end:], limit, continues)
 
 
 class OutputReport:
@@ -80,14 +79,18 @@ class OutputReport:
 class RunReport:
     """The end of a command or block."""
 
-    def __init__(self, exit_code: int, seconds: float, outputs: list[OutputReport]) -> None:
+    def __init__(
+        self, exit_code: int, seconds: float, outputs: list[OutputReport], answered: bool = False
+    ) -> None:
         self.exit_code = exit_code
         self.seconds = seconds
+        self.answered = answered
+        """Whether the interpreter itself reported the end of the block, so its variables are kept."""
         self.outputs = outputs
         """Reports of standard output and, if not merged, standard error."""
 
     def encode(self) -> bytes:
-        data = _REPORT.pack(self.exit_code, self.seconds, len(self.outputs))
+        data = _REPORT.pack(self.exit_code, self.seconds, self.answered, len(self.outputs))
         for output in self.outputs:
             head = _OUTPUT.pack(output.total, output.chars, output.spilled, len(output.spill_path))
             data += head + output.spill_path
@@ -96,7 +99,7 @@ class RunReport:
     @staticmethod
     def decode(data: bytes) -> RunReport:
         """Raises struct.error if the data is not a report."""
-        exit_code, seconds, count = _REPORT.unpack_from(data)
+        exit_code, seconds, answered, count = _REPORT.unpack_from(data)
         offset = _REPORT.size
         outputs = []
         for _ in range(count):
@@ -104,4 +107,4 @@ class RunReport:
             offset += _OUTPUT.size
             outputs.append(OutputReport(total, chars, spilled, data[offset : offset + length]))
             offset += length
-        return RunReport(exit_code, seconds, outputs)
+        return RunReport(exit_code, seconds, outputs, answered)

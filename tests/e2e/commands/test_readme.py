@@ -1,4 +1,4 @@
-"""Every command of the README works in a fresh clone.
+"""Every command of the README works in a fresh clone. (`test_from_python.py` runs the example in Python.)
 
 No test fetches the weights of the local model: most use a script as the model, or a proxy that refuses every
 connection. The one test with the real model needs the weights in the user's cache.
@@ -179,18 +179,6 @@ def test_own_task_own_settings_and_own_file(clone: Path) -> None:
     (clone / "workspace/data/your-file.csv").write_text("day,visitors\n2024-01-01,12\n2024-01-02,-3\n")
     model = playing(clone, "cat /data/your-file.csv", "Minus three visitors are odd.")
     assert "2024-01-02,-3" in run(f"{OTHER_FILE} --approve auto", clone, MODEL=model)
-
-
-@pytest.mark.thorough
-def test_the_example_in_python(clone: Path) -> None:
-    (code,) = (block for language, block in BLOCKS if language == "python")
-    assert '"openai:gpt-5-mini"' in code
-    program = clone.parent / "example.py"
-    model = playing(clone, "wc -l /data/sales.csv", "3,505 rows.")
-    program.write_text(code.replace("openai:gpt-5-mini", model))
-    said = run(".venv/bin/python ../example.py", clone)
-    assert "wc -l /data/sales.csv" in said
-    assert said.rstrip().endswith("3,505 rows.")
 
 
 @pytest.mark.thorough

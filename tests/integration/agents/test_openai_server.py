@@ -1,4 +1,4 @@
-"""The OpenAI client with an HTTP server that follows the chat completions contract."""
+"""Clients of OpenAI and OpenRouter with an HTTP server that follows the chat completions contract."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALL: dict[str, Any] = {
     "type": "function",
     "function": {"name": "execute", "arguments": json.dumps({"command": "echo from-the-model"})},
 }
-HEAD = {"id": "chatcmpl-1", "created": 1, "model": "served-model"}
+HEAD = {"id": "chatcmpl-1", "created": 1, "model": "served-model", "system_fingerprint": "fp_1"}
 
 
 def reply(body: dict[str, Any]) -> Answer:
@@ -112,3 +112,24 @@ def test_model_may_name_the_provider(server: ChatServer) -> None:
     assert model.invoke("hi").text == "Hello."
     assert "".join(chunk.text for chunk in model.stream("hi")) == "Hello."
     assert {request["model"] for request in server.requests} == {"named"}
+
+
+async def test_agent_works_with_openrouter(tmp_path: Path, server: ChatServer) -> None:
+    env_file = tmp_path / ".env"
+    lines = (
+        "MODEL=openrouter:some/model:free",
+        "OPENROUTER_API_KEY=key-of-openrouter",
+        f"OPENROUTER_API_BASE={server.url}",
+    )
+    env_file.write_text("\n".join(lines))
+    backend = WorkspaceBackend(LocalShellBackend(root_dir=tmp_path, virtual_mode=True))
+    graph = build_graph(settings=load_settings(env_file, approvals="auto"), backend=backend)
+    result = await graph.ainvoke({"messages": [HumanMessage("go")]})
+    assert result["messages"][-1].text == "It printed: from-the-model"
+    assert result["messages"][-1].usage_metadata["total_tokens"] == 18
+    assert (
+        "".join([chunk.text async for chunk in build_model(load_settings(env_file)).astream("hi")])
+        == "Hello."
+    )
+    asked = {(request["path"], request["model"], request["auth"]) for request in server.requests}
+    assert asked == {("/v1/chat/completions", "some/model:free", "Bearer key-of-openrouter")}

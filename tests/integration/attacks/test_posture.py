@@ -14,7 +14,6 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend, SandboxLimits
 from libs.sandbox.docker.engine import connect
-from tests.load.left import containers
 from tests.support.sandboxes import IMAGE, RUNTIME
 
 pytestmark = pytest.mark.docker
@@ -281,26 +280,6 @@ class TestLimits:
 
     def test_programs_run_from_tmp(self, backend: DockerExecutionBackend) -> None:
         assert inside(backend, "printf '#!/bin/sh\\necho on' > /tmp/p; chmod +x /tmp/p; /tmp/p") == "on\n"
-
-
-class TestRuntime:
-    def test_available_runtime_is_used(self, tmp_path: Path, inspected: dict[str, Any]) -> None:
-        client = connect()
-        default = client.info()["DefaultRuntime"]
-        assert inspected["HostConfig"]["Runtime"] == (RUNTIME or default)
-        name = next((name for name in client.info()["Runtimes"] if name != default), default)
-        with DockerExecutionBackend(tmp_path, runtime=name, image=IMAGE, name="posture") as backend:
-            inside(backend, "true")
-            details = client.api.inspect_container(backend.sandbox.container_name)
-            assert details["HostConfig"]["Runtime"] == name
-
-    def test_missing_runtime_is_an_error(self, tmp_path: Path) -> None:
-        name = f"posture-{os.urandom(4).hex()}"
-        with DockerExecutionBackend(tmp_path, image=IMAGE, runtime="no-such-runtime", name=name) as backend:
-            answer = backend.execute("true")
-            assert answer.exit_code == 125
-            assert "no-such-runtime" in answer.output
-        assert containers(name) == {}
 
 
 class TestContainer:

@@ -46,6 +46,17 @@ class TestWrite:
 
         assert asyncio.run(race()).count(None) == 1
 
+    def test_error_says_where_files_can_be_made(self, backend: Backend) -> None:
+        for path in ("/notes.txt", "/etc/notes.txt"):
+            error = backend.write(path, "x").error
+            assert error == (
+                f"Error: Failed to write file '{path}': Read-only file system. "
+                "New files go below /workspace or /tmp."
+            )
+        assert "Copy the file to a folder below /workspace" in (
+            backend.edit("/etc/fstab", "#", "x").error or ""
+        )
+
 
 class TestEdit:
     def test_empty_old_text_is_refused(self, backend: Backend, place: str) -> None:

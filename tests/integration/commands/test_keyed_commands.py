@@ -30,7 +30,7 @@ from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.keyed_bench import Bench, owner
-from tests.support.sandboxes import IMAGE, RUNTIME
+from tests.support.sandboxes import IMAGE, NEW_INTERPRETER, RUNTIME
 from tests.support.waiting import eventually
 
 THOROUGH = [pytest.mark.docker, pytest.mark.thorough]
@@ -136,9 +136,7 @@ def test_program_killed_with_sigkill_repeats_nothing(bench: Bench) -> None:
     assert sandbox.begun(["m/1", "m/2", "m/3", "m/4", "m/5"]) == {"m/1", "m/2", "m/3", "m/4"}
     # The next block gets a note that variables are lost.
     after = sandbox.run_python("print(x)", session="s", key="n/1")
-    assert after.output.startswith(
-        "[the sandbox was started anew since the last block: its variables are lost]"
-    )
+    assert after.output.startswith(NEW_INTERPRETER)
     assert after.exit_code == 1
     assert sandbox.run_python("print('on')", session="s", key="n/2").output == "on\n"
     assert sandbox.run_python("print('on')", session="new", key="n/3").output == "on\n"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
+import io
 import secrets
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from agent.prompts.exec_catalogue import load_catalogue
 from libs.exec_tool import Dependencies
 from libs.exec_tool.package_sets import MOUNT
 from libs.exec_tool.program_runner import CodeRunner
@@ -90,6 +94,32 @@ def test_set_is_installed_once(run: CodeRunner, index: Server) -> None:
     assert (again.result, again.metrics.cache_hit) == (["1.0"], True)
     assert len(index.asked) == asked
     assert again.metrics.install < first.metrics.install / 2
+
+
+def installed(name: str) -> tuple[str, bytes]:
+    """Return the wheel of a pure Python package that is installed beside the tests."""
+    package = importlib.metadata.distribution(name)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for file in package.files or ():
+            if ".." not in file.parts and file.suffix != ".pyc":
+                archive.write(str(file.locate()), str(file))
+    return f"{name}-{package.version}-py3-none-any.whl", buffer.getvalue()
+
+
+@pytest.mark.thorough
+def test_good_programs_with_packages_run(run: CodeRunner, index: Server) -> None:
+    name, content = installed("croniter")
+    index.add("/simple/croniter/", html_page({name: content}))
+    index.add(f"/simple/croniter/{name}", content)
+    [good] = [good for good in load_catalogue().good if good.dependencies]
+    result = run.run(good.code, **good.inputs)
+    assert result.error is None, result.stderr
+    assert result.result == {
+        "ok": True,
+        "answer": "The first run is 2026-01-01T09:30:00.",
+        "runs": ["2026-01-01T09:30:00", "2026-01-02T09:30:00", "2026-01-05T09:30:00"],
+    }
 
 
 def test_cache_is_read_only(run: CodeRunner) -> None:

@@ -178,6 +178,33 @@ print("[2]")
         assert key.encode() not in b"".join(result.files.values())
 
 
+def test_files_come_back_beside_what_cannot_be_read(run: CodeRunner) -> None:
+    """A file and a folder of mode 000, and names that are longer than a path may be."""
+    assert good(run.run("open('kept', 'w').write('1'); print(1)", thread="unread")) == 1
+    code = """
+import os
+for name in ("kept", "good", "closed 1", "closed 2"):
+    open(name, "w").write(name)
+    if name != "good":
+        os.chmod(name, 0)
+os.mkdir("shut", 0)
+os.mkdir("deep")
+os.chdir("deep")
+for _ in range(1500):
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+open("leaf", "w").write("leaf")
+print(2)
+"""
+    result = run.run(code, thread="unread")
+    assert good(result) == 2
+    assert (result.files, result.removed) == ({"good": b"good"}, ())
+    assert "could not be read: " in result.note
+    assert "Cannot open: Permission denied" in result.note
+    after = run.run("import os, json; print(json.dumps(sorted(os.listdir())))", thread="unread")
+    assert good(after) == ["data", "good", "kept", "results", "scripts"]
+
+
 class TestWithoutApplication:
     """`libs/exec_tool` without an application: as a function and as a LangChain tool."""
 

@@ -14,7 +14,7 @@ from libs.sandbox import SandboxLimits
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
-from tests.support.sandboxes import DOCKER, ON_BOTH, Session, make_sandbox
+from tests.support.sandboxes import DOCKER, NEW_INTERPRETER, ON_BOTH, Session, make_sandbox
 
 LOST = "its variables are lost"
 
@@ -185,5 +185,5 @@ class TestEnds:
             result = sandbox.run_python("hog = bytearray(2**30)", session="a")
             assert result.exit_code in (1, 137)
             assert "memory" in result.output.lower()
-            assert sandbox.run_python("1 + 1", session="a").output == "2\n"
+            assert sandbox.run_python("1 + 1", session="a").output == f"{NEW_INTERPRETER}2\n"
             assert sandbox.container_name == first

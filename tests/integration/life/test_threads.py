@@ -20,7 +20,7 @@ from libs.sandbox import SandboxError
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.docker.strays import THREAD_LABEL, WORKSPACE_LABEL
 from tests.load import left
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, NEW_INTERPRETER
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
@@ -255,7 +255,7 @@ class TestIdle:
         assert sandbox.run_python("x = 1; print(x)", session="s").output == "1\n"
         eventually(lambda: containers() == [])
         output = sandbox.run_python("print(2)", session="s").output
-        assert output == "[the sandbox was started anew since the last block: its variables are lost]\n2\n"
+        assert output == f"{NEW_INTERPRETER}2\n"
         assert sandbox.run_python("print(3)", session="s").output == "3\n"
 
     @pytest.mark.thorough

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -135,11 +134,18 @@ async def test_written_program_does_not_restart_the_server(client: LangGraphClie
     assert server.log().count("Application started up") == 1
 
 
-def test_make_dev_has_these_options() -> None:
-    [line] = re.findall(r"^\t.*langgraph dev .*", (ROOT / "Makefile").read_text(), re.M)
-    assert "--no-reload" in line
-    assert "--allow-blocking" not in line
-    assert "LANGGRAPH_NO_VERSION_CHECK=true" in line
+@pytest.mark.parametrize("reload", ["", "1"])
+def test_make_dev_has_these_options(reload: str) -> None:
+    assert "--no-reload" in made(reload)
+    assert "--allow-blocking" not in made(reload)
+    assert ("watchfiles" in made(reload)) is bool(reload)
+
+
+def made(reload: str) -> str:
+    """Return the line by which `make dev` starts the server."""
+    command = ["make", "-n", "dev", f"RELOAD={reload}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    return next(line for line in done.stdout.splitlines() if "langgraph dev" in line)
 
 
 async def test_terminal_thread_can_be_answered_over_http(client: LangGraphClient) -> None:

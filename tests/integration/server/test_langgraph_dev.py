@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
+from agent.settings import ROOT
 from libs.models.deferred_model import ModelUnavailable
 from tests.servers.served import Served
 
@@ -29,6 +31,10 @@ conversations:
   - text: That is done.
   - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/dev-again.txt"}}]
   - text: That is done.
+- when: How many rows has /data/sales.csv?
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo counted > /workspace/dev-docs.txt"}}]
+  - text: 3,505 rows.
 - when: "dev: once more"
   replies:
   - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/dev-again.txt"}}]
@@ -85,6 +91,29 @@ async def test_approve_runs_the_command_once(client: LangGraphClient, shared_ser
     assert result["messages"][-2]["artifact"]["exit_code"] == 0
     assert (shared_server.workspace / "dev-one.txt").read_text() == "ran\n"
     assert (await client.threads.get(thread))["status"] == "idle"
+
+
+def test_example_of_the_docs(shared_server: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    [code] = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/server.md").read_text(), re.M | re.S)
+    assert "http://127.0.0.1:2024" in code
+    exec(code.replace("http://127.0.0.1:2024", shared_server.url), {})
+    said = capsys.readouterr().out
+    assert "__interrupt__" in said
+    assert "3,505 rows." in said
+    assert (shared_server.workspace / "dev-docs.txt").read_text() == "counted\n"
+
+
+async def test_run_without_a_thread_says_how_to_create_one(client: LangGraphClient) -> None:
+    """LangGraph's quickstart streams a run without a thread. A question of such a run has no answer."""
+    given = {"messages": [{"role": "user", "content": "dev: one command"}]}
+    told = [part async for part in client.runs.stream(None, "deep_agent", input=given)]
+    [error] = [part.data for part in told if part.event == "error"]
+    assert error["error"] == "CheckpointerRequired"
+    assert "create a thread first" in error["message"]
+    assert "\n    thread = await client.threads.create()\n" in error["message"]
+    assert '\n    client.runs.stream(thread["thread_id"], ...)\n' in error["message"]
+    with pytest.raises(Exception, match="create a thread first"):
+        await client.runs.wait(None, "deep_agent", input=given)
 
 
 async def test_approvals_for_the_thread_are_given_shown_and_revoked(

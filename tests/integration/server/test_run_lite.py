@@ -56,7 +56,7 @@ def test_checks_by_curl(server: Served) -> None:
         [ROOT / "tests/e2e/run_lite_checks.sh", server.url], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["ok"] * 4
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["ok"] * 6
     written = LITE_ROOT / "checks" / "hello.txt"
     assert written.read_text() == "hello from run-lite"
     assert subprocess.run(["git", "check-ignore", "-q", written], cwd=ROOT).returncode == 0
@@ -80,18 +80,18 @@ def test_owner_cannot_reach_files_of_another_owner(tmp_path: Path, chat: ChatSer
             return answer.status_code, told["steps"][-2]["result"] if "steps" in told else told["error"]
 
         try:
-            assert result(alice, tool("write_file", path="mine.txt", content="of alice"))[0] == 200
+            assert result(alice, tool("write_file", filePath="mine.txt", content="of alice"))[0] == 200
             made = set(LITE_ROOT.glob("*")) - before
             assert len(made) == 1
             folder = made.pop()
             assert (folder / "mine.txt").read_text() == "of alice"
-            assert result(alice, tool("read_file", path="mine.txt")) == (200, "of alice")
+            assert result(alice, tool("read_file", filePath="mine.txt")) == (200, "of alice")
             assert result(bob, tool("list_files")) == (200, "(empty)")
             for path in ("mine.txt", f"../{folder.name}/mine.txt", str(folder)):
-                status, said = result(bob, tool("read_file", path=path))
+                status, said = result(bob, tool("read_file", filePath=path))
                 assert (status, "of alice" in said) == (500, False), path
-            assert result(bob, tool("write_file", path="mine.txt", content="of bob"))[0] == 200
-            assert result(alice, tool("read_file", path="mine.txt")) == (200, "of alice")
+            assert result(bob, tool("write_file", filePath="mine.txt", content="of bob"))[0] == 200
+            assert result(alice, tool("read_file", filePath="mine.txt")) == (200, "of alice")
             with server.client(alice) as http:  # fences, where they are allowed
                 fenced = {"input": json.dumps([f"```json\n{json.dumps(final('ok'))}\n```"])}
                 assert http.post("/run-lite", json=fenced).json() == {"output": "ok"}

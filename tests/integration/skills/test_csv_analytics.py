@@ -1,19 +1,19 @@
-"""csv-analytics inside the container: each command of its SKILL.md, exact figures, and broken files."""
+"""csv-analytics inside the container: each command of its texts, exact figures, and broken files."""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
+from tests.support.skill_texts import commands
+
 ROOT = Path(__file__).parents[3]
-SKILL = ROOT / "skills" / "csv-analytics"
 SCRIPTS = "/skills/csv-analytics/scripts"
 SALES = ROOT / "workspace" / "data" / "sales.csv"
 
@@ -28,12 +28,6 @@ class Response(Protocol):
 class Backend(Protocol):
     def execute(self, command: str) -> Response: ...
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[Any]: ...
-
-
-def commands() -> list[str]:
-    text = (SKILL / "SKILL.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [line for block in blocks for line in block.splitlines() if line]
 
 
 @pytest.fixture
@@ -82,7 +76,7 @@ def number(text: str) -> float:
     return float(text.replace("$", "").replace(",", "")) if text not in ("", "N/A") else math.nan
 
 
-@pytest.mark.parametrize("command", commands())
+@pytest.mark.parametrize("command", commands("csv-analytics"))
 def test_every_command_of_the_skill_works(
     backend: Backend, sales: list[dict[str, str]], command: str
 ) -> None:

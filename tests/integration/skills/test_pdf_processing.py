@@ -1,4 +1,4 @@
-"""pdf-processing inside the container: each command of its SKILL.md, forms, passwords and broken files."""
+"""pdf-processing inside the container: each command of its texts, forms, passwords and broken files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
+from tests.support.skill_texts import commands
 
 ROOT = Path(__file__).parents[3]
-SKILL = ROOT / "skills" / "pdf-processing"
 SCRIPTS = "/skills/pdf-processing/scripts"
 
 pytestmark = pytest.mark.docker
@@ -27,12 +27,6 @@ def files(backend: DockerExecutionBackend) -> None:
     assert result.error is None
     done = backend.execute("python /workspace/make.py")
     assert done.exit_code == 0, done.output
-
-
-def commands() -> list[str]:
-    text = (SKILL / "SKILL.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [line for block in blocks for line in block.splitlines() if line]
 
 
 def answer(backend: DockerExecutionBackend, command: str) -> dict[str, Any]:
@@ -55,13 +49,13 @@ def refusal(backend: DockerExecutionBackend, script: str, *arguments: str) -> st
 
 
 def values(backend: DockerExecutionBackend, path: str) -> dict[str, Any]:
-    return {field["name"]: field["value"] for field in run(backend, "fields", path)["fields"]}
+    return {field["name"]: field["value"] for field in run(backend, "extract_forms", path)["fields"]}
 
 
-@pytest.mark.parametrize("command", commands())
+@pytest.mark.parametrize("command", commands("pdf-processing"))
 def test_every_command_of_the_skill_works(backend: DockerExecutionBackend, command: str) -> None:
     result = answer(backend, command)
-    assert result["file"].startswith("/data/")
+    assert result["file"].startswith(("/data/", "/results/"))
     assert "warnings" not in result
     if "out" in result:
         assert backend.execute(f"test -s {result['out']}").exit_code == 0
@@ -124,7 +118,7 @@ def test_tables_as_json_and_as_csv(backend: DockerExecutionBackend) -> None:
 
 
 def test_fields_list_kinds_and_choices(backend: DockerExecutionBackend) -> None:
-    fields = {field["name"]: field for field in run(backend, "fields", "/data/form.pdf")["fields"]}
+    fields = {field["name"]: field for field in run(backend, "extract_forms", "/data/form.pdf")["fields"]}
     assert fields["name"] == {"name": "name", "kind": "text", "value": "old", "max_length": 30}
     assert fields["locked"]["read_only"] is True
     agree = {"name": "agree", "kind": "check box", "value": "Off", "states": ["Yes", "Off"]}
@@ -190,7 +184,7 @@ def test_encrypted_files_need_their_password(backend: DockerExecutionBackend) ->
         assert refusal(backend, "text", path) == (
             f"error: {path} is encrypted: give its password with --password\n"
         )
-        assert "the password is wrong" in refusal(backend, "fields", path, "--password", "no")
+        assert "the password is wrong" in refusal(backend, "extract_forms", path, "--password", "no")
         assert run(backend, "text", path, "--password", "open-sesame")["pages"] == 4
         assert len(run(backend, "tables", path, "--password", "owner")["tables"]) == 3
 

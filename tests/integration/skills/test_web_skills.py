@@ -1,4 +1,4 @@
-"""`skills.web` and `skills.news` inside the container: text of pages, PDF files and feeds."""
+"""`skills.web` inside the container: text of pages, PDF files and feeds, and news."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def scrape(backend: DockerExecutionBackend, url: str) -> dict[str, str]:
 
 
 def news(backend: DockerExecutionBackend, topic: str, limit: int = 10) -> list[dict[str, str]]:
-    program = f"import json; from skills.news import news; print(json.dumps(news({topic!r}, {limit})))"
+    program = f"import json; from skills.web import news; print(json.dumps(news({topic!r}, {limit})))"
     items: list[dict[str, str]] = run(backend, program)
     return items
 
@@ -167,7 +167,7 @@ class TestNews:
         assert items[2]["summary"] == "The first turbine has run since Friday."
         assert news(backend, "tidal power", 2) == items[:2]
         assert news(backend, "POWER tidal", 2) == items[1:3]  # the search has nothing for that
-        done = backend.execute(f"{PROXIED} python -c 'from skills.news import news; news(\"tidal power\")'")
+        done = backend.execute(f"{PROXIED} python -c 'from skills.web import news; news(\"tidal power\")'")
         assert (
             "news: https://refused.example/feed: 403 refused.example:443 is not in EGRESS_ALLOW"
             in done.output
@@ -192,7 +192,7 @@ class TestNews:
     def test_hostile_feed_ends_without_leaks(self, backend: DockerExecutionBackend, feed: bytes) -> None:
         upload(backend, "/workspace/data/feeds.json", [put(backend, "f", feed, "application/rss+xml")])
         program = (
-            "from skills.news import news\ntry: print(news('root'))\nexcept ConnectionError as e: print(e)"
+            "from skills.web import news\ntry: print(news('root'))\nexcept ConnectionError as e: print(e)"
         )
         done = backend.execute(f"{PROXIED} timeout 20 python -c {shlex.quote(program)}")
         assert done.exit_code == 0

@@ -21,7 +21,8 @@ NOT_BEFORE_A_RUN = {
     # What reads replies, and patterns that take long to compile.
     *("markdown_it", "detect_secrets"),
     # Providers, the local model, the server and its databases, the terminal.
-    *("langchain_openai", "openai", "openvino_genai", "langgraph_api", "starlette", "psycopg", "aiosqlite"),
+    *("langchain_openai", "openai", "langchain_openrouter", "openrouter", "langchain_ollama", "ollama"),
+    *("langchain_google_genai", "openvino_genai", "langgraph_api", "starlette", "psycopg", "aiosqlite"),
     *("typer", "rich", "agent.cli", "agent.server", "agent.http_app"),
 }
 LOADED = """
@@ -42,6 +43,18 @@ spec = importlib.util.spec_from_file_location("__agent__graph", "agent/graph.py"
 loaded = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(loaded)
 print(type(loaded.__dict__["graph"]).__name__)
+"""
+WITHOUT_CHECKPOINTER = """
+from agent.graph import build_graph, graph
+from libs.middleware.approvals import CheckpointerRequired
+task = {"messages": [("user", "go")]}
+try:
+    graph.invoke(task)
+except CheckpointerRequired as error:
+    advice = [line.strip() for line in str(error).splitlines() if line.startswith("    ")]
+print(*advice, sep="\\n")
+exec("\\n".join(advice[:2]))
+print(graph.invoke(task, {"configurable": {"thread_id": "1"}})["messages"][-1].text)
 """
 
 
@@ -73,6 +86,25 @@ def test_served_graph_is_built_at_its_first_use() -> None:
     done = python(SERVED)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["0", "True", "1", "AddressedGraph"]
+
+
+def test_error_about_the_checkpointer_names_lines_that_work(tmp_path: Path) -> None:
+    (tmp_path / "script.json").write_text('[{"text": "Hello."}]')
+    done = python(
+        WITHOUT_CHECKPOINTER,
+        cwd=tmp_path,
+        PYTHONPATH=str(ROOT),
+        MODEL="scripted:script.json",
+        APPROVALS="ask",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "from langgraph.checkpoint.memory import InMemorySaver",
+        "graph = build_graph(checkpointer=InMemorySaver())",
+        "thread = await client.threads.create()",
+        'client.runs.stream(thread["thread_id"], ...)',
+        "Hello.",
+    ]
 
 
 @pytest.mark.parametrize("scope", ["shared", "thread"])

@@ -190,7 +190,7 @@ def test_calls_with_the_same_id_run_without_approvals(tmp_path: Path) -> None:
 
 def test_run_without_a_checkpointer_fails(tmp_path: Path) -> None:
     graph = agent(tmp_path, scripted({}))
-    with pytest.raises(CheckpointerRequired, match="checkpointer=InMemorySaver"):
+    with pytest.raises(CheckpointerRequired, match="build the graph with a checkpointer"):
         graph.invoke(say("go"))
     with pytest.raises(CheckpointerRequired):
         asyncio.run(graph.ainvoke(say("go")))

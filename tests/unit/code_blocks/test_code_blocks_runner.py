@@ -11,6 +11,8 @@ from libs.code_blocks import SandboxRunner
 from libs.sandbox import DockerUnavailable, RunResult
 from libs.sandbox.host.local_sandbox import LocalSandbox
 
+NOTE = "[the working directory of the earlier blocks is gone: this block runs in /workspace]\n"
+
 
 class Bench:
     """A runner and the folder where its blocks begin."""
@@ -19,8 +21,8 @@ class Bench:
         self.home = sandbox.root
         self._runner = SandboxRunner(lambda: sandbox, scratch=str(scratch))
 
-    async def bash(self, code: str, thread: str = "1") -> RunResult:
-        return await self._runner.run("bash", code, thread_id=thread, key="m/0")
+    async def bash(self, code: str, thread: str = "1", *, continues: bool = False) -> RunResult:
+        return await self._runner.run("bash", code, thread_id=thread, key="m/0", continues=continues)
 
     async def python(self, code: str, thread: str = "1") -> RunResult:
         return await self._runner.run("python", code, thread_id=thread, key="m/0")
@@ -59,9 +61,16 @@ async def test_directory_is_kept_and_output_unchanged_however_a_block_ends(bench
     assert (await bench.bash("pwd -P")).output == f"{expected}\n"
 
 
-async def test_deleted_directory_falls_back_to_the_workspace(bench: Bench) -> None:
+async def test_deleted_directory_falls_back_to_the_workspace_with_a_note(bench: Bench) -> None:
     await bench.bash("mkdir gone; cd gone; rmdir ../gone")
+    assert (await bench.bash("pwd")).output == f"{NOTE}{bench.home}\n"
     assert (await bench.bash("pwd")).output == f"{bench.home}\n"
+
+
+async def test_block_after_a_lost_sandbox_begins_with_a_note(bench: Bench) -> None:
+    """The scratch folder of a new sandbox is empty."""
+    assert (await bench.bash("mkdir sub; cd sub; pwd", continues=True)).output.startswith(NOTE)
+    assert (await bench.bash("pwd", continues=True)).output == f"{bench.home}/sub\n"
 
 
 async def test_errors_have_the_line_numbers_of_the_block(bench: Bench) -> None:

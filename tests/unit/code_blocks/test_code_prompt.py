@@ -50,8 +50,19 @@ def test_the_first_request(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
 
 def test_prompt_uses_no_words_of_tool_calling(tmp_path: Path) -> None:
     told = "".join(Path(module.__file__).read_text() for module in (block_feedback, words_only))
-    said = "".join((first_request(tmp_path)[0][0].text, code_prompt.SKILL_STEPS, told))
+    said = "".join(
+        (first_request(tmp_path)[0][0].text, code_prompt.SKILL_STEPS, code_prompt.SKILL_EXAMPLE, told)
+    )
     assert VENDOR_WORDS.findall(said) == []
+
+
+def test_local_model_gets_no_example_of_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert code_prompt.SKILL_EXAMPLE in first_request(tmp_path)[0][0].text
+    monkeypatch.setattr("agent.code_graph.is_local", lambda _: True)
+    monkeypatch.setattr("agent.code_graph.example_turns", list)  # the script counts replies
+    text = first_request(tmp_path)[0][0].text
+    assert code_prompt.SKILL_STEPS in text
+    assert code_prompt.SKILL_EXAMPLE not in text
 
 
 @pytest.mark.parametrize("tables", [True, False])

@@ -43,9 +43,75 @@ def test_example_is_a_program_that_calls_its_host(api: object) -> None:
     assert '"ok": True' in example
 
 
-def test_packages_in_the_prompt_are_in_the_image() -> None:
-    pinned = (Path(__file__).parents[3] / "libs/backends/docker/requirements.txt").read_text().lower()
-    assert [each.name for each in CATALOGUE.packages if f"{each.name.lower()}==" not in pinned] == []
+def test_packages_are_in_the_image_or_installable() -> None:
+    pinned = (Path(__file__).parents[3] / "libs/backends/docker/requirements.txt").read_text()
+    in_image = {line.partition("==")[0] for line in pinned.splitlines()}
+    there, installable = (
+        {name for names in group.values() for name in names}
+        for group in (CATALOGUE.packages.there, CATALOGUE.packages.installable)
+    )
+    assert there <= in_image
+    assert not installable & in_image
+    uses = {*CATALOGUE.packages.there, *CATALOGUE.packages.installable}
+    assert {"HTTP", "scraping", "data", "validation", "XML", "dates"} <= uses
+
+
+def test_installable_packages_are_shown_where_they_can_be_installed() -> None:
+    for settings, tools in (({}, True), ({"egress_packages": "1"}, False), ({"egress_packages": "1"}, True)):
+        text = exec_prompt.system_prompt(load_settings(None, **settings), CATALOGUE, tools=tools)
+        assert "HTTP: requests; " in text
+        shown = bool(settings) and tools
+        assert ("validation: pydantic, jsonschema; " in text) is shown
+        assert ('`dependencies`: ["croniter>=2"]\n`args`: {"schedule"' in text) is shown
+        assert ('`files`: {"meetings.csv": ' in text) is tools
+
+
+CREDENTIALS = '{"api.search.brave.com": {"header": "X-Subscription-Token", "secret": "MY_BRAVE"}}'
+BRAVE = {"egress_allow": "https://api.search.brave.com"}
+
+
+@pytest.mark.parametrize(
+    ("more", "passed", "said"),
+    [
+        ({}, [], ["Programs are given none.", "the key is in BRAVE_API_KEY, which is not set here."]),
+        (
+            {},
+            ["BRAVE_API_KEY", "SHOP_API_KEY"],
+            [
+                "Variables of the user that the program has: BRAVE_API_KEY, SHOP_API_KEY.",
+                "header X-Subscription-Token: the key is in BRAVE_API_KEY.",
+                'os.environ["BRAVE_API_KEY"]',
+            ],
+        ),
+        (
+            {"egress_credentials": CREDENTIALS},
+            [],
+            [
+                "To requests to api.search.brave.com, the gateway adds the key in the header "
+                "X-Subscription-Token; here MY_BRAVE holds a placeholder.",
+                "header X-Subscription-Token: the gateway puts the key there (MY_BRAVE is a placeholder).",
+                'os.environ["MY_BRAVE"]',
+            ],
+        ),
+    ],
+)
+def test_prompt_says_where_keys_are(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, str], passed: list[str], said: list[str]
+) -> None:
+    monkeypatch.setenv("MY_BRAVE", "BSA-5e9b1f7c2a8d")
+    text = exec_prompt.system_prompt(load_settings(None, **BRAVE, **more), CATALOGUE, passed=passed)
+    assert [part for part in said if part not in text] == []
+    assert ("gateway" in text) is bool(more)
+    assert ("Programs are given none." in text) is not (more or passed)
+
+
+def test_search_is_told_as_programs_reach_it() -> None:
+    without = exec_prompt.system_prompt(load_settings(None), CATALOGUE)
+    searching = load_settings(None, search_provider="searxng", searxng_url="http://localhost:8888")
+    text = exec_prompt.system_prompt(searching, CATALOGUE)
+    assert "GET http://search.gateway/search?q=" in text
+    assert "skill" not in text
+    assert "search.gateway" not in without
 
 
 def test_reachable_interface_is_shown_in_full() -> None:
@@ -73,7 +139,7 @@ def test_prompt_states_the_settings(settings: dict[str, str], said: str) -> None
 
 
 def test_prompt_states_the_rules() -> None:
-    text = exec_prompt.system_prompt(load_settings(None), CATALOGUE)
+    text = exec_prompt.system_prompt(load_settings(None, egress_packages="1"), CATALOGUE)
     for rule in ("a whole program", "no Markdown", "No other tools", "last thing printed is one JSON"):
         assert rule in text, rule
     assert "Deterministic" in text

@@ -1,4 +1,4 @@
-"""Log lines and spans of executions hold no code, arguments, packages or output."""
+"""Log lines and spans of executions hold no code, values of arguments or output; lines hold names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from libs.exec_tool import execution_spans as spans
 from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecResult, Metrics
 
-SECRETS = ("the-code", "the-args", "the-output", "the-content", "the-package")
+SECRETS = ("the-code", "the-args", "the-output", "the-content")
 CALL = {
     "code": "print('the-code')",
     "args": {"a": "the-args"},
@@ -82,7 +82,9 @@ def collector() -> Iterator[str]:
 def test_execution_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     call = Call(**CALL)  # type: ignore[arg-type]
     result = ExecResult(
-        stdout="the-output", metrics=Metrics(total=0.5, peak_memory=7, exit_code=0, cache_hit=True)
+        stdout="the-output",
+        files={f"results/{number:02}": b"the-content" for number in range(22)},
+        metrics=Metrics(total=0.5, peak_memory=7, exit_code=0, cache_hit=True),
     )
     with (
         caplog.at_level(logging.INFO, logger="libs.exec_tool.execution_spans"),
@@ -93,7 +95,10 @@ def test_execution_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert {
         "event": "execution",
         "thread": "thread-1",
-        "files_in": 1,
+        "dependencies": ["the-package"],
+        "files_in": ["name"],
+        "files_out": [*(f"results/{number:02}" for number in range(20)), "and 2 more"],
+        "args_bytes": len('{"a": "the-args"}'),
         "error": None,
         "peak_memory": 7,
     }.items() <= line.items()
@@ -112,7 +117,7 @@ def test_spans_reach_the_collector(collector: str) -> None:
     found: list[Span] = []
     for path, body in Collector.received:
         assert path == "/v1/traces"
-        assert not any(secret.encode() in body for secret in SECRETS)
+        assert not any(secret.encode() in body for secret in (*SECRETS, "the-package"))
         sent = ExportTraceServiceRequest.FromString(body)
         found += [span for part in sent.resource_spans for scope in part.scope_spans for span in scope.spans]
     assert [span.name for span in found] == ["run", "execute_code"] * 2

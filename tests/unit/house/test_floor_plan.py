@@ -21,6 +21,7 @@ APART = {
     "libs.models.weights": "used by commands that need no LangChain",
     "libs.middleware.skills.skill_files": "used by commands that need no LangChain",
     "libs.middleware.skills.skill_template": "used by commands that need no LangChain",
+    "libs.middleware.skills.skill_validation": "used by commands that need no LangChain",
     "libs.persistence.postgres_saver": "imports LangGraph's saver for Postgres",
     "libs.persistence.served_saver": "imports LangGraph",
     "libs.persistence.sqlite_saver": "imports LangGraph's saver for SQLite",
@@ -48,7 +49,13 @@ DOORS = {
         "agent.server.mcp",
         "agent.server.routes",
     ),
-    *("libs.sandbox.guest", "libs.sandbox.guest.files", "libs.sandbox.guest.workers", "libs.sandbox.wire"),
+    *(
+        "libs.sandbox.guest",
+        "libs.sandbox.guest.files",
+        "libs.sandbox.guest.interpreter",
+        "libs.sandbox.guest.workers",
+        "libs.sandbox.wire",
+    ),
 }
 """Packages that export nothing: folders of commands and routes, and the modules that run in the container."""
 

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tests.support.gvisor import EXCEPTIONS
+from tests.integration.gvisor import EXCEPTIONS
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/threat-model.md").read_text()

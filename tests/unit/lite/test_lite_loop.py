@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from libs.lite import LiteError, run_lite
-from libs.lite.lite_protocol import PROMPT
+from libs.lite.lite_protocol import system_prompt
 
 
 class Says:
@@ -36,7 +36,7 @@ def final(content: str) -> dict[str, Any]:
 
 
 async def test_steps_and_messages_to_the_model(tmp_path: Path) -> None:
-    says = Says(tool("list_files"), tool("write_file", path="a", content="hi"), final("Written."))
+    says = Says(tool("list_files"), tool("write_file", filePath="a", content="hi"), final("Written."))
     output, steps = await run_lite("write hi", says, tmp_path)
     assert output == "Written."
     assert steps == [
@@ -44,30 +44,36 @@ async def test_steps_and_messages_to_the_model(tmp_path: Path) -> None:
         {
             "type": "tool",
             "name": "write_file",
-            "args": {"path": "a", "content": "hi"},
+            "args": {"filePath": "a", "content": "hi"},
             "result": "Wrote 2 bytes to a",
         },
         {"type": "final", "content": "Written."},
     ]
-    assert says.asked[0] == [{"role": "system", "content": PROMPT}, {"role": "user", "content": "write hi"}]
+    assert says.asked[0] == [
+        {"role": "system", "content": system_prompt(6)},
+        {"role": "user", "content": "write hi"},
+    ]
     assert [message["role"] for message in says.asked[2]] == ["system", "user", *["assistant", "user"] * 2]
     assert json.loads(says.asked[1][-1]["content"])["result"] == "(empty)"
 
 
-async def test_run_ends_after_six_calls(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("calls", "argument"), [(6, {}), (2, {"max_iterations": 2})])
+async def test_run_ends_after_max_iterations(tmp_path: Path, calls: int, argument: dict[str, int]) -> None:
     says = Says(*[tool("list_files")] * 9)
     with pytest.raises(LiteError, match=r"^Exceeded max iterations$"):
-        await run_lite("go on", says, tmp_path)
-    assert len(says.asked) == 6
-    output, steps = await run_lite("go on", Says(*[tool("list_files")] * 5, final("done")), tmp_path)
-    assert (output, len(steps)) == ("done", 6)
+        await run_lite("go on", says, tmp_path, **argument)
+    assert len(says.asked) == calls
+    assert f"At most {calls} replies" in says.asked[0][0]["content"]
+    replies = [*[tool("list_files")] * (calls - 1), final("done")]
+    output, steps = await run_lite("go on", Says(*replies), tmp_path, **argument)
+    assert (output, len(steps)) == ("done", calls)
 
 
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
         ("Sure, I will list them.", "Invalid model output format"),
-        (tool("read_file", path="../a"), "holds '..'"),
+        (tool("read_file", filePath="../a"), "holds '..'"),
     ],
 )
 async def test_failure_ends_the_run(tmp_path: Path, reply: Any, error: str) -> None:
@@ -80,7 +86,7 @@ async def test_failure_ends_the_run(tmp_path: Path, reply: Any, error: str) -> N
 
 async def test_secrets_are_redacted(tmp_path: Path) -> None:
     (tmp_path / "env").write_text("KEY=s3cret-value")
-    says = Says(tool("read_file", path="env"), final("It is s3cret-value."))
+    says = Says(tool("read_file", filePath="env"), final("It is s3cret-value."))
     output, steps = await run_lite(
         "x", says, tmp_path, redact=lambda text: text.replace("s3cret-value", "[REDACTED]")
     )

@@ -64,9 +64,7 @@ def test_path_out_of_the_folder_is_refused(root: Path, path: str, why: str) -> N
     before = outside(root)
     for name, more in (("read_file", {}), ("write_file", {"content": "x"})):
         with pytest.raises(LiteError, match=why):
-            call_tool(root, name, {"path": path, **more})
-    with pytest.raises(LiteError):
-        call_tool(root, "list_files", {"path": path})
+            call_tool(root, name, {"filePath": path, **more})
     assert outside(root) == before
     assert not (root / "nothing").exists()
 
@@ -75,7 +73,7 @@ def test_root_is_neither_made_for_a_wrong_path_nor_a_link(tmp_path: Path, root: 
     (tmp_path / "as-link").symlink_to(root)
     for folder, path in (("never made", "../x"), ("as-link", "a/file.txt")):
         with pytest.raises(LiteError):
-            call_tool(tmp_path / folder, "read_file", {"path": path})
+            call_tool(tmp_path / folder, "read_file", {"filePath": path})
     assert not (tmp_path / "never made").exists()
 
 
@@ -91,9 +89,13 @@ def test_random_paths_stay_inside(
     (root / "link").symlink_to(tmp_path)
     (root / "a" / "link").symlink_to("..")
     path = begin + "/".join(parts)
-    for name, more in (("list_files", {}), ("read_file", {}), ("write_file", {"content": content})):
+    for name, args in (
+        ("list_files", {}),
+        ("read_file", {"filePath": path}),
+        ("write_file", {"filePath": path, "content": content}),
+    ):
         try:
-            result = call_tool(root, name, {"path": path, **more})
+            result = call_tool(root, name, args)
         except LiteError:
             continue
         assert SECRET not in result
@@ -149,11 +151,10 @@ def test_swapped_folder_and_link_stay_inside(root: Path, depth: int, rounds: int
     with swapped_all_the_time(lambda: exchange(real, link)) as swaps:
         for number in range(rounds):
             for name, args in (
-                ("read_file", {"path": f"{path}/file.txt"}),
-                ("list_files", {"path": path}),
-                ("list_files", {"path": "."}),
-                ("write_file", {"path": f"{path}/new.txt", "content": str(number)}),
-                ("write_file", {"path": f"{path}/made/new.txt", "content": str(number)}),
+                ("read_file", {"filePath": f"{path}/file.txt"}),
+                ("list_files", {}),
+                ("write_file", {"filePath": f"{path}/new.txt", "content": str(number)}),
+                ("write_file", {"filePath": f"{path}/made/new.txt", "content": str(number)}),
             ):
                 try:
                     result = call_tool(root, name, args)
@@ -186,5 +187,5 @@ def test_swapped_file_and_link_stay_inside(root: Path, rounds: int) -> None:
         for _ in range(rounds):
             for name, more in (("write_file", {"content": "ours"}), ("read_file", {})):
                 with suppress(LiteError):
-                    assert SECRET not in call_tool(root, name, {"path": "note.txt", **more})
+                    assert SECRET not in call_tool(root, name, {"filePath": "note.txt", **more})
     assert (root.parent / "outside" / "file.txt").read_text() == SECRET

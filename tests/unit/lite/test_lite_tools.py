@@ -22,38 +22,45 @@ def root(tmp_path: Path) -> Path:
 
 def test_list_write_read(root: Path) -> None:
     assert call_tool(root, "list_files", {}) == "(empty)"
-    assert call_tool(root, "write_file", {"path": "notes/é/a.txt", "content": "héllo\n"}) == (
+    assert call_tool(root, "write_file", {"filePath": "notes/é/a.txt", "content": "héllo\n"}) == (
         "Wrote 7 bytes to notes/é/a.txt"
     )
-    assert call_tool(root, "read_file", {"path": "./notes//é/a.txt"}) == "héllo\n"
-    call_tool(root, "write_file", {"path": "b.txt", "content": ""})
-    assert call_tool(root, "read_file", {"path": "b.txt"}) == ""
-    assert call_tool(root, "list_files", {"path": "."}) == "b.txt\nnotes/é/a.txt"
-    assert call_tool(root, "list_files", {"path": "notes/"}) == "notes/é/a.txt"
-    call_tool(root, "write_file", {"path": "b.txt", "content": "again"})
-    assert call_tool(root, "read_file", {"path": "b.txt"}) == "again"
+    assert call_tool(root, "read_file", {"filePath": "./notes//é/a.txt"}) == "héllo\n"
+    call_tool(root, "write_file", {"filePath": "b.txt", "content": ""})
+    assert call_tool(root, "read_file", {"filePath": "b.txt"}) == ""
+    assert call_tool(root, "list_files", {}) == "b.txt\nnotes/é/a.txt"
+    call_tool(root, "write_file", {"filePath": "b.txt", "content": "again"})
+    assert call_tool(root, "read_file", {"filePath": "b.txt"}) == "again"
+
+
+def test_listing_leaves_out_folders_and_shows_bytes_that_are_no_text(root: Path) -> None:
     (root / "empty" / "inner").mkdir(parents=True)
-    assert call_tool(root, "list_files", {"path": "empty"}) == "(empty)"
+    assert call_tool(root, "list_files", {}) == "(empty)"
     (root / "empty" / os.fsdecode(b"a\xff")).touch()
-    assert call_tool(root, "list_files", {"path": "empty"}) == "empty/a\ufffd"
+    assert call_tool(root, "list_files", {}) == "empty/a\ufffd"
 
 
 @pytest.mark.parametrize(
     ("name", "args", "error"),
     [
         ("run_shell", {}, "Unknown tool 'run_shell'. Allowed: list_files, read_file, write_file"),
-        ("read_file", {}, "read_file: the argument 'path' is missing"),
-        ("read_file", {"path": 3}, "read_file: the argument 'path' must be a string"),
-        ("read_file", {"path": "a", "mode": "r"}, "read_file: there is no argument 'mode'; it takes path"),
-        ("read_file", {"path": "a.txt"}, "read_file: 'a.txt' is not there"),
-        ("read_file", {"path": "folder"}, "read_file: 'folder' is a folder"),
-        ("read_file", {"path": "file/x"}, "read_file: 'file/x' failed: Not a directory"),
-        ("write_file", {"path": "folder", "content": ""}, "write_file: 'folder' is a folder"),
-        ("write_file", {"path": "a", "content": "x" * (MAX_BYTES + 1)}, "1,000,001 bytes"),
-        ("write_file", {"path": "a", "content": "\ud800"}, "holds half of a surrogate pair"),
-        ("read_file", {"path": "binary"}, "read_file: 'binary' is not text in UTF-8"),
-        ("read_file", {"path": "large"}, "read_file: 'large' has more than 1,000,000 bytes"),
-        ("read_file", {"path": "pipe"}, "read_file: 'pipe' is not a regular file"),
+        ("read_file", {"filePath": 3}, "read_file: the argument 'filePath' must be a string"),
+        ("list_files", {"path": "."}, "there is no argument 'path'. Arguments of list_files: none"),
+        (
+            "write_file",
+            {"path": "a", "content": None},
+            "write_file: the argument 'filePath' is missing; the argument 'content' must be a string; "
+            "there is no argument 'path'. Arguments of write_file: filePath, content",
+        ),
+        ("read_file", {"filePath": "a.txt"}, "read_file: 'a.txt' is not there"),
+        ("read_file", {"filePath": "folder"}, "read_file: 'folder' is a folder"),
+        ("read_file", {"filePath": "file/x"}, "read_file: 'file/x' failed: Not a directory"),
+        ("write_file", {"filePath": "folder", "content": ""}, "write_file: 'folder' is a folder"),
+        ("write_file", {"filePath": "a", "content": "x" * (MAX_BYTES + 1)}, "1,000,001 bytes"),
+        ("write_file", {"filePath": "a", "content": "\ud800"}, "holds half of a surrogate pair"),
+        ("read_file", {"filePath": "binary"}, "read_file: 'binary' is not text in UTF-8"),
+        ("read_file", {"filePath": "large"}, "read_file: 'large' has more than 1,000,000 bytes"),
+        ("read_file", {"filePath": "pipe"}, "read_file: 'pipe' is not a regular file"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -75,23 +82,23 @@ def test_long_listing_is_cut(root: Path) -> None:
         (root / f"{number:05}").touch()
     lines = call_tool(root, "list_files", {}).splitlines()
     assert len(lines) == MAX_LISTED + 1
-    assert lines[-1] == "(7 more: list a folder of these)"
+    assert lines[-1] == "(7 more)"
 
 
 def test_reader_never_finds_half_a_file(root: Path) -> None:
     texts = ["a" * 200_000, "b" * 100_000]
-    call_tool(root, "write_file", {"path": "x", "content": texts[0]})
+    call_tool(root, "write_file", {"filePath": "x", "content": texts[0]})
     stop = threading.Event()
 
     def write() -> None:
         while not stop.is_set():
             for text in texts:
-                call_tool(root, "write_file", {"path": "x", "content": text})
+                call_tool(root, "write_file", {"filePath": "x", "content": text})
 
     with ThreadPoolExecutor(3) as pool:
         for _ in range(3):
             pool.submit(write)
-        found = {call_tool(root, "read_file", {"path": "x"}) for _ in range(300)}
+        found = {call_tool(root, "read_file", {"filePath": "x"}) for _ in range(300)}
         stop.set()
     assert found <= set(texts)
     assert [path.name for path in root.iterdir()] == ["x"]
@@ -107,9 +114,16 @@ def open_files(folder: Path) -> list[str]:
 
 
 def test_no_descriptor_is_left_open(root: Path) -> None:
-    call_tool(root, "write_file", {"path": "a/b/c", "content": "x"})
-    for args in ({"path": "a/b/c"}, {"path": "a/b"}, {"path": "no/b"}, {"path": "a/b/c/d"}, {"path": ".."}):
-        for name, more in (("list_files", {}), ("read_file", {}), ("write_file", {"content": "y"})):
+    call_tool(root, "write_file", {"filePath": "a/b/c", "content": "x"})
+    for args in (
+        {"filePath": "a/b/c"},
+        {"filePath": "a/b"},
+        {"filePath": "no/b"},
+        {"filePath": "a/b/c/d"},
+        {"filePath": ".."},
+    ):
+        for name, more in (("read_file", {}), ("write_file", {"content": "y"})):
             with suppress(LiteError):
                 call_tool(root, name, {**args, **more})
+        call_tool(root, "list_files", {})
     assert open_files(root.parent) == []

@@ -24,7 +24,15 @@ WHILE_A_SANDBOX_STARTS = {
     ),
     *(
         f"libs.sandbox.guest.workers.{name}"
-        for name in ("output_limit", "kill_process_trees", "process_worker", "shells", "spill")
+        for name in (
+            "output_limit",
+            "kill_process_trees",
+            "memory_kills",
+            "process_worker",
+            "shells",
+            "skill_commands",
+            "spill",
+        )
     ),
 }
 """Modules of a start. Importing `signal`, `ctypes`, `enum` or `typing` takes longer than their use."""

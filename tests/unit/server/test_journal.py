@@ -119,6 +119,32 @@ async def test_started_run_counts_as_an_attempt_after_restore(saver: SqliteSaver
     assert (await restored(saver)).attempts == {job["run_id"]: 1}
 
 
+async def test_start_that_the_servers_end_cut_off_is_no_attempt(saver: SqliteSaver) -> None:
+    """Otherwise a few reloads would use up the attempts of a run (BG_JOB_MAX_RETRIES)."""
+    live, job = database(), run(status="running")
+    live.store["runs"], live.attempts[job["run_id"]] = [job], 3
+    journal = Journal(saver, live.store, live.attempts)
+    await journal.write()
+    await journal.write_last()
+    assert (await restored(saver)).attempts == {job["run_id"]: 2}
+
+
+@pytest.mark.parametrize(("attempts", "goes_on"), [(0, True), (1, False)])
+async def test_run_without_saved_steps_is_not_started_twice(
+    saver: SqliteSaver, attempts: int, *, goes_on: bool
+) -> None:
+    live, job, other = database(), run(status="running"), run()
+    job["kwargs"]["temporary"] = True
+    live.store["threads"] = [thread(thread_id=each["thread_id"]) for each in (job, other)]
+    live.store["runs"], live.attempts[job["run_id"]] = [job, other], attempts
+    await Journal(saver, live.store, live.attempts).write_last()
+    for _ in range(2):
+        after = (await restored(saver)).store
+        kept = {each["thread_id"] for each in ([job, other] if goes_on else [other])}
+        assert {each["thread_id"] for each in after["runs"]} == kept
+        assert {each["thread_id"] for each in after["threads"]} == kept
+
+
 async def test_write_returns_after_the_callers_own_change_is_saved(saver: SqliteSaver) -> None:
     """Callers share a write, but never one that began before their change."""
     live = database()

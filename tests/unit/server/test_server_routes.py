@@ -74,6 +74,7 @@ async def test_bad_body_is_400(client: httpx.AsyncClient, path: str) -> None:
         ({"input": None}, "input: "),
         ({"input": " \n\t"}, "input: "),
         ({**ANSWERED, "includeSteps": 1}, "includeSteps: "),
+        ({"input": 3, "includeSteps": 1}, "input: Input should be a valid string; includeSteps: "),
         (None, ""),
         (b"", "is not JSON"),
         (b'{"input": "\xff"}', "is not JSON in UTF-8"),

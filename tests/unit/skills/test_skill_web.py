@@ -1,10 +1,11 @@
-"""`skills.web` and `skills.news` through a proxy on loopback: requests and errors.
+"""`skills.web` through a proxy on loopback: requests and errors.
 
 `test_web_skills.py` shows what HTML, PDF files and feeds say, with the libraries of the sandbox.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import threading
@@ -45,12 +46,6 @@ def web(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def news(site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("skills.news")
-
-
-@pytest.fixture
 def fetch(web: Any) -> Any:
     return importlib.import_module("skills.web._fetch")
 
@@ -73,7 +68,9 @@ class TestSearch:
         assert site.asked[1] == (
             "http://search.gateway/search?q=tides+%26+%24%28touch+%2Ftmp%2Fx%29+%27%C3%BC&max_results=3&type=news"
         )
-        assert web.search("made up") == [HIT]
+        (hit,) = web.search("made up")
+        assert (hit.title, hit.source, dict(hit)) == (hit["title"], "files.example", HIT)
+        assert dataclasses.asdict(hit) == json.loads(json.dumps([hit]))[0] == HIT
         assert "SEARCH_PROVIDER=fake, so these results are not from the web" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
@@ -108,7 +105,9 @@ class TestScrape:
     )
     def test_text_by_content_type(self, web: Any, site: Site, kind: str, markdown: str) -> None:
         url = put(site, "notes", "a *b*\r\n", kind)
-        assert web.scrape(url) == {"url": url, "title": "notes", "markdown": markdown, "text": "a *b*\n"}
+        page = web.scrape(url)
+        assert page == {"url": url, "title": "notes", "markdown": markdown, "text": "a *b*\n"}
+        assert (page.url, page.title, page.markdown, page.text) == tuple(page.values())
 
     @pytest.mark.parametrize(
         ("content", "kind"),
@@ -179,33 +178,33 @@ class TestScrape:
 
 
 class TestNews:
-    def test_without_feeds_news_is_a_search(self, news: Any, site: Site) -> None:
+    def test_without_feeds_news_is_a_search(self, web: Any, site: Site) -> None:
         article = HIT | {"type": "news", "published_at": "2026-01-31T08:00:00Z"}
         put(site, "search.json", [article, article | {"published_at": None}])
-        found = news.news("tidal power", limit=100)
+        found = web.news("tidal power", limit=100)
         assert found[0] == {
             **{"title": "Tides", "url": "http://files.example/tides", "source": "files.example"},
             **{"published_at": "2026-01-31T08:00:00Z", "summary": "About"},
         }
-        assert found[1]["published_at"] == ""
+        assert (found[0].published_at, found[1].published_at) == ("2026-01-31T08:00:00Z", "")
         assert site.asked[-1] == "http://search.gateway/search?q=tidal+power&max_results=20&type=news"
 
-    def test_error_without_feeds_and_search_names_both_settings(self, news: Any) -> None:
+    def test_error_without_feeds_and_search_names_both_settings(self, web: Any) -> None:
         for arguments, message in (((" ",), "the topic is empty"), (("x", 101), "1 to 100, not 101")):
             with pytest.raises(ValueError, match=message):
-                news.news(*arguments)
+                web.news(*arguments)
         with pytest.raises(
             ConnectionError, match=r"NEWS_FEEDS is not set.*set SEARCH_PROVIDER.*EGRESS_ALLOW"
         ):
-            news.news("tides")
+            web.news("tides")
 
-    def test_unreachable_feeds_are_named(self, news: Any, site: Site) -> None:
+    def test_unreachable_feeds_are_named(self, web: Any, site: Site) -> None:
         put(site, "feeds.json", ["https://a.example/rss?q={topic}", "http://files.example/none"])
         with pytest.raises(ConnectionError) as error:
-            news.news("tidal power/$(x)")
+            web.news("tidal power/$(x)")
         assert f"a.example:443 {REFUSAL}" in str(error.value)
         assert "http://files.example/none: 404" in str(error.value)
         put(site, "feeds.json", ["http://files.example/{topic}"])
         with pytest.raises(ConnectionError, match="404"):
-            news.news("tidal power/$(x)")
+            web.news("tidal power/$(x)")
         assert site.asked[-1] == "http://files.example/tidal%20power%2F%24%28x%29"

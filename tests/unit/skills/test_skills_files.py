@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from libs.middleware.skills.skill_files import MAX_SKILL_BYTES, SkillFolders
-from libs.middleware.skills.skills_middleware import Skill, discover_skills, validate_skills
+from libs.middleware.skills.skill_files import Skill, SkillFolders, discover_skills
+from libs.middleware.skills.skill_reading import MAX_SKILL_BYTES
+from libs.middleware.skills.skill_validation import validate_skills
 
 GOOD = b"---\nname: %s\ndescription: Does a thing. Use when asked.\n---\n# Body\n"
 

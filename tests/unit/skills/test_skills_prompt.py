@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.middleware.skills.skill_prompt import render_skills
+from libs.middleware.skills.skill_prompt import EXAMPLE, render_skills
 from libs.middleware.skills.skills_middleware import Skill
 
 
@@ -33,9 +33,12 @@ def test_the_whole_section() -> None:
         "\n"
         "A skill is a set of tested instructions and scripts for one kind of task. "
         "When a task matches one below:\n"
-        "1. Read its SKILL.md whole with `read_file` (`limit=1000`) before you begin.\n"
+        "1. Read its file, named at the end of its line, whole with `read_file` (`limit=1000`) before you "
+        "begin.\n"
         "2. Follow it. Run its scripts from the shell by the absolute paths it shows.\n"
+        "3. Read all that a script prints. Say in your answer what it left out or could not read.\n"
         "The files of a skill can be read and run, not changed.\n"
+        f"{EXAMPLE}"
         "\n"
         "- **csv-analytics**: Reads CSV files. (`/skills/csv-analytics/SKILL.md`)\n"
         "- **pdf**: Reads PDF files. (`/skills/pdf/SKILL.md`)\n"
@@ -77,3 +80,12 @@ def test_long_descriptions_are_cut_to_one_length() -> None:
     assert lengths == {int(note[1])}
     assert "- **short**: Brief. (`/skills/short/SKILL.md`)\n" in section
     assert 16_000 - 31 <= len(section) <= 16_000
+
+
+def test_example_is_left_out_before_descriptions_are_cut() -> None:
+    skills = [skill(f"skill-{n:02}", "d" * 900) for n in range(10)]
+    whole = render_skills(skills, max_chars=16_000)
+    shorter = render_skills(skills, max_chars=len(whole) - 1)
+    assert whole.replace(EXAMPLE, "") == shorter
+    assert EXAMPLE in whole
+    assert lines_of(shorter) == lines_of(whole)

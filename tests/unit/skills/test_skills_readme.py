@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.skills.write_skills_readme import skills_readme
-from libs.middleware.skills.skills_middleware import discover_skills, validate_skills
+from libs.middleware.skills.skill_validation import validate_skills
+from libs.middleware.skills.skills_middleware import discover_skills
 
 ROOT = Path(__file__).parents[3]
 SKILLS = ROOT / "skills"
@@ -33,6 +34,14 @@ def test_shipped_skills_are_valid_and_usable() -> None:
     skills = discover_skills(SKILLS)
     assert "csv-analytics" in [skill.name for skill in skills]
     assert [skill.problem for skill in skills] == [None] * len(skills)
+
+
+def test_skill_names_its_docs() -> None:
+    docs = sorted(SKILLS.glob("*/docs/*.md"))
+    assert {"csv-analytics", "pdf-processing"} <= {file.parts[-3] for file in docs}
+    for file in docs:
+        text = (file.parents[1] / "SKILL.md").read_text(encoding="utf-8")
+        assert f"`/{file.relative_to(ROOT).as_posix()}`" in text
 
 
 @pytest.mark.parametrize("file", LIBRARIES, ids=lambda file: file.parent.name)

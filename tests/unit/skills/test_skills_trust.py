@@ -80,3 +80,9 @@ def test_trust_survives_a_change_of_the_file(roots: dict[str, Path]) -> None:
     found = {skill.path: (skill.description, skill.problem is None) for skill in folders.scan()}
     assert found[CONVERT] == ("Changed.", True)
     assert found["/skills.d/team/new/SKILL.md"] == ("", False)
+
+
+def test_broken_untrusted_skill_shows_none_of_its_text(roots: dict[str, Path]) -> None:
+    (roots["/skills.d/team"] / "convert" / "SKILL.md").write_text("---\nname: obey-me\n---\n")
+    skills = {skill.path: skill for skill in SkillFolders(roots, trusted=()).scan()}
+    assert (skills[CONVERT].name, "not trusted" in str(skills[CONVERT].problem)) == ("convert", True)

@@ -1,4 +1,4 @@
-import { ask, send } from "./http";
+import { send } from "./http";
 
 export interface ThreadSummary {
   thread_id: string;
@@ -6,7 +6,7 @@ export interface ThreadSummary {
   status: "idle" | "busy" | "interrupted" | "error";
   /** The beginning of the first message. */
   title: string;
-  /** The graph of the thread's runs; null if there is none. */
+  /** The graph of the thread's runs; null if the thread has had no run. */
   agent: string | null;
 }
 
@@ -17,13 +17,21 @@ interface FoundThread extends Omit<ThreadSummary, "title" | "agent"> {
 }
 
 const MOST_THREADS = 500;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** List the threads, the latest first. */
-export async function listThreads(): Promise<ThreadSummary[]> {
+export const listThreads = (): Promise<ThreadSummary[]> =>
+  search({ limit: MOST_THREADS, sort_by: "updated_at", sort_order: "desc" });
+
+/** Find a thread by its id; null if the server has no such thread. */
+export async function findThread(thread: string): Promise<ThreadSummary | null> {
+  // The server refuses an id of another form.
+  return UUID.test(thread) ? ((await search({ ids: [thread], limit: 1 }))[0] ?? null) : null;
+}
+
+async function search(wanted: object): Promise<ThreadSummary[]> {
   const found = await send<FoundThread[]>("POST", "/threads/search", {
-    limit: MOST_THREADS,
-    sort_by: "updated_at",
-    sort_order: "desc",
+    ...wanted,
     select: ["thread_id", "updated_at", "status", "metadata"],
     extract: { first: "values.messages[0].content" },
   });
@@ -37,11 +45,6 @@ export async function createThread(agent: string): Promise<string> {
 }
 
 export const deleteThread = (thread: string): Promise<void> => send("DELETE", `/threads/${thread}`);
-
-/** The graph of a thread; null if the thread has had no run. */
-export async function agentOf(thread: string): Promise<string | null> {
-  return summary(await ask<FoundThread>(`/threads/${thread}`)).agent;
-}
 
 function summary(found: FoundThread): ThreadSummary {
   const { metadata, extracted, ...thread } = found;

@@ -4,6 +4,7 @@ import type { ThreadSummary } from "../api/threads";
 import { Approvals } from "../approvals/Approvals";
 import { Grants } from "../approvals/Grants";
 import { Alert } from "../components/Notice";
+import { Listings } from "../files/listings";
 import { Composer } from "./Composer";
 import { Empty } from "./Empty";
 import { Items } from "./messages/Items";
@@ -39,15 +40,16 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
   const { stream, outputs } = useConversation(agent, thread, onThread);
   const [suggestion, setSuggestion] = useState("");
   const items = useMemo(() => itemsOf(stream.messages), [stream.messages]);
-  const current = thread ?? stream.threadId;
-  const questions = usePending(stream, current);
+  const questions = usePending(stream, thread);
   const [stopping, setStopping] = useState(false);
-  const busy = useBusy(stream, current) || stopping;
-  const { waiting, answer, note, clearNote, failed, answering } = useAnswers(stream, current, questions, busy);
+  const busy = useBusy(stream, thread) || stopping;
+  const { waiting, answer, note, clearNote, failed, answering } = useAnswers(stream, thread, questions, busy);
   const error = (stream.error === failed ? null : stream.error) ?? questions.failure;
   const asked = waiting.length > 0;
   const state = asked ? "waiting" : busy || answering || !questions.settled ? "running" : "ready";
-  const scroller = useScrollToEnd(items.length + waiting.length);
+  const { box, follow } = useScrollToEnd(items.length + waiting.length);
+  // New for each message and at the end of a run: files may have changed.
+  const listings = useMemo(() => (thread ? new Listings(thread) : null), [thread, items.length, busy]);
   const first = items.find((item) => item.kind === "person");
   const report = useEffectEvent(() =>
     onStatus({ first: first?.text, status: asked ? "interrupted" : busy ? "busy" : "idle" }),
@@ -55,46 +57,55 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
   useEffect(() => report(), [busy, stream.messages.length, waiting.length]);
 
   const send = async (text: string) => {
-    if (!(await takesMessage(stream.client, current))) return false;
+    if (!(await takesMessage(stream.client, thread))) return false;
     setSuggestion("");
     clearNote();
+    follow();
     void stream.submit({ messages: [{ type: "human", content: text }] } as never);
     return true;
   };
   const retry = async () => {
-    if (await takesMessage(stream.client, current)) await stream.submit(null);
+    if (await takesMessage(stream.client, thread)) await stream.submit(null);
   };
   const stop = () => {
-    if (!current) return;
+    if (!thread) return;
     setStopping(true);
-    void stopRuns(stream, current).finally(() => setStopping(false));
+    void stopRuns(stream, thread).finally(() => setStopping(false));
   };
   const todos = stream.values.todos ?? [];
   return (
     <>
-      <div className="scroller" {...scroller} tabIndex={-1}>
+      <div className="scroller" {...box} tabIndex={-1}>
         <div className="column stack" aria-busy={busy}>
           {items.length === 0 && !busy && !stream.isThreadLoading && error == null && (
             <Empty config={config} onSample={setSuggestion} />
           )}
           {stream.isThreadLoading && items.length === 0 && <p className="note">Loading this chat …</p>}
-          <ChatContext value={{ stream, outputs, thread: current, busy, asked }}>
+          <ChatContext value={{ stream, outputs, thread, listings, busy, asked }}>
             <Items items={items} />
           </ChatContext>
           {note && <Alert>{note}</Alert>}
-          {asked && <Approvals pending={waiting} onAnswer={answer} />}
+          {asked && (
+            <Approvals
+              pending={waiting}
+              onAnswer={(answers) => {
+                answer(answers);
+                follow();
+              }}
+            />
+          )}
           {busy && !asked && (
             <p className="note bar" role="status">
               <span className="spinner" aria-hidden="true" /> The agent is at work
             </p>
           )}
           {error != null && !busy && !asked && (
-            <Problem error={error} onRetry={current ? () => void retry() : null} />
+            <Problem error={error} onRetry={thread ? () => void retry() : null} />
           )}
         </div>
       </div>
       <div className="dock">
-        {current && <Grants thread={current} refreshKey={busy} />}
+        {thread && <Grants thread={thread} refreshKey={busy} />}
         {todos.length > 0 && <Plan todos={todos} />}
         <Composer state={state} suggestion={suggestion} onSend={send} onStop={stop} />
       </div>

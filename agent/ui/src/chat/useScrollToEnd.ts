@@ -1,26 +1,47 @@
-import { useEffect, useEffectEvent, useRef, type UIEvent } from "react";
+import { useCallback, useEffect, useEffectEvent, useRef, type UIEvent } from "react";
+
+/** Pixels above the end at which the end still counts as in sight. */
+const NEAR = 80;
 
 /**
- * Keeps the end of a growing box in sight, unless a person has scrolled away from it. Returns the box's props.
+ * Keeps the end of a growing box in sight, unless a person has scrolled up. Returns the box's props as
+ * `box`, and `follow`, which goes to the end again.
  *
  * `length` changes when the box grows. Nothing scrolls unless `active`.
  */
 export function useScrollToEnd(length: number, active = true) {
   const ref = useRef<HTMLDivElement>(null);
   const following = useRef(true);
-  const follow = useEffectEvent(() => {
-    if (active && following.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight;
+  /** The position at the last event, and the position of the end then. */
+  const last = useRef({ top: 0, end: 0 });
+  const toEnd = useEffectEvent(() => {
+    const box = ref.current;
+    if (!active || !following.current || !box) return;
+    box.scrollTop = endOf(box);
+    last.current = { top: box.scrollTop, end: endOf(box) };
   });
   useEffect(() => {
-    const resized = new ResizeObserver(() => follow());
+    const resized = new ResizeObserver(() => toEnd());
     // The box shrinks when a plan or a grant appears below it.
     resized.observe(ref.current!);
     resized.observe(ref.current!.firstElementChild!);
     return () => resized.disconnect();
   }, []);
-  useEffect(() => follow(), [length]);
-  const onScroll = ({ currentTarget }: UIEvent) => {
-    following.current = currentTarget.scrollHeight - currentTarget.scrollTop - currentTarget.clientHeight < 80;
+  useEffect(() => toEnd(), [length]);
+  const onScroll = ({ currentTarget: box }: UIEvent<HTMLElement>) => {
+    const before = last.current;
+    last.current = { top: box.scrollTop, end: endOf(box) };
+    // The distance alone does not tell that a person has scrolled: an image that has just loaded moves the end away.
+    // The browser itself moves the box up only if the content has become shorter.
+    if (box.scrollTop >= endOf(box) - NEAR) following.current = true;
+    else if (box.scrollTop < before.top && endOf(box) >= before.end) following.current = false;
   };
-  return { ref, onScroll };
+  const follow = useCallback(() => {
+    following.current = true;
+    const box = ref.current;
+    if (box) box.scrollTop = endOf(box);
+  }, []);
+  return { box: { ref, onScroll }, follow };
 }
+
+const endOf = (box: HTMLElement): number => box.scrollHeight - box.clientHeight;

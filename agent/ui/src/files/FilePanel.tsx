@@ -2,10 +2,11 @@ import { useEffect, useRef, useState, type DragEvent } from "react";
 import type { PageConfig } from "../api/config";
 import { Alert, Loading } from "../components/Notice";
 import { harmless } from "../text/visible";
+import { entryAt } from "./listings";
 import { folderOf, WORKSPACE } from "./names";
 import { Preview } from "./Preview";
 import { Tree } from "./Tree";
-import { useFolders, type Row } from "./useFolders";
+import { useFolders, type Loaded, type Row } from "./useFolders";
 import { useUpload } from "./useUpload";
 
 interface FilePanelProps {
@@ -91,8 +92,9 @@ interface WorkspaceProps {
 
 function Workspace({ thread, refreshKey, uploaded, onTarget }: WorkspaceProps) {
   const [asked, setAsked] = useState(0);
-  const { folders, rows, toggle } = useFolders(thread, `${refreshKey} ${asked}`);
   const [selected, setSelected] = useState<{ path: string; folder: boolean } | null>(null);
+  const file = selected && !selected.folder ? selected.path : null;
+  const { loaded, rows, toggle } = useFolders(thread, file ? folderOf(file) : WORKSPACE, refreshKey, asked);
   const before = useRef(uploaded);
   useEffect(() => {
     if (!uploaded || uploaded === before.current) return;
@@ -105,31 +107,41 @@ function Workspace({ thread, refreshKey, uploaded, onTarget }: WorkspaceProps) {
     setSelected({ path: row.path, folder: row.folder });
     onTarget(row.folder ? row.path : folderOf(row.path));
   };
-  const root = folders.get(WORKSPACE);
-  // An unchanged file is not loaded again: a page of a PDF file takes a while.
-  const shown = selected && rows.find((row) => row.path === selected.path)?.entry;
-  const state = shown?.kind === "file" ? `${shown.modified} ${shown.bytes}` : refreshKey;
+  const root = loaded.folders.get(WORKSPACE);
   return (
     <>
       {!root && <Loading />}
       {root?.problem && <Alert>{root.problem}</Alert>}
       {root && !root.problem && rows.length === 0 && <p className="note">The workspace is empty.</p>}
       {rows.length > 0 && (
-        <Tree rows={rows} folders={folders} selected={selected?.path ?? null} onSelect={select} onToggle={toggle} />
+        <Tree rows={rows} folders={loaded.folders} selected={selected?.path ?? null} onSelect={select} onToggle={toggle} />
       )}
       {root?.truncated && <p className="note">Only the first {root.entries.length} are shown.</p>}
       <button type="button" className="quiet refresh" onClick={() => setAsked(asked + 1)}>
         Refresh
       </button>
-      {selected && !selected.folder && (
+      {file && (
         <Preview
-          key={selected.path}
+          key={file}
           thread={thread}
-          path={selected.path}
-          version={`${asked} ${state}`}
+          path={file}
+          state={stateOf(file, loaded, asked)}
           onClose={() => setSelected(null)}
         />
       )}
     </>
   );
+}
+
+/**
+ * The version of a file for its preview, or why there is no preview; null until the file is listed.
+ *
+ * An unchanged file keeps its version and is not loaded again: a page of a PDF file takes a while.
+ */
+function stateOf(path: string, loaded: Loaded, asked: number): { version: string } | { problem: string } | null {
+  const folder = loaded.folders.get(folderOf(path));
+  const entry = folder && entryAt(folder, path);
+  if (entry?.kind === "file") return { version: `${loaded.asked} ${entry.modified} ${entry.bytes}` };
+  if (entry || folder?.truncated) return { version: `${loaded.asked} ${loaded.refreshKey}` };
+  return folder && loaded.asked === asked ? { problem: folder.problem ?? "The file is not there any more." } : null;
 }

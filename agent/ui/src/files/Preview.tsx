@@ -1,27 +1,43 @@
 import { IconButton } from "../components/Icon";
+import { Alert, Loading } from "../components/Notice";
 import { harmless } from "../text/visible";
 import { addressOf } from "./api";
 import { nameOf, viewOf } from "./names";
 import { Picture, Table, Text, type FileProps } from "./views";
 
+interface PreviewProps {
+  thread: string;
+  path: string;
+  /** The version of the file, or why the file cannot be shown; null while that is not known. */
+  state: { version: string } | { problem: string } | null;
+  onClose: () => void;
+}
+
 /** Shows a file and offers its download. The browser gets a picture or text, and never runs the file. */
-export function Preview({ onClose, ...file }: FileProps & { onClose: () => void }) {
-  const { thread, path } = file;
-  const view = viewOf(path);
+export function Preview({ thread, path, state, onClose }: PreviewProps) {
   const name = harmless(nameOf(path));
   return (
     <section className="preview stack" aria-label={`File ${name}`}>
       <div className="preview-head bar">
         <h3 className="grow">{name}</h3>
-        <a className="button" href={addressOf(thread, "content", { path })} download={nameOf(path)}>
-          Download
-        </a>
+        {state && "version" in state && (
+          <a className="button" href={addressOf(thread, "content", { path })} download={nameOf(path)}>
+            Download
+          </a>
+        )}
         <IconButton icon="cross" aria-label={`Close ${name}`} onClick={onClose} />
       </div>
-      {(view === "image" || view === "pdf") && <Picture {...file} pages={view === "pdf"} />}
-      {view === "table" && <Table {...file} />}
-      {view === "text" && <Text {...file} />}
-      {view === "none" && <p className="note">This kind of file is not shown here. Download it to open it.</p>}
+      {!state && <Loading />}
+      {state && "problem" in state && <Alert>{state.problem}</Alert>}
+      {state && "version" in state && <View thread={thread} path={path} version={state.version} />}
     </section>
   );
+}
+
+function View(file: FileProps) {
+  const view = viewOf(file.path);
+  if (view === "image" || view === "pdf") return <Picture {...file} pages={view === "pdf"} />;
+  if (view === "table") return <Table {...file} />;
+  if (view === "text") return <Text {...file} />;
+  return <p className="note">This kind of file is not shown here. Download it to open it.</p>;
 }

@@ -18,7 +18,7 @@ export interface FileProps {
   version: string;
 }
 
-interface Listing {
+export interface Listing {
   path: string;
   entries: Entry[];
   /** Whether the folder has more entries than are listed. */

@@ -1,5 +1,6 @@
-import { useCallback, useEffect, useRef, useState } from "react";
-import { list, type Entry } from "./api";
+import { useEffect, useState } from "react";
+import type { Entry } from "./api";
+import { isFolder, Listings } from "./listings";
 import { below, WORKSPACE } from "./names";
 
 export interface Folder {
@@ -18,33 +19,50 @@ export interface Row {
   folder: boolean;
 }
 
-/** The open folders of the workspace and their entries. */
-export function useFolders(thread: string, refreshKey: unknown) {
-  const [folders, setFolders] = useState<ReadonlyMap<string, Folder>>(new Map());
+/** The folders that were loaded last, and the values of `refreshKey` and `asked` then. */
+export interface Loaded {
+  folders: ReadonlyMap<string, Folder>;
+  refreshKey: number;
+  asked: number;
+}
+
+/**
+ * The open folders of the workspace and their entries, and those of the folder `also`.
+ *
+ * They are loaded again when `refreshKey` changes, because files may have changed, or `asked`, because a person asked.
+ */
+export function useFolders(thread: string, also: string, refreshKey: number, asked: number) {
+  const [loaded, setLoaded] = useState<Loaded>({ folders: new Map(), refreshKey: -1, asked: -1 });
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set([WORKSPACE]));
-  const wanted = useRef(open);
-  wanted.current = open;
+  const wanted = [...new Set([...open, also])].join("\0");
+  useEffect(() => {
+    let ended = false;
+    const listings = new Listings(thread);
+    const load = async (path: string) => [path, await folderAt(listings, path)] as const;
+    void Promise.all(wanted.split("\0").map(load)).then((found) => {
+      if (!ended) setLoaded({ folders: new Map(found), refreshKey, asked });
+    });
+    return () => {
+      ended = true;
+    };
+  }, [thread, wanted, refreshKey, asked]);
 
-  const load = useCallback(
-    async (path: string) => {
-      const found = await list(thread, path).then(
-        (listing): Folder => ({ ...listing, problem: null }),
-        (error: Error): Folder => ({ entries: [], truncated: false, problem: error.message }),
-      );
-      setFolders((before) => new Map(before).set(path, found));
-    },
-    [thread],
-  );
-  useEffect(() => wanted.current.forEach((path) => void load(path)), [load, refreshKey]);
-
-  const toggle = (path: string, show: boolean) => {
-    if (show && !open.has(path)) void load(path);
+  const toggle = (path: string, show: boolean) =>
     setOpen((before) => {
       const others = [...before].filter((each) => each !== path);
       return new Set(show ? [...others, path] : others);
     });
-  };
-  return { folders, toggle, rows: rowsOf(folders, open, WORKSPACE, 1) };
+  return { loaded, toggle, rows: rowsOf(loaded.folders, open, WORKSPACE, 1) };
+}
+
+function folderAt(listings: Listings, path: string): Promise<Folder> {
+  return listings.folder(path).then(
+    (listing) =>
+      listing
+        ? { ...listing, problem: null }
+        : { entries: [], truncated: false, problem: "The folder is not there any more." },
+    (error: Error) => ({ entries: [], truncated: false, problem: error.message }),
+  );
 }
 
 function rowsOf(folders: ReadonlyMap<string, Folder>, open: ReadonlySet<string>, path: string, level: number): Row[] {
@@ -52,7 +70,7 @@ function rowsOf(folders: ReadonlyMap<string, Folder>, open: ReadonlySet<string>,
   if (level > 20) return [];
   return (folders.get(path)?.entries ?? []).flatMap((entry) => {
     const here = below(path, entry.name);
-    const folder = entry.kind === "folder" || entry.leads_to === "folder";
+    const folder = isFolder(entry);
     const shown = folder && open.has(here);
     const row: Row = { path: here, entry, level, folder, open: shown };
     return shown ? [row, ...rowsOf(folders, open, here, level + 1)] : [row];

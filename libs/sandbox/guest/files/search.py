@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import time
@@ -23,8 +22,12 @@ _NOT_SEARCHED: Final = frozenset({".git", ".output"})
 _ENDLESS: Final = frozenset({"/proc", "/sys", "/dev"})
 _MOST_LINE: Final = 4_000
 """Characters of a matching line that are returned."""
+_MOST_MATCHES: Final = 10_000
+"""Matching lines that are returned."""
 _MOST_FOUND: Final = 8 * 1024 * 1024
-"""Bytes of matching lines that are returned."""
+"""Characters of matching lines that are returned."""
+_MOST_UNREAD: Final = 5
+"""Names of files and folders that could not be read, of those that are returned."""
 _BLOCK: Final = 1024 * 1024
 _LONGEST_LINE: Final = 16 * _BLOCK
 
@@ -43,8 +46,15 @@ class _Walk:
         """Whether the time ran out before the end."""
         self.too_long = False
         """Whether `grep` left a file because of a line of over 16 MB."""
-        self.unreadable = 0
-        """Folders that could not be read."""
+        self.unread: list[str] = []
+        """The first files and folders that could not be read, relative to the root."""
+        self.unread_count = 0
+
+    def skip(self, relative: str) -> None:
+        """Record a file or folder that cannot be read."""
+        self.unread_count += 1
+        if len(self.unread) < _MOST_UNREAD:
+            self.unread.append(os.path.join(self.root, relative))
 
     def out_of_time(self) -> bool:
         self.late = self.late or time.monotonic() > self._deadline
@@ -59,8 +69,10 @@ class _Walk:
             try:
                 with os.scandir(os.path.join(self.root, below)) as entries:
                     listing = sorted(entries, key=lambda entry: entry.name)
+            except FileNotFoundError:
+                continue  # removed meanwhile
             except OSError:
-                self.unreadable += 1
+                self.skip(below)
                 continue
             for entry in listing:
                 relative = f"{below}/{entry.name}" if below else entry.name
@@ -68,9 +80,11 @@ class _Walk:
                     if entry.name not in self._skip and entry.path not in _ENDLESS:
                         folders.append(relative)
                     continue
-                with contextlib.suppress(OSError):
+                try:
                     if entry.is_file():
                         yield relative
+                except OSError:  # the target of a link cannot be seen
+                    self.skip(relative)
             waiting += reversed(folders)
 
 
@@ -90,7 +104,7 @@ def glob(path: str, pattern: str) -> dict[str, Any]:
             if len(found) == _MOST_FILES:
                 return {"paths": sorted(found), "cut": "budget"}
             found.append(os.path.join(path, relative))
-    cut = "unreadable" if walk.unreadable else "budget" if walk.late else None
+    cut = "unreadable" if walk.unread_count else "budget" if walk.late else None
     return {"paths": sorted(found), "cut": cut}
 
 
@@ -100,7 +114,10 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
     Args:
         path: a file, or a folder to search.
         pattern: a file name pattern, relative to `path`.
-        most: maximum number of lines.
+        most: maximum number of lines, at most _MOST_MATCHES.
+
+    Returns the matches, whether the search was cut, and number and first names of the files and folders that
+    could not be read. Files are searched up to a NUL byte, as grep(1) skips binary files.
 
     Raises:
         OSError: `path` cannot be read.
@@ -114,15 +131,18 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
         with open_regular(path):
             files = iter([""])
     found: list[dict[str, Any]] = []
+    most = _MOST_MATCHES if most is None else min(most, _MOST_MATCHES)
     size = 0
+    cut = False
     for relative in files:
         if matches and relative and not matches(relative):
             continue
         shown = os.path.join(path, relative) if relative else path
-        with contextlib.suppress(OSError, NotRegular):
+        try:
             for number, line in _lines_with(shown, find, walk):
-                if len(found) == most or size > _MOST_FOUND:
-                    return {"matches": found, "cut": True}
+                if len(found) >= most or size > _MOST_FOUND:
+                    cut = True
+                    break
                 decoded = line.decode("utf-8", "replace")
                 size += len(decoded)
                 match: dict[str, Any] = {"path": shown, "line": number, "text": decoded[:_MOST_LINE]}
@@ -130,7 +150,16 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
                     # The cut may split a secret: see `libs.sandbox.host.redacted_results.redacted_values`.
                     match["cut_after"] = "text"
                 found.append(match)
-    return {"matches": found, "cut": walk.late or walk.too_long}
+        except FileNotFoundError:
+            continue  # removed meanwhile
+        except NotRegular:
+            continue
+        except OSError:
+            walk.skip(relative)
+        if cut:
+            break
+    cut = cut or walk.late or walk.too_long
+    return {"matches": found, "cut": cut, "unread": walk.unread_count, "unread_first": walk.unread}
 
 
 def _finder(needles: list[bytes]) -> Find:

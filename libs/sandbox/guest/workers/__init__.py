@@ -1,5 +1,5 @@
-"""The workers for commands and for Python blocks in the container.
+"""The workers for commands in the container, and what the interpreter's worker shares with them.
 
-In comes a command or a block; output is caught, cut and spilled; a time-out kills every process that it
+In comes a command; output is caught, cut and spilled; a time-out kills every process that the command
 started.
 """

@@ -28,6 +28,8 @@ class Job:
         """The `Ending` of a request that was ended early."""
         self.killed = False
         """Whether its processes were killed after it ignored an interrupt."""
+        self.memory_kills: int | None = None
+        """The kernel's count when a file operation began: see `memory_kills`."""
         self.session: bytes | None = None
         """The session of a block."""
         if self.kind == Worker.PYTHON:

@@ -11,6 +11,7 @@ import os
 import select
 
 from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, kill
+from libs.sandbox.guest.workers.skill_commands import search_path
 from libs.sandbox.wire.frames import Fd
 from libs.sandbox.wire.messages import RunRequest
 
@@ -38,6 +39,8 @@ class Shells:
     def __init__(self) -> None:
         self._waiting: tuple[int, int] | None = None
         """Process id of the waiting shell, and the pipe for its command."""
+        self._path = b""
+        """PATH of the waiting shell."""
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self.pipes: dict[int, tuple[int, int]] = {}
         """Output pipes of the shells. Reading does not block."""
@@ -59,9 +62,10 @@ class Shells:
             for reader, _ in self.pipes.values():
                 os.close(reader)
             self._open_pipes()
+        self._path = search_path()
         reader, writer = os.pipe2(os.O_CLOEXEC)
         try:
-            self._waiting = self._spawn(reader, Fd.OUT, os.environb), writer
+            self._waiting = self._spawn(reader, Fd.OUT, self._path), writer
             os.set_blocking(writer, False)
         except OSError:
             os.close(writer)
@@ -75,7 +79,8 @@ class Shells:
             OSError: no process can be started, or no memory is left.
         """
         command = request.command + b"\0"
-        plain = request.merge and not request.env and len(command) <= _PIPE_LIMIT
+        path = search_path()
+        plain = request.merge and not request.env and len(command) <= _PIPE_LIMIT and path == self._path
         shell = self._tell_waiting(command if plain else None)
         if shell is not None:
             return shell
@@ -86,7 +91,7 @@ class Shells:
                 view = view[os.write(memory, view) :]
             os.lseek(memory, 0, 0)
             added = dict(item.split(b"=", 1) for item in request.env)
-            return self._spawn(memory, Fd.OUT if request.merge else Fd.ERR, {**os.environb, **added})
+            return self._spawn(memory, Fd.OUT if request.merge else Fd.ERR, path, added)
         finally:
             os.close(memory)
 
@@ -104,11 +109,11 @@ class Shells:
             poll.register(reader, 0)
         return len(poll.poll(0)) < len(self.pipes)
 
-    def _spawn(self, command_fd: int, stderr: int, environment: Mapping[bytes, bytes]) -> int:
+    def _spawn(self, command_fd: int, stderr: int, path: bytes, added: Mapping[bytes, bytes] = {}) -> int:
         return os.posix_spawn(
             "/bin/bash",
             ["bash", "-c", _SHELL],
-            environment,
+            {**os.environb, b"PATH": path, **added},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, self._null, 0),
                 (os.POSIX_SPAWN_DUP2, self.pipes[Fd.OUT][1], 1),

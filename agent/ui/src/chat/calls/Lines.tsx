@@ -8,10 +8,10 @@ const LINE_HEIGHT = 19;
 
 /** The output of a command. Of many lines, only those in sight are drawn. `running`: more lines come. */
 export function Lines({ lines, running, label }: { lines: readonly string[]; running: boolean; label: string }) {
-  const scroller = useScrollToEnd(lines.length, running);
+  const { box } = useScrollToEnd(lines.length, running);
   return (
-    <div {...scroller} className="lines" tabIndex={0} role="group" aria-label={label}>
-      {lines.length <= FEW ? <pre>{lines.join("\n")}</pre> : <Many box={scroller.ref} lines={lines} />}
+    <div {...box} className="lines" tabIndex={0} role="group" aria-label={label}>
+      {lines.length <= FEW ? <pre>{lines.join("\n")}</pre> : <Many box={box.ref} lines={lines} />}
     </div>
   );
 }

@@ -1,9 +1,9 @@
-import { memo, type ComponentPropsWithoutRef } from "react";
+import { memo, useMemo, type ComponentPropsWithoutRef } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { harmless } from "../../text/visible";
 import { Code } from "../../components/Code";
-import { imageUrl } from "./images";
+import { Picture } from "./Picture";
 
 interface MarkdownProps {
   text: string;
@@ -15,29 +15,18 @@ interface MarkdownProps {
 
 /** Markdown that a model wrote. HTML is shown as text, and nothing is loaded from other hosts. */
 export const Markdown = memo(function Markdown({ text, thread, version }: MarkdownProps) {
-  const components: Components = {
-    pre: ({ children }) => <>{children}</>,
-    code: CodeBlockOrInline,
-    a: ({ href, children }) => {
-      // react-markdown has already removed unsafe addresses.
-      if (!href || !/^https?:/.test(href)) return <span>{children}</span>;
-      return (
-        <a href={href} target="_blank" rel="noopener noreferrer nofollow">
-          {children}
-        </a>
-      );
-    },
-    img: ({ src, alt }) => {
-      const url = thread && typeof src === "string" && imageUrl(src, thread, version);
-      if (!url) return <span className="note">[picture: {alt || src}]</span>;
-      return <img className="picture box" src={url} alt={alt ?? ""} loading="lazy" />;
-    },
-    table: ({ children }) => (
-      <div className="table" tabIndex={0} role="group" aria-label="Table">
-        <table>{children}</table>
-      </div>
-    ),
-  };
+  // The same functions while the text grows: React would mount every image again.
+  const components = useMemo(
+    (): Components => ({
+      ...PARTS,
+      img: ({ src, alt }) => {
+        const path = typeof src === "string" ? decoded(src) : "";
+        const instead = `[picture: ${alt || path}]`;
+        return <Picture path={path} alt={alt ?? ""} thread={thread} version={version} instead={instead} />;
+      },
+    }),
+    [thread, version],
+  );
   return (
     <div className="markdown">
       <ReactMarkdown remarkPlugins={[remarkGfm]} components={components}>
@@ -46,6 +35,34 @@ export const Markdown = memo(function Markdown({ text, thread, version }: Markdo
     </div>
   );
 });
+
+const PARTS: Components = {
+  pre: ({ children }) => <>{children}</>,
+  code: CodeBlockOrInline,
+  a: ({ href, children }) => {
+    // react-markdown has already removed unsafe addresses.
+    if (!href || !/^https?:/.test(href)) return <span>{children}</span>;
+    return (
+      <a href={href} target="_blank" rel="noopener noreferrer nofollow">
+        {children}
+      </a>
+    );
+  },
+  table: ({ children }) => (
+    <div className="table" tabIndex={0} role="group" aria-label="Table">
+      <table>{children}</table>
+    </div>
+  ),
+};
+
+/** The path in an address, in which react-markdown has encoded spaces and letters such as ü. */
+function decoded(address: string): string {
+  try {
+    return decodeURI(address);
+  } catch {
+    return address;
+  }
+}
 
 function CodeBlockOrInline({ className, children }: ComponentPropsWithoutRef<"code">) {
   const text = String(children ?? "");

@@ -1,7 +1,9 @@
 import { useEffect, useState } from "react";
-import { list } from "../../files/api";
+import type { Listings } from "../../files/listings";
+import { WORKSPACE } from "../../files/names";
 import { useChat } from "../stream/ChatContext";
-import { imageUrl, isImage } from "./images";
+import { isImage } from "./images";
+import { Picture } from "./Picture";
 
 interface PlotsProps {
   paths: readonly string[];
@@ -14,43 +16,16 @@ interface PlotsProps {
 export const Plots = ({ paths, ...rest }: PlotsProps) => (
   <div className="plots stack">
     {paths.map((path) => (
-      <Plot key={`${rest.version} ${path}`} path={path} {...rest} />
+      <Picture
+        key={`${rest.version} ${path}`}
+        path={path}
+        alt={`The picture ${path.split("/").pop()}, made by the agent`}
+        caption={path}
+        {...rest}
+      />
     ))}
   </div>
 );
-
-function Plot({ path, thread, version }: { path: string; thread: string; version: string }) {
-  const [state, setState] = useState<"shown" | "missing" | "failed">("shown");
-  const [tries, setTries] = useState(0);
-  const url = imageUrl(path, thread, tries ? `${version}.${tries}` : version);
-  if (!url || state === "missing") return null;
-  const failed = async () => {
-    setState("failed");
-    // A message may name an image that does not exist.
-    const { status } = await fetch(url, { method: "HEAD" }).catch(() => ({ status: 0 }));
-    if (status === 404) setState("missing");
-  };
-  const again = () => {
-    setTries(tries + 1);
-    setState("shown");
-  };
-  const alt = `The picture ${path.split("/").pop()}, made by the agent`;
-  return (
-    <figure>
-      {state === "failed" ? (
-        <p className="note">
-          The picture could not be loaded.{" "}
-          <button type="button" onClick={again}>
-            Try again
-          </button>
-        </p>
-      ) : (
-        <img className="picture box" src={url} alt={alt} onError={() => void failed()} />
-      )}
-      <figcaption>{path}</figcaption>
-    </figure>
-  );
-}
 
 /** Limits of the search below /results. */
 const MOST_FOLDERS = 20;
@@ -59,28 +34,30 @@ const MOST_PICTURES = 12;
 /** The images that the last turn made or changed below /results, except `paths`, which are shown already. */
 export function TurnPlots({ paths, thread, version }: PlotsProps) {
   const [made, setMade] = useState<readonly string[]>([]);
-  const { client } = useChat().stream;
+  const { stream, listings } = useChat();
+  const { client } = stream;
   useEffect(() => {
+    if (!listings) return;
     let ended = false;
     const look = async () => {
       // The server and its files use the same clock.
       const [began] = await client.threads.getHistory(thread, { limit: 1, metadata: { source: "input" } });
       if (!began?.created_at) return;
-      const found = await picturesSince(thread, Date.parse(began.created_at) / 1000);
+      const found = await picturesSince(listings, Date.parse(began.created_at) / 1000);
       if (!ended) setMade(found);
     };
     look().catch(() => undefined); // The file panel shows the error.
     return () => {
       ended = true;
     };
-  }, [client, thread, version]);
+  }, [client, listings, thread, version]);
   const more = made.filter((path) => !paths.includes(path)).slice(0, MOST_PICTURES);
   return more.length > 0 && <Plots paths={more} thread={thread} version={version} />;
 }
 
-async function picturesSince(thread: string, began: number): Promise<string[]> {
+async function picturesSince(listings: Listings, began: number): Promise<string[]> {
   const look = async (folder: string) => {
-    const { entries } = await list(thread, folder);
+    const entries = (await listings.folder(`${WORKSPACE}${folder}`))?.entries ?? [];
     const pictures = entries.filter(({ kind, name, modified }) => kind === "file" && isImage(name) && modified >= began);
     return { entries, paths: pictures.map(({ name }) => `${folder}/${name}`) };
   };

@@ -1,3 +1,5 @@
+import { WORKSPACE } from "../../files/names";
+
 const FOLDERS = /^\/(?:workspace|data|results|scripts)\//;
 const IMAGE = /\.(?:png|jpe?g|gif|webp)$/i;
 const MENTIONED =
@@ -12,6 +14,13 @@ export function imageUrl(path: string, thread: string, version: string): string 
   const whole = absolute(path);
   if (!FOLDERS.test(whole) || !isImage(whole)) return null;
   return `/files/${thread}/content?view=image&path=${encodeURIComponent(whole)}&v=${encodeURIComponent(version)}`;
+}
+
+/** The path below /workspace of a path that `imageUrl` takes; null for any other path. */
+export function placeOf(path: string): string | null {
+  const whole = absolute(path);
+  if (!FOLDERS.test(whole)) return null;
+  return whole.startsWith(`${WORKSPACE}/`) ? whole : `${WORKSPACE}${whole}`;
 }
 
 export const isImage = (name: string): boolean => IMAGE.test(name);

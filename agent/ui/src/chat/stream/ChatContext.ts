@@ -1,4 +1,5 @@
 import { createContext, useContext } from "react";
+import type { Listings } from "../../files/listings";
 import type { Outputs } from "./outputs";
 import type { Conversation } from "./useConversation";
 
@@ -7,6 +8,8 @@ interface ChatState {
   outputs: Outputs;
   /** Null until a new chat has its thread. */
   thread: string | null;
+  /** The folders of the thread's workspace as of the latest message; null without a thread. */
+  listings: Listings | null;
   /** Whether a run is active. */
   busy: boolean;
   /** Whether a question waits for a person. */

@@ -1,6 +1,6 @@
 import { useChannelEffect, useStream } from "@langchain/react";
 import type { BaseMessage } from "@langchain/core/messages";
-import { useMemo, useReducer } from "react";
+import { useEffect, useMemo, useReducer, useRef, useState } from "react";
 import type { Question } from "../../approvals/question";
 import { Outputs } from "./outputs";
 
@@ -23,13 +23,33 @@ const CONNECTION = { maxReconnectAttempts: 10_000, reconnectDelayMs: (attempt: n
 
 export type Conversation = ReturnType<typeof useConversation>;
 
-/** A thread's live state and interrupts, and the output of its commands. */
+/**
+ * A thread's live state and interrupts, and the output of its commands.
+ *
+ * The stream chooses the id of a new thread, and the server creates the thread with its first run. Then `onThread` is
+ * called, so that nobody asks the server for a thread that does not exist yet.
+ */
 export function useConversation(agent: string, thread: string | null, onThread: (id: string) => void) {
+  const [chosen, setChosen] = useState(thread);
+  const created = useRef<string | null>(null);
+  useEffect(
+    () => () => {
+      created.current = null; // Another chat is open: the new thread is not its thread.
+    },
+    [],
+  );
   const stream = useStream<AgentState, Question>({
     assistantId: agent,
     apiUrl: window.location.origin,
-    threadId: thread,
-    onThreadId: onThread,
+    threadId: thread ?? chosen,
+    onThreadId: (id) => {
+      created.current = id;
+      setChosen(id);
+    },
+    onCreated: () => {
+      if (created.current) onThread(created.current);
+      created.current = null;
+    },
     ...CONNECTION,
   });
   const [, render] = useReducer((count: number) => count + 1, 0);

@@ -18,10 +18,12 @@ import time
 from libs.sandbox.guest.workers.capture import Captured, last_frames, read_waiting
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link, write_all
 from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, kill, kill_trees
+from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
+from libs.sandbox.guest.workers.skill_commands import command_folders
 from libs.sandbox.guest.workers.spill import spill_name
 from libs.sandbox.wire.frames import ANSWER, REQUEST, Ending, Fd, Frame, Kind, encode
-from libs.sandbox.wire.messages import INTERRUPTED, BlockRequest, RunReport
+from libs.sandbox.wire.messages import BlockRequest, RunReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +35,12 @@ _PROGRAM = __file__.rpartition("/")[0] + "/repl.py"
 _SIGINT = 2
 _PATIENCE = 0.1
 """Seconds for killing the processes of an interrupted block."""
-_HEADER = struct.Struct("!I8s")
-"""Header of a block: its length, and the mark that its answer begins with. See `repl.py`."""
+_HEADER = struct.Struct("!II8s")
+"""Header of a block: lengths of the folders of commands and of the block, and the mark that its answer begins
+with. See `block_server.py`."""
+_INTERRUPTED = 130
+"""Exit code of a block that was cancelled before its begin."""
+_FRESH = b"[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
 _FORGED = "[the interpreter was ended: the block answered in its place, and its variables are lost]"
 
 
@@ -49,6 +55,8 @@ class Interpreter(ProcessWorker):
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._python: int | None = None
         self._blocks = self._answers = -1
+        self._memory_kills = 0
+        """The kernel's count at the begin of the block: see `memory_kills`."""
         self._mark = b""
         """Random mark of the expected answer, so that a block cannot write an answer itself."""
 
@@ -59,12 +67,12 @@ class Interpreter(ProcessWorker):
                 self._run(stream, BlockRequest.decode(payload[REQUEST.size :]))
         kill_trees(os.getpid())
 
-    def _start(self) -> None:
-        """Start the interpreter if it does not run."""
+    def _start(self) -> bool:
+        """Start the interpreter if it does not run. Return whether it was started."""
         if self._reap(self._python) is not None:
             self._python = None
         if self._python is not None:
-            return
+            return False
         for descriptor in (self._blocks, self._answers):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -94,19 +102,25 @@ class Interpreter(ProcessWorker):
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
+        return True
 
     def _run(self, stream: int, request: BlockRequest) -> None:
         begun = time.monotonic()
         born = time.clock_gettime(time.CLOCK_BOOTTIME)
         for _ in read_waiting(self._pipe[0]):
             pass  # drop output of earlier threads and children
+        self._memory_kills = memory_kills()
+        captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
         given_up = False
         try:
-            self._start()
+            if self._start() and request.continues:
+                captured.add(_FRESH, live=True)
             given_up = self._link.waiting()
             self._mark = os.urandom(8)
             if not given_up:
-                write_all(self._blocks, _HEADER.pack(len(request.code), self._mark) + request.code)
+                folders = os.fsencode(":".join(command_folders()))
+                header = _HEADER.pack(len(folders), len(request.code), self._mark)
+                write_all(self._blocks, header + folders + request.code)
         except BrokenPipeError:
             pass  # the interpreter has just ended, which `_watch` sees
         except OSError as error:
@@ -114,41 +128,43 @@ class Interpreter(ProcessWorker):
                 raise
             self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.BUSY, True)))
             return
-        captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
         if given_up:
             # Cancelled before the block began. An interrupt between two blocks would end the interpreter.
             self._hear()
-            exit_code, note = INTERRUPTED, ""
+            exit_code, note, answered = _INTERRUPTED, "", True
         else:
-            exit_code, note = self._watch(stream, captured, born)
+            exit_code, note, answered = self._watch(stream, captured, born)
         outputs = {Fd.OUT: captured}
         for data in read_waiting(self._pipe[0]):
             captured.add(data, live=False)
         if note:
             captured.add(("\n" * bool(captured.output.total) + note).encode(), live=True)
         sent, reports = last_frames(stream, outputs, {Fd.OUT: self._pipe})
-        report = RunReport(exit_code, time.monotonic() - begun, reports).encode()
+        report = RunReport(exit_code, time.monotonic() - begun, reports, answered).encode()
         self._link.send(sent + encode(stream, Kind.END, ANSWER.pack(Ending.DONE, True) + report))
 
-    def _watch(self, stream: int, captured: Captured, born: float) -> tuple[int, str]:
-        """Collect output until the block ends. Return its exit code, and a note if the interpreter ended."""
+    def _watch(self, stream: int, captured: Captured, born: float) -> tuple[int, str, bool]:
+        """Collect output until the block ends.
+
+        Returns its exit code, a note if the interpreter ended, and whether the interpreter itself answered.
+        """
         interrupted = forged = False
         others = dict.fromkeys((self._answers, self._link.reader), select.POLLIN)
         for ready in self._collect(stream, {Fd.OUT: captured}, True, others):
             if self._answers in ready and not forged and (answer := os.read(self._answers, 64)):
                 if answer[:-1] == self._mark:
-                    return answer[-1], ""
+                    return answer[-1], "", True
                 forged = True
                 if self._python is not None:
                     kill(self._python, SIGKILL)
             if self._wake in ready and (code := self._reap(self._python)) is not None:
                 self._python = None
                 kill_trees(os.getpid())
-                exit_code, note = _how_it_ended(code)
+                exit_code, note = _how_it_ended(code, no_memory=memory_kills() > self._memory_kills)
                 if forged:
-                    return exit_code, _FORGED
+                    return exit_code, _FORGED, False
                 # No note if the supervisor has ended the block.
-                return exit_code, "" if interrupted else note
+                return exit_code, "" if interrupted else note, False
             if self._link.reader in ready:
                 interrupted = True
                 self._interrupt(born)
@@ -170,8 +186,8 @@ class Interpreter(ProcessWorker):
             kill_trees(os.getpid(), patience=_PATIENCE, since=born, spared=(self._python,))
 
 
-def _how_it_ended(code: int) -> tuple[int, str]:
+def _how_it_ended(code: int, *, no_memory: bool) -> tuple[int, str]:
     if code >= 0:
         return code, f"[the interpreter ended with exit code {code}: its variables are lost]"
-    cause = ", perhaps for the memory it used" if -code == SIGKILL else ""
+    cause = ", because the sandbox's memory is used up" if -code == SIGKILL and no_memory else ""
     return 128 - code, f"[the interpreter was ended by signal {-code}{cause}: its variables are lost]"

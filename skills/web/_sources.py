@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
-from skills.news._feed import read_feed
+from skills.web._feed import read_feed
 from skills.web._fetch import fetch
 from skills.web._gateway import ask
 

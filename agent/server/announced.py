@@ -1,0 +1,45 @@
+"""Prints the page's address when the server is ready, after LangGraph's own messages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import httpx
+
+__all__ = ["announced"]
+
+_LAST_MESSAGES = 1.0
+"""Seconds in which LangGraph's server logs its first statistics after it is ready."""
+
+
+@asynccontextmanager
+async def announced(server: str) -> AsyncIterator[None]:
+    """Print the address of the page when the server answers.
+
+    Args:
+        server: its address.
+    """
+    telling = asyncio.create_task(_announce(server), name="address of the page")
+    try:
+        yield
+    finally:
+        telling.cancel()
+        with suppress(asyncio.CancelledError):
+            await telling
+
+
+async def _announce(server: str) -> None:
+    async with httpx.AsyncClient(base_url=server, verify=False, trust_env=False) as client:  # noqa: S501
+        while not await _answers(client):  # noqa: ASYNC110 no event tells it
+            await asyncio.sleep(0.1)
+    await asyncio.sleep(_LAST_MESSAGES)
+    print(f"\nThe page: {server}/app\n", flush=True)  # noqa: T201 for a person
+
+
+async def _answers(client: httpx.AsyncClient) -> bool:
+    try:
+        return (await client.get("/ok")).is_success
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,188 @@
+"""Names the program that keeps a server from starting: a server of this folder, or a program at the port.
+
+`python -m agent.server.occupied PORT` prints one line and exits with status 1 if a server cannot start here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+import psutil
+
+from agent.threads import LOCKS
+from libs.persistence import ThreadInUse, thread_lock
+
+__all__ = ["hold_folder", "refuse_another_port", "server_of_this_folder", "taken_port", "watches"]
+
+_HOST = "127.0.0.1"
+_SERVERS = {"langgraph", "watchfiles"}
+"""Programs that start a server in a process of their own, and may start it again when that is killed."""
+
+_held = ExitStack()
+
+
+def hold_folder() -> None:
+    """Keep other servers out of the working directory until this process ends.
+
+    Raises:
+        SystemExit: another server works there; the message names it.
+    """
+    try:
+        _held.enter_context(_folder())
+    except ThreadInUse as used:
+        _end(_in_folder(used))
+
+
+def server_of_this_folder() -> str | None:
+    """Return what to tell a person if a server works in the working directory."""
+    try:
+        with _folder():
+            return None
+    except ThreadInUse as used:
+        return _in_folder(used)
+
+
+def taken_port(port: int) -> str | None:
+    """Return what to tell a person if another program listens at the port."""
+    if _is_free(port):
+        return None
+    other = next((each for each in range(port + 1, port + 100) if _is_free(each)), port + 1)
+    found = _listens_at(port)
+    who = f"{_named(found)}, in {_cwd(found)}" if found else "a program of another user"
+    ending = f"End it with `kill {found.pid}`" if found else "End that program"
+    return (
+        f"Port {port} is taken by {who}. {ending}, or choose another port: `make dev PORT={other}`, or "
+        f"`langgraph dev --port {other}`."
+    )
+
+
+def refuse_another_port(url: str) -> None:
+    """Refuse to serve at another port than `langgraph dev` was asked for, which it does if that is taken.
+
+    Args:
+        url: where the server serves; without a port if that is a tunnel.
+
+    Raises:
+        SystemExit: the message names the program at the port.
+    """
+    command = _dev_command()
+    if command is None:
+        return
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("--port", type=int, default=2024)
+    asked: int = options.parse_known_args(command)[0].port
+    if urlsplit(url).port not in {asked, None} and (taken := taken_port(asked)):
+        _end(taken)
+
+
+def watches(folder: Path) -> bool:
+    """Return whether this server starts anew when a `.py` file in the folder changes."""
+    # Only uvicorn's reloader starts the server in a process of its own.
+    reloads = multiprocessing.parent_process() is not None
+    return reloads and folder.resolve().is_relative_to(Path.cwd())
+
+
+def _end(reason: str) -> NoReturn:
+    if multiprocessing.parent_process() is not None:  # the reloader would wait for a change of a file
+        os.kill(os.getppid(), signal.SIGTERM)
+    raise SystemExit(reason)
+
+
+def _folder() -> ExitStack:
+    stack = ExitStack()
+    stack.enter_context(thread_lock(LOCKS, "the server of this folder"))
+    return stack
+
+
+def _in_folder(used: ThreadInUse) -> str:
+    try:
+        process = _server_of(psutil.Process(used.pid)) if used.pid else None
+    except psutil.Error:
+        process = None
+    who = _named(process) if process else "its process is starting or ending"
+    ending = f"End it with `kill {process.pid}`" if process else "Wait a few seconds"
+    return f"Another server works in {Path.cwd()}: {who}. {ending}, or start this one in another folder."
+
+
+def _server_of(process: psutil.Process) -> psutil.Process:
+    """Return the process that a person ends to end a server."""
+    for parent in process.parents():
+        if not _SERVERS & set(_words(parent)):
+            break
+        process = parent
+    return process
+
+
+def _named(process: psutil.Process) -> str:
+    ports = sorted({port for each in [process, *process.children(recursive=True)] for port in _ports(each)})
+    serves = f", port {', '.join(map(str, ports))}" if ports else ""
+    return f"process {process.pid} ({process.name()}{serves})"
+
+
+def _ports(process: psutil.Process) -> set[int]:
+    try:
+        connections = process.net_connections("tcp")
+    except psutil.Error:
+        return set()
+    return {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}
+
+
+def _listens_at(port: int) -> psutil.Process | None:
+    for process in psutil.process_iter():
+        if port in _ports(process):
+            return _server_of(process)
+    return None
+
+
+def _cwd(process: psutil.Process) -> str:
+    try:
+        return process.cwd()
+    except psutil.Error:
+        return "an unknown folder"
+
+
+def _words(process: psutil.Process) -> Sequence[str]:
+    """Return the program's name and the first words of its command line, without their folders."""
+    try:
+        return [Path(word).name for word in process.cmdline()[:3]]
+    except psutil.Error:
+        return []
+
+
+def _dev_command() -> list[str] | None:
+    """Return the options of the `langgraph dev` that started this server."""
+    process = psutil.Process()
+    for each in [process, *process.parents()]:
+        if "langgraph" in _words(each):
+            return each.cmdline()
+    return None
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((_HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _main() -> None:
+    port = int(sys.argv[1])
+    if reason := server_of_this_folder() or taken_port(port):
+        raise SystemExit(reason)
+
+
+if __name__ == "__main__":
+    _main()

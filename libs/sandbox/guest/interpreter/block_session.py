@@ -1,0 +1,241 @@
+"""Runs the blocks of one session in this process, and keeps their variables (standard library only)."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import ctypes
+import inspect
+import linecache
+import os
+import signal
+import site
+import sys
+import types
+from collections.abc import Callable
+from os import read as _read
+from os import write as _write
+from typing import Any, Final, TypeVar
+
+from libs.sandbox.guest.interpreter.block_errors import error_message, error_text
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]
+"""A copy, because a block may replace names in the module `builtins`."""
+
+DONE, FAILED, INTERRUPTED = 0, 1, 130
+_BETWEEN: Final = 3
+"""Errors between two blocks that the next block shows."""
+_FIGURES: Final = "/results"
+_SOURCES: Final = 1_000
+_libc = ctypes.CDLL(None)
+_set_handler: Final = signal.signal
+
+Result = TypeVar("Result")
+
+
+class Session:
+    """The variables of a session. `errors` is the descriptor for error messages."""
+
+    def __init__(self, errors: int) -> None:
+        self._errors = errors
+        # A real module, so that pickle and multiprocessing find classes of a block.
+        self._module = types.ModuleType("__main__")
+        self._module.__dict__["__builtins__"] = builtins
+        sys.modules["__main__"] = self._module
+        sys.argv = [""]
+        sys.path[0] = ""
+        _look_in_user_site()
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        self._count = 0
+        self._figures = 0
+        self._loop: Any = None
+        self._between: list[str] = []
+        """Errors that signal handlers have raised since the last block."""
+        _set_handler(signal.SIGINT, _ignore)
+
+    def read(self, descriptor: int, length: int) -> bytes:
+        """Read `length` bytes, or none at the end."""
+        data = b""
+        while len(data) < length:
+            try:
+                piece = _read(descriptor, length - len(data))
+            except BaseException as error:  # of a signal handler of a block
+                self._between = [*self._between, error_message(error)][:_BETWEEN]
+                continue
+            if not piece:
+                return b""
+            data += piece
+        return data
+
+    def run(self, source: str) -> int:
+        """Run one block. Print the value of its last expression, unless it is None.
+
+        An interrupt ends the block only, never this program: as in Jupyter, SIGINT raises KeyboardInterrupt
+        within a block, whatever handler an earlier block has set, and has no effect between two blocks.
+        """
+        for error in self._between:
+            self._show(f"[raised by a signal handler since the last block: {error.rstrip()}]\n")
+        self._between = []
+        try:
+            _interruptible(self._run, source)
+        except BaseException as error:
+            return self._failed(error)
+        return DONE
+
+    def _run(self, source: str) -> None:
+        self._count += 1
+        name = f"<block {self._count}>"
+        attempt(self._keep_source, name, source)
+        try:
+            self._execute(source, name)
+        finally:
+            self._save_figures()
+
+    def _keep_source(self, name: str, source: str) -> None:
+        """Keep the source for tracebacks and inspect.getsource. Only the latest sources are kept."""
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        linecache.cache.pop(f"<block {self._count - _SOURCES}>", None)
+
+    def _failed(self, error: BaseException) -> int:
+        """Print the error of a block and return the block's status."""
+        if isinstance(error, SystemExit):
+            code = error.code
+            if code is None or (type(code) is int and code == 0):
+                return DONE
+            text = f"{code}\n" if type(code) is str else attempt(_interruptible, error_message, error)
+        else:
+            text = attempt(_interruptible, error_text, self._module.__dict__, error)
+        self._show(text or f"{type(error).__name__}\n")
+        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
+
+    def _show(self, text: str) -> None:
+        """Print an error message after the block's output.
+
+        Uses a saved descriptor, because the block may have closed or replaced its streams.
+        """
+        self.flush()
+        write(self._errors, text.encode("utf-8", "replace"))
+
+    def flush(self) -> None:
+        """Write out what the block has printed."""
+        for name in ("stdout", "stderr"):
+            attempt(_flush, name)
+        _libc.fflush(None)
+
+    def _execute(self, source: str, name: str) -> None:
+        tree = ast.parse(source, name)
+        last = tree.body[-1] if tree.body else None
+        shown: ast.expr | None = None
+        if isinstance(last, ast.Expr) and not _is_muted(source, last):
+            tree.body.pop()
+            shown = last.value
+        self._evaluate(tree, name, "exec")
+        if shown is not None:
+            value = self._evaluate(ast.Expression(shown), name, "eval")
+            if value is not None:
+                self._module.__dict__["_"] = value
+                print(repr(value))
+
+    def _evaluate(self, tree: ast.AST, name: str, mode: str) -> Any:
+        # dont_inherit: the `from __future__` of this file would turn annotations of a block into strings.
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        code = compile(tree, name, mode, flags, dont_inherit=True)  # type: ignore[call-overload]
+        value = eval(code, self._module.__dict__)
+        return self._awaited(value) if code.co_flags & inspect.CO_COROUTINE else value
+
+    def _awaited(self, coroutine: Any) -> Any:
+        """Run a coroutine of a block to its end. An interrupted coroutine is cancelled."""
+        import asyncio
+
+        if self._loop is None or self._loop.is_closed():
+            self._loop = asyncio.new_event_loop()  # keeps its tasks between blocks
+        loop = self._loop
+        task = loop.create_task(coroutine)
+        try:
+            return loop.run_until_complete(task)
+        except BaseException:
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    loop.run_until_complete(task)
+            raise
+
+    def _save_figures(self) -> None:
+        """Save the figures that a block has left open, and print their names."""
+        plt = sys.modules.get("matplotlib.pyplot")
+        if plt is None:
+            return
+        for number in plt.get_fignums():
+            self._figures += 1
+            while os.path.exists(path := f"{_FIGURES}/figure-{self._figures}.png"):
+                self._figures += 1
+            try:
+                plt.figure(number).savefig(path, bbox_inches="tight")
+            except Exception as error:  # such as an invalid formula in a title
+                print(f"[a figure could not be saved: {error}]")
+            else:
+                print(f"[figure saved: {path}]")
+            finally:
+                plt.close(number)  # otherwise it would fail again after every later block
+
+
+def attempt(do: Callable[..., Result], *arguments: Any) -> Result | None:
+    """Call a function. Return None if it raises.
+
+    A block can make almost every call of this program raise: with an audit hook, a signal handler, an object
+    whose methods raise, or a changed standard library. Its variables must live all the same.
+    """
+    try:
+        return do(*arguments)
+    except BaseException:
+        return None
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """Write to a descriptor, also when a signal handler raises. Does nothing if the descriptor is closed."""
+    while data:
+        try:
+            data = data[_write(descriptor, data) :]
+        except OSError:
+            return
+        except BaseException:
+            continue
+
+
+def _look_in_user_site() -> None:
+    """Add the user's site folder to the path, so that packages installed by a block are found."""
+    folder = site.getusersitepackages()
+    if not site.ENABLE_USER_SITE or folder in sys.path:
+        return
+    with contextlib.suppress(OSError):
+        os.makedirs(folder, exist_ok=True)
+    above = set(site.getsitepackages())
+    sys.path.insert(next((at for at, entry in enumerate(sys.path) if entry in above), len(sys.path)), folder)
+
+
+def _flush(name: str) -> None:
+    getattr(sys, name).flush()
+
+
+def _is_muted(source: str, last: ast.stmt) -> bool:
+    """Whether a semicolon follows the last statement. As in a notebook, `plot(x);` prints nothing."""
+    line = source.split("\n")[(last.end_lineno or 1) - 1]
+    return line.encode()[last.end_col_offset :].lstrip().startswith(b";")
+
+
+def _interruptible(do: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a function that SIGINT interrupts with KeyboardInterrupt. SIGINT has no effect afterwards."""
+    try:
+        try:
+            _set_handler(signal.SIGINT, signal.default_int_handler)
+            return do(*arguments)
+        finally:
+            _set_handler(signal.SIGINT, _ignore)
+    except BaseException:
+        _set_handler(signal.SIGINT, _ignore)  # the interrupt may have come before the call above
+        raise
+
+
+def _ignore(*_: object) -> None:
+    """Handle SIGINT between blocks. Unlike SIG_IGN, programs that a thread starts do not inherit this."""

@@ -1,0 +1,120 @@
+"""Variables of `.env` reach commands by one rule at the terminal, in Python and under the server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.clients.cli_program import Program, call
+from tests.servers.served import Served
+from tests.support.canaries import listening
+
+pytestmark = pytest.mark.docker
+
+FILE = {
+    "APPROVALS": "auto",
+    "SANDBOX_ENV_ALLOW": "SHOP_*",
+    "EXEC_PASS_KEYS": "1",
+    "SHOP_FILE": "from the file",
+    "SHOP_BOTH": "from the file",
+    "SHOP_EMPTY": "from the file",
+    "BRAVE_API_KEY": "BSA-5e9b1f7c2a8d",
+    "OTHER": "neither allowed nor a key",
+    "LANGSMITH_TRACING": "true",
+    "LANGSMITH_API_KEY": "lsv2_pt_5e9b1f7c2a8d",
+}
+ENVIRONMENT = {"SHOP_HOST": "from the environment", "SHOP_BOTH": "from the environment", "SHOP_EMPTY": ""}
+SHOP = {
+    "SHOP_BOTH": "from the environment",
+    "SHOP_EMPTY": "from the file",
+    "SHOP_FILE": "from the file",
+    "SHOP_HOST": "from the environment",
+}
+KEYS = {name: FILE[name] for name in ("BRAVE_API_KEY", "LANGSMITH_API_KEY")}
+
+LOOK = """
+import hashlib, os
+with open("results/{agent}", "w") as file:
+    for name, value in sorted(os.environ.items()):
+        if name.startswith("SHOP_") or name.endswith("_API_KEY") or name == "OTHER":
+            print(name, hashlib.sha256(value.encode()).hexdigest(), file=file)
+"""
+"""Writes hashes, because values of keys would be redacted."""
+CALLS = {
+    "deep": call("execute", command=f"python3 - <<'END'{LOOK.format(agent='deep')}END"),
+    "exec": call("execute_code", code=LOOK.format(agent="exec")),
+}
+SCRIPT = yaml.safe_dump(
+    {
+        "conversations": [
+            {"when": f"look {agent}", "replies": [{"tool_calls": [called]}, {"text": "Done."}]}
+            for agent, called in CALLS.items()
+        ]
+    }
+)
+
+PYTHON = """
+from agent.graph import graph
+from agent.exec_graph import build_graph
+for made, agent in ((graph, "deep"), (build_graph(), "exec")):
+    made.invoke({"messages": [("user", f"look {agent}")]}, {"configurable": {"thread_id": "1"}})
+"""
+
+
+def at_the_terminal(server: Served) -> None:
+    program = Program(server.folder)
+    for agent in ("deep", "exec"):
+        assert program.lines("--agent", agent, f"look {agent}")[-1]["status"] == "completed"
+
+
+def in_python(server: Served) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PYTHON],
+        cwd=server.folder,
+        env=Program(server.folder).env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def under_the_server(server: Served) -> None:
+    server.start()
+    try:
+        with server.client() as client:
+            for agent in ("deep", "exec"):
+                answer = client.post("/run", json={"input": f"look {agent}", "agent": agent})
+                assert (answer.status_code, answer.json()["status"]) == (200, "completed"), answer.text
+    finally:
+        server.end()
+
+
+@pytest.mark.parametrize("door", [at_the_terminal, in_python, under_the_server])
+def test_variables_of_the_file_reach_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: Callable[[Served], None]
+) -> None:
+    for name in FILE:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with listening() as tracing:
+        door(Served(tmp_path, SCRIPT, **FILE, LANGSMITH_ENDPOINT=f"http://127.0.0.1:{tracing.port}"))
+        assert seen(tmp_path, "deep") == hashed(SHOP)
+        assert seen(tmp_path, "exec") == hashed({**SHOP, **KEYS})
+        assert tracing.bodies, "LangSmith reads its variables from the environment only"
+
+
+def seen(folder: Path, agent: str) -> dict[str, str]:
+    lines = (folder / "workspace" / "results" / agent).read_text().splitlines()
+    return dict(line.split(" ") for line in lines)
+
+
+def hashed(variables: dict[str, str]) -> dict[str, str]:
+    return {name: sha256(value.encode()).hexdigest() for name, value in variables.items()}

@@ -1,0 +1,137 @@
+"""The documented ways from Python: the examples of README and docs/python.md, and calls in a notebook."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from agent import code_graph, exec_graph, graph
+from agent.parts.exec_parts import ExecParts, build_exec_parts
+from agent.settings import ROOT, Settings, load_settings
+from libs.backends import WorkspaceBackend
+from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
+
+pytestmark = pytest.mark.docker
+
+MODEL = '"openai:gpt-5-mini"'
+OWN_MODEL = """\
+from agent.config import build_model, load_settings
+model = build_model(load_settings(None), "scripted:script.json")
+"""
+
+
+def example(page: str) -> str:
+    """Return the first Python block of a page."""
+    found = re.search(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    assert found[1].count(MODEL) == 1
+    return found[1]
+
+
+def carried_out(program: str, folder: Path, command: str, answer: str) -> str:
+    """Run a program, type `approve` once, and return what the program prints.
+
+    The model calls `execute` with the command, then answers.
+    """
+    call = {"name": "execute", "args": {"command": command}}
+    (folder / "script.json").write_text(json.dumps([{"tool_calls": [call]}, {"text": answer}]))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "WORKSPACE_DIR": str(folder), "APPROVALS": "ask"},
+        input="approve\n",
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_first_example_of_the_readme(workspace: Path) -> None:
+    program = example("README.md").replace(MODEL, '"scripted:script.json"')
+    said = carried_out(
+        program, workspace, "wc -l /data/sales.csv | tee /results/rows", "3,505 rows and a heading."
+    )
+    assert "wc -l /data/sales.csv" in said
+    assert said.endswith("approve or reject? 3,505 rows and a heading.\n")
+    assert (workspace / "results" / "rows").read_text() == "3506 /data/sales.csv\n"
+
+
+def test_example_of_a_deep_agent_of_ones_own(tmp_path: Path) -> None:
+    program = OWN_MODEL + example("docs/python.md").replace(MODEL, "model")
+    said = carried_out(program, tmp_path, "echo a frog jumps > results/haiku.txt", "Three words.")
+    assert "echo a frog jumps > results/haiku.txt" in said
+    assert said.endswith("approve or reject? Three words.\n")
+    assert (tmp_path / "my-workspace" / "results" / "haiku.txt").read_text() == "a frog jumps\n"
+
+
+async def asked_once(graph: Any, call: Any, thread: str) -> str:
+    """Run a task in a thread, approve one question, and return the text of the answer."""
+    config = {"configurable": {"thread_id": thread}}
+    waiting = await call(graph, {"messages": [("user", "go")]}, config)
+    assert "__interrupt__" in waiting
+    done = await call(graph, Command(resume={"decisions": [{"type": "approve"}]}), config)
+    assert "__interrupt__" not in done
+    return str(done["messages"][-1].text)
+
+
+async def synchronous(graph: Any, *arguments: Any) -> Any:
+    return graph.invoke(*arguments)
+
+
+async def asynchronous(graph: Any, *arguments: Any) -> Any:
+    return await graph.ainvoke(*arguments)
+
+
+@pytest.fixture
+def settings(workspace: Path) -> Settings:
+    return load_settings(None, workspace_dir=workspace, exec_seconds=120)
+
+
+@pytest.fixture
+def parts(settings: Settings) -> Iterator[ExecParts]:
+    made = build_exec_parts(settings)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("module", "part", "first"),
+    [
+        (graph, "backend", Reply(tool_calls=(ToolUse(name="execute", args={"command": "echo 42"}),))),
+        (code_graph, "backend", Reply(text="```python\nprint(42)\n```")),
+        (
+            exec_graph,
+            "parts",
+            Reply(tool_calls=(ToolUse(name="execute_code", args={"code": "print([42])"}),)),
+        ),
+    ],
+    ids=["deep", "code", "exec"],
+)
+async def test_graph_works_in_a_running_event_loop(
+    settings: Settings,
+    backend: WorkspaceBackend,
+    parts: ExecParts,
+    module: ModuleType,
+    part: str,
+    first: Reply,
+) -> None:
+    """A cell of a notebook runs in the notebook's event loop."""
+    model = ScriptedChatModel(conversations=(Conversation(replies=(first, Reply(text="It is 42."))),))
+    computer = {part: {"backend": backend, "parts": parts}[part]}
+    made = module.build_graph(model, checkpointer=InMemorySaver(), settings=settings, **computer)
+    for thread, call in enumerate((synchronous, asynchronous)):
+        assert "42" in await asked_once(made, call, str(thread))

@@ -1,0 +1,148 @@
+"""File operations say what they could not read, and never reach another file than the one they name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from libs.backends.docker import DockerExecutionBackend
+from libs.sandbox import FileFailed, SandboxLimits, WorkspaceMissing
+from libs.sandbox.host.channel_sandbox import ChannelSandbox
+from libs.sandbox.host.local_sandbox import LocalSandbox
+from tests.support.sandboxes import IMAGE, NEW_INTERPRETER, ON_BOTH, folder, make_sandbox, on_host
+
+HALF = "a\ud800b"
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> DockerExecutionBackend:
+    return DockerExecutionBackend(tmp_path, image=IMAGE, name="unreadable")
+
+
+@pytest.mark.docker
+def test_search_names_what_it_could_not_read(backend: DockerExecutionBackend) -> None:
+    with backend:
+        backend.execute(
+            "echo needle > open; echo needle > closed; mkdir shut; chmod 000 closed shut; "
+            "mkdir deep; cd deep; for _ in {1..40}; do n=$(printf 'd%.0s' {1..200}); mkdir $n; cd $n; done"
+        )
+        found = backend.grep("needle")
+        assert [match["path"] for match in found.matches or []] == ["/workspace/open"]
+        assert found.error
+        assert found.error.startswith("Not searched, because they cannot be read: 3 (")
+        assert "/workspace/closed" in found.error
+        assert "/workspace/shut" in found.error
+        assert backend.grep("nowhere").error == found.error + " No other file has a match."
+        assert backend.grep("needle", glob="open").error is not None, "the folders may hold such files, too"
+        globbed = backend.glob("**/*")
+        assert (globbed.truncated, globbed.truncation_reason) == (True, "unreadable")
+
+
+@ON_BOTH
+def test_search_is_bounded_by_matches_and_says_so(sandbox: ChannelSandbox) -> None:
+    sandbox.run("mkdir yes; yes | head -c 50000000 > yes/yes")
+    begun = time.monotonic()
+    path = f"{folder(sandbox)}/yes"
+    answer, _ = sandbox.file("grep", path=path, text="y", pattern=None, most=None)
+    assert (len(answer["matches"]), answer["cut"], answer["unread"]) == (10_000, True, 0)
+    assert time.monotonic() - begun < 20
+    answer, _ = sandbox.file("grep", path=path, text="y", pattern=None, most=3)
+    assert (len(answer["matches"]), answer["cut"]) == (3, True)
+
+
+@ON_BOTH
+def test_edit_whose_result_is_too_large_is_refused(sandbox: ChannelSandbox) -> None:
+    path = f"{folder(sandbox)}/grows"
+    sandbox.run("printf 'a%.0s' {1..100000} > grows")
+    with pytest.raises(FileFailed, match="the changed file would have 100000000 bytes"):
+        sandbox.file("edit", path=path, old="a", new="b" * 1_000, replace_all=True)
+    assert len(sandbox.read_file(path)) == 100_000
+
+
+@pytest.mark.docker
+def test_name_that_is_not_utf_8_is_marked_and_reaches_no_other_file(
+    backend: DockerExecutionBackend, tmp_path: Path
+) -> None:
+    with backend:
+        backend.execute("echo 1 > a$'\\xff'; echo 2 > a$'\\xfe'; echo 3 > 'a\\xff'")
+        entries = [entry["path"] for entry in backend.ls("/workspace").entries or [] if not entry["is_dir"]]
+        mark = " [not UTF-8: only a command reaches this name]"
+        assert sorted(entries) == [
+            "/workspace/a\\xfe" + mark,
+            "/workspace/a\\xff",
+            "/workspace/a\\xff" + mark,
+        ]
+        for entry in entries:
+            backend.delete(entry)
+        left = sorted(os.fsencode(each.name) for each in tmp_path.iterdir() if each.is_file())
+        assert left == [b"a\xfe", b"a\xff"]
+
+
+@pytest.mark.docker
+async def test_half_characters_are_refused_and_nothing_is_written(backend: DockerExecutionBackend) -> None:
+    why = "character 2 is half of a surrogate pair, which is not text"
+    with backend:
+        written = await backend.awrite("/workspace/x", HALF)
+        assert why in str(written.error)
+        assert "file_not_found" in str((await backend.aread("/workspace/x")).error)
+        await backend.awrite("/workspace/y", "a")
+        assert why in str((await backend.aedit("/workspace/y", "a", HALF)).error)
+        assert why in str((await backend.aedit("/workspace/y", HALF, "a")).error)
+        with pytest.raises(ValueError, match=why):
+            await backend.sandbox.arun_python(HALF, session="s")
+
+
+def test_arguments_of_a_command_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with LocalSandbox(tmp_path) as sandbox:
+        longest = "x" * (128 * 1024 - len("V=") - 1)
+        assert sandbox.run("echo ${#V}", env={"V": longest}).output == f"{len(longest)}\n"
+        with pytest.raises(ValueError, match=r"the variable V has 131,072 bytes .* into a file"):
+            sandbox.run("true", env={"V": longest + "x"})
+        with pytest.raises(ValueError, match="the variables have more than"):
+            sandbox.run("true", env={f"V{number}": "x" * 100_000 for number in range(11)})
+        with pytest.raises(ValueError, match="at most 65,535 fit"):
+            sandbox.run_python("1", session="s" * 65_536)
+        assert sandbox.run("echo on").output == "on\n"
+
+
+@pytest.mark.parametrize("kind", ["local", pytest.param("docker", marks=pytest.mark.docker)])
+def test_removed_workspace_is_a_typed_error_until_the_folder_is_back(tmp_path: Path, kind: str) -> None:
+    root = tmp_path / "work space"
+    with make_sandbox(kind, root, SandboxLimits()) as sandbox:
+        assert sandbox.run_python("x = 1", session="s").output == ""
+        shutil.rmtree(root)
+        for _ in range(2):
+            with pytest.raises(WorkspaceMissing, match="was removed on this machine") as caught:
+                sandbox.run("echo on")
+            assert f"mkdir -p '{root}'" in caught.value.hint
+            with pytest.raises(WorkspaceMissing):
+                sandbox.file("ls", path=folder(sandbox))
+            with pytest.raises(WorkspaceMissing):
+                sandbox.run_python("x", session="s")
+        root.mkdir()
+        if os.geteuid() == 0:
+            os.chown(root, 1000, 1000)
+        assert sandbox.run("echo on > file; cat file").output == "on\n"
+        assert on_host(sandbox, "file").read_text() == "on\n"
+        assert sandbox.run_python("1", session="s").output == f"{NEW_INTERPRETER}1\n"
+
+
+@pytest.mark.docker
+def test_exhausted_memory_is_named_as_the_cause(tmp_path: Path) -> None:
+    limits = SandboxLimits(memory=128 * 2**20, tmp=16 * 2**20)
+    with make_sandbox("docker", tmp_path, limits) as sandbox:
+        killed = sandbox.run("exec python3 -c 'print(1, flush=True); x = bytearray(2**29)'")
+        assert killed.exit_code == 137
+        note = "[the kernel killed a process, because the sandbox's memory is used up]"
+        assert killed.output == f"1\n\n{note}\n"
+        assert sandbox.run("kill -9 $$").output == ""
+        sandbox.run("head -c 60000000 /dev/zero | tr '\\0' a > large")
+        with pytest.raises(FileFailed, match="no memory left for this operation"):
+            sandbox.file("edit", path="/workspace/large", old="a", new="b", replace_all=True)
+        assert len(sandbox.read_file("/workspace/large")) == 60_000_000
+        ended = sandbox.run_python("import os; os.kill(os.getpid(), 9)", session="t")
+        assert ended.output == "[the interpreter was ended by signal 9: its variables are lost]"

@@ -1,0 +1,184 @@
+"""Ends a server by SIGTERM or a reload while commands run: each runs once, and every run completes."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from langgraph_sdk import get_sync_client
+from langgraph_sdk.client import SyncLangGraphClient
+
+from tests.servers.served import Served
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
+
+Clients = Callable[[Served], SyncLangGraphClient]
+APPROVE = {"resume": {"decisions": [{"type": "approve", "scope": "tool"}]}}
+CUT_OFF = "The program or the sandbox ended while this call was running."
+
+
+def script(**commands: list[str]) -> str:
+    """Play the commands of a task one after the other, then say `Finished.`"""
+    conversations = [
+        {
+            "when": f"task {name}.",
+            "replies": [
+                *({"tool_calls": [{"name": "execute", "args": {"command": each}}]} for each in given),
+                {"text": "Finished."},
+            ],
+        }
+        for name, given in commands.items()
+    ]
+    return yaml.safe_dump({"conversations": conversations})
+
+
+def delegating(script: str, name: str) -> str:
+    """Add `task outer.`: a subagent carries out the task `name`."""
+    call = {"name": "task", "args": {"subagent_type": "general-purpose", "description": f"task {name}."}}
+    given = yaml.safe_load(script)
+    given["conversations"].append(
+        {"when": "task outer.", "replies": [{"tool_calls": [call]}, {"text": "Finished."}]}
+    )
+    return yaml.safe_dump(given)
+
+
+def task(name: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": f"task {name}."}]}
+
+
+def outputs(state: Any) -> list[str]:
+    return [str(each["content"]) for each in state["values"]["messages"] if each["type"] == "tool"]
+
+
+@pytest.fixture
+def clients() -> Iterator[Clients]:
+    with ExitStack() as stack:
+        yield lambda server: stack.enter_context(get_sync_client(url=server.url))
+
+
+def began(server: Served, name: str) -> Callable[[], bool]:
+    return (server.workspace / name).exists
+
+
+def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, clients: Clients) -> None:
+    programs = [
+        f"echo {name} >> /workspace/ran; echo 'print({name} * 7)' > /scripts/p{name}.py; "
+        f"sleep 2; python3 /scripts/p{name}.py"
+        for name in (1, 2)
+    ]
+    server = Served(tmp_path, script(programs=programs), APPROVALS="ask")
+    server.reloads = True
+    try:
+        server.start()
+        client = clients(server)
+        thread = client.threads.create()["thread_id"]
+        client.runs.wait(thread, "deep_agent", input=task("programs"))
+        parts = client.runs.stream(
+            thread, "deep_agent", command=APPROVE, stream_mode="values", stream_resumable=True
+        )
+        *_, last = parts  # the client connects again after each reload
+        assert last.data["messages"][-1]["content"] == "Finished."
+        state = client.threads.get_state(thread)
+        assert [each.split("\n")[0] for each in outputs(state)] == ["7", "14"]
+        assert (server.workspace / "ran").read_text() == "1\n2\n"
+        assert [each["status"] for each in client.runs.list(thread)] == ["success", "success"]
+        assert server.log().count("Application started up") > 1, server.log()
+        assert "langgraph dev --no-reload" in server.log().partition("Starting In-Memory runtime")[0]
+    finally:
+        server.end()
+
+
+def test_sigterm_waits_for_the_running_step(tmp_path: Path, clients: Clients) -> None:
+    slow = ["echo x >> /workspace/{0}; sleep 4; echo slept", "echo y >> /workspace/{0}; echo second"]
+    commands = {name: [each.format(name) for each in slow] for name in ("queued", "direct", "loose", "inner")}
+    server = Served(tmp_path, delegating(script(**commands), "inner"), APPROVALS="auto")
+    try:
+        server.start()
+        client = clients(server)
+        thread = client.threads.create()["thread_id"]
+        client.runs.create(thread, "deep_agent", input=task("queued"))
+        client.runs.create(None, "deep_agent", input=task("loose"))
+        outer = client.threads.create()["thread_id"]
+        client.runs.create(outer, "deep_agent", input=task("outer"))
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(httpx.post, f"{server.url}/run", json={"input": "task direct."}, timeout=120)
+            for name in commands:
+                eventually(began(server, name))
+            began_at = time.monotonic()
+            server.end()
+            assert time.monotonic() - began_at < 20 + 15  # SHUTDOWN_SECONDS, and LangGraph's own shutdown
+            answer = asking.result()
+        assert answer.status_code == 503, answer.text
+        direct = answer.json()["thread_id"]
+        for name, ran in {"queued": "x\n", "inner": "x\n", "direct": "x\n", "loose": "x\ny\n"}.items():
+            assert (server.workspace / name).read_text() == ran
+
+        server.start()
+        for each in (thread, outer):
+            client.runs.join(each, client.runs.list(each)[0]["run_id"])
+        for found in (thread, direct):
+            assert outputs(client.threads.get_state(found))[0].startswith("slept\n")
+        again = httpx.post(f"{server.url}/run", json={"input": "Go on.", "thread_id": direct}, timeout=120)
+        assert again.json()["status"] == "completed", again.text
+        state = client.threads.get_state(thread)
+        assert outputs(state)[1].startswith("second\n")
+        assert state["values"]["status"] == "completed"
+        assert outputs(client.threads.get_state(outer)) == ["Finished."]
+        for name in ("queued", "loose", "inner"):
+            assert (server.workspace / name).read_text() == "x\ny\n"
+    finally:
+        server.end()
+
+
+@pytest.mark.parametrize(
+    "twice", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["over the limit", "second signal"]
+)
+def test_step_that_is_cut_off_is_reported_and_not_repeated(
+    tmp_path: Path, clients: Clients, *, twice: bool
+) -> None:
+    command = "echo x >> /workspace/{0}; sleep 500"
+    server = Served(
+        tmp_path,
+        script(queued=[command.format("queued")], loose=[command.format("loose")]),
+        APPROVALS="auto",
+        SHUTDOWN_SECONDS="3600" if twice else "1",
+        SANDBOX_TIMEOUT="600",
+    )
+    try:
+        server.start()
+        client = clients(server)
+        thread = client.threads.create()["thread_id"]
+        run = client.runs.create(thread, "deep_agent", input=task("queued"))
+        client.runs.create(None, "deep_agent", input=task("loose"))
+        for name in ("queued", "loose"):
+            eventually(began(server, name))
+        assert server.process is not None
+        server.process.send_signal(signal.SIGTERM)
+        if twice:
+            eventually(lambda: "SHUTDOWN_SECONDS" in server.log())
+            time.sleep(1.5)  # a signal within a second belongs to the first one
+            server.process.send_signal(signal.SIGTERM)
+        server.end()
+        assert "steps have not ended and are stopped" in server.log()
+
+        server.start()
+        client.runs.join(thread, run["run_id"])
+        state = client.threads.get_state(thread)
+        [told] = outputs(state)
+        assert told.startswith(CUT_OFF), told
+        assert "on purpose" not in told
+        assert state["values"]["messages"][-1]["content"] == "Finished."
+        for name in ("queued", "loose"):
+            assert (server.workspace / name).read_text() == "x\n"
+        assert "has no thread and was cut off: it is not repeated" in server.log()
+    finally:
+        server.end()

@@ -1,0 +1,129 @@
+"""Tests what a person reads when a server starts, or cannot start, and the reloads of `make dev RELOAD=1`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.settings import ROOT
+from tests.servers.served import Served
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
+
+SCRIPT = """\
+conversations:
+- when: slow
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo x >> /workspace/ran; sleep 4; echo slept"}}]
+  - text: Finished.
+"""
+
+
+both = pytest.mark.parametrize(
+    "reloads", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["no reload", "reload"]
+)
+
+
+def occupied(folder: Path, port: int) -> subprocess.CompletedProcess[str]:
+    """The check that `make dev` begins with."""
+    command = [sys.executable, "-m", "agent.server.occupied", str(port)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@both
+def test_taken_port_is_an_error_that_names_the_program(tmp_path: Path, *, reloads: bool) -> None:
+    server = Served(tmp_path, SCRIPT)
+    server.reloads = reloads
+    assert occupied(tmp_path, server.port).returncode == 0
+    program = ["python", "-c", "import sys; sys.stdin.read()"]
+    with socket.create_server(("127.0.0.1", server.port)) as taken:
+        inherited = subprocess.Popen(
+            program, cwd=tmp_path, stdin=subprocess.PIPE, executable=sys.executable, pass_fds=[taken.fileno()]
+        )
+    with inherited:
+        line = f"Port {server.port} is taken by process {inherited.pid} ("
+        told = occupied(tmp_path, server.port)
+        assert (told.returncode, told.stdout) == (1, "")
+        assert told.stderr.startswith(line)
+        assert f"in {tmp_path}. End it with `kill {inherited.pid}`, or choose another port:" in told.stderr
+        assert told.stderr.count("\n") == 1
+        done = subprocess.run(
+            server.command, cwd=tmp_path, env=server.environment, capture_output=True, text=True, timeout=180
+        )
+        assert line in done.stderr
+        assert "Traceback" not in done.stderr
+        assert inherited.poll() is None
+
+
+@both
+def test_log_ends_with_the_address_and_begins_with_a_warning(tmp_path: Path, *, reloads: bool) -> None:
+    server = Served(tmp_path, SCRIPT)
+    server.reloads = reloads
+    try:
+        server.start()
+        address = f"The page: {server.url}/app"
+        eventually(lambda: address in server.log())
+        before, after = server.log().split(f"\n{address}\n")
+        assert before.endswith("\n"), "the line stands alone"
+        assert "Application started up" in before
+        assert "Queue stats" in before
+        if not reloads:  # a reloader logs changes of any file, also of this log
+            assert after.strip() == ""
+        warned, _, _ = before.partition("Starting In-Memory runtime")
+        assert ("langgraph dev --no-reload" in warned) is reloads
+    finally:
+        server.end()
+
+
+class WithReload(Served):
+    """Started by the line of `make dev RELOAD=1`."""
+
+    @property
+    def command(self) -> list[str]:
+        command = ["make", "-n", "dev", "RELOAD=1", f"PORT={self.port}", f"BIN={Path(sys.executable).parent}"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+        [line] = [line for line in done.stdout.splitlines() if "watchfiles" in line]
+        return shlex.split(line.removeprefix("exec "))
+
+
+def test_code_reloads_and_the_workspace_does_not(tmp_path: Path) -> None:
+    server = WithReload(tmp_path, SCRIPT, APPROVALS="auto")
+    code = tmp_path / "agent" / "code.py"
+    for folder in ("agent", "libs"):
+        (tmp_path / folder).mkdir()
+    assert server.command[-2:] == ["agent", "libs"]
+
+    def starts() -> int:
+        return server.log().count("Application started up")
+
+    try:
+        server.start()
+        body = {
+            "assistant_id": "deep_agent",
+            "input": {"messages": [{"role": "user", "content": "slow"}]},
+        }
+        with server.client() as client:
+            thread = client.post("/threads", json={}).json()["thread_id"]
+            run = client.post(f"/threads/{thread}/runs", json=body).json()["run_id"]
+            eventually((server.workspace / "ran").exists)
+            (server.workspace / "scripts" / "a.py").write_text("print(1)")
+            time.sleep(1)  # changes are noticed within 50 ms
+            assert starts() == 1
+            code.write_text("x = 1\n")
+            eventually(lambda: starts() == 2, 120)
+        with server.client() as client:
+            state = client.get(f"/threads/{thread}/runs/{run}/join").json()
+        assert [each["type"] for each in state["messages"]] == ["human", "ai", "tool", "ai"]
+        assert state["messages"][2]["content"].startswith("slept\n")
+        assert (server.workspace / "ran").read_text() == "x\n"
+    finally:
+        server.end()

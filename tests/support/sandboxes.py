@@ -33,7 +33,7 @@ __all__ = [
 
 IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
 RUNTIME = os.environ.get("SANDBOX_RUNTIME") or None
-"""The OCI runtime of the containers, for the tests of commands, attacks and interpreters: see `tests/integration/gvisor.py`."""
+"""The OCI runtime in the tests of commands, attacks and interpreters: see `tests/integration/gvisor.py`."""
 LIMIT = 50_000
 """Most characters of an output."""
 GONE = 0.5

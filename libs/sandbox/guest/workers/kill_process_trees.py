@@ -3,7 +3,7 @@
 No process can leave the tree below its worker. The worker is a child subreaper, so it adopts each child whose
 parent is gone (double fork, `setsid`, `nohup`). A descendant that is a subreaper itself is still below it.
 
-A gVisor older than 2023 has no subreapers: there, PID 1 adopts all orphans. PID 1 then knows the orphans of a
+The gVisor of Debian 12 has no subreapers: there, PID 1 adopts all orphans, and knows the orphans of a
 command by their start: see `kill_orphans`.
 """
 

@@ -17,6 +17,9 @@ unexport PYTHONDONTWRITEBYTECODE
 setup: .venv/.ready
 	@$(BIN)/code-agent setup $(if $(RUNTIME),--runtime $(RUNTIME))
 
+# In a pipe or a log pip names each package, so that no minute passes without a line.
+PIP_SHOWS = if [ -t 1 ]; then set -- -qq; else set -- --progress-bar off; fi
+
 # The stamp .ready skips the installation while requirements.lock and pyproject.toml are unchanged.
 .venv/.ready: requirements.lock pyproject.toml
 	@python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -27,9 +30,9 @@ setup: .venv/.ready
 	  else \
 	    echo "Python 3.11 or newer with venv is needed: sudo apt-get install python3 python3-venv" >&2; exit 1; \
 	  fi; }
-	@echo "installing the Python packages into .venv"
+	@echo "installing the Python packages into .venv; this takes a minute or more"
 	@python3 -m venv .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(PIP_SHOWS); $(BIN)/python -m pip install "$$@" --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -39,7 +42,7 @@ local: .venv/.local
 
 .venv/.local: libs/models/requirements.lock .venv/.ready
 	@echo "installing the engine of the local model into .venv (OpenVINO, about 70 MB)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r libs/models/requirements.lock || { \
+	@$(PIP_SHOWS); $(BIN)/python -m pip install "$$@" --disable-pip-version-check --require-hashes -r libs/models/requirements.lock || { \
 	  echo "The engine of the local model could not be installed. README.md says how to choose another model; make demo needs none." >&2; exit 1; }
 	@touch $@
 

@@ -101,8 +101,8 @@ def run(
     If approval is needed and no terminal is attached, prints the pending calls, runs none of them, and ends
     with status 3. Threads are kept in .code-agent/.
 
-    Exit status: 0 completed, 1 error, or the model ran none of the code that the task needs, 2 bad usage or
-    settings, 3 approval pending, 4 a budget or the steps are used up, 130 stopped by Ctrl-C.
+    Exit status: 0 completed, 1 an error, or the model ran no code although the task needs some, 2 bad usage
+    or settings, 3 approval pending, 4 a budget or the steps are used up, 130 stopped by Ctrl-C.
     """
     from agent.commands.run_command import run_command
 
@@ -182,7 +182,11 @@ def doctor(as_json: AsJson = False) -> None:
         table(
             ("", "what", "found"),
             [
-                ("ok" if c.ok else "MISSING", c.name, "\n".join(filter(None, (c.detail, c.hint))))
+                (
+                    "ok" if c.ok else "MISSING",
+                    c.name,
+                    f"{c.detail.rstrip('.')}.\n{c.hint}" if c.hint else c.detail,
+                )
                 for c in checks
             ],
         )

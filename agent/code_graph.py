@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel, BaseLLM
@@ -12,9 +12,9 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.types import Checkpointer
 
 from agent.config import INTERRUPT_ON, build_backend, build_model
-from agent.listing import LISTING_SECONDS, data_listing
-from agent.parts import graph_of, is_local, run_budget, stream_transformers
-from agent.prompts import code_prompt, example_turns
+from agent.listing import LISTING_SECONDS, NamedPath, absent, data_listing, named_paths
+from agent.parts import AgentsFile, graph_of, is_local, run_budget, stream_transformers
+from agent.prompts import absent_section, agents_section, code_prompt, example_turns
 from agent.secrets import clean_input, provider_errors, secret_filter, suspected
 from agent.settings import Settings, load_settings
 from agent.skills import Growth, build_growth, decisions_about
@@ -64,10 +64,15 @@ def build_graph(
     computer = _computer(backend)
     growth = build_growth(settings, backend)
     skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted)
+    agents_file = AgentsFile(settings)
     local = is_local(model)
 
-    async def opening() -> list[AnyMessage]:
-        found, data = await asyncio.gather(asyncio.to_thread(skills.scan), data_listing(computer.sandbox))
+    async def opening(absent_paths: Sequence[str]) -> list[AnyMessage]:
+        found, notes, data = await asyncio.gather(
+            asyncio.to_thread(skills.scan),
+            asyncio.to_thread(agents_file.read),
+            data_listing(computer.sandbox),
+        )
         section = render_skills(
             found,
             max_chars=settings.skills_prompt_chars,
@@ -77,23 +82,29 @@ def build_graph(
         tables = any(skill.name == "tables" and skill.problem is None for skill in found)
 
         def system(**shown: Any) -> SystemMessage:
-            text = code_prompt.system_prompt(settings, skills=section, tables=tables, **shown)
+            text = code_prompt.system_prompt(
+                settings, skills=section, notes=agents_section(notes.text), tables=tables, **shown
+            )
             return SystemMessage(text)
+
+        missing = absent_section(absent_paths)
 
         # The examples use the library `tables`.
         if not (local and tables):
-            return [system(data=data)]
+            return [system(data=data, absent=missing)]
         turns = await asyncio.to_thread(example_turns)  # reads a file
-        listing = [HumanMessage(code_prompt.data_section(data))] if data else []
-        return [system(example=False), *turns, *listing]
+        files = "\n\n".join(filter(None, (code_prompt.data_section(data), missing)))
+        return [system(example=False), *turns, *([HumanMessage(files)] if files else [])]
 
     loop = CodeLoop(
         model=model,
         runner=SandboxRunner(lambda: computer.sandbox, suspect=suspected),
         opening=opening,
+        absent_paths=lambda task: absent(computer.sandbox, named_paths(task)),
         files=Files(lambda text: _absent(computer.sandbox, text), lambda: _made(computer.sandbox)),
         budget=run_budget(settings),
         approvals=INTERRUPT_ON if settings.approvals == "ask" else None,
+        interrupt_mode=settings.interrupt_mode,
         ending=_proposed_skills(growth) if growth else None,
         live=live_output,
         max_steps=max_steps,
@@ -115,10 +126,7 @@ def _computer(backend: WorkspaceBackend) -> DockerExecutionBackend:
 async def _absent(sandbox: Sandbox, text: str) -> list[str]:
     """Return the files in /results that a text names and that do not exist."""
     named = list(dict.fromkeys(_RESULT.findall(text)))[:_MAX_NAMED]
-    if not named:
-        return []
-    tests = "; ".join(f"[ -e {shlex.quote(name)} ] || echo {shlex.quote(name)}" for name in named)
-    return await _lines(sandbox, tests)
+    return await absent(sandbox, [NamedPath(name) for name in named])
 
 
 async def _made(sandbox: Sandbox) -> list[str]:
@@ -126,21 +134,18 @@ async def _made(sandbox: Sandbox) -> list[str]:
     newest = (
         f"find /results/ -type f -printf '%T@ %p\\n' | sort -rn | head -n {_MAX_NAMED} | cut -d ' ' -f 2-"
     )
-    return (await _lines(sandbox, newest))[:_MAX_NAMED]
-
-
-async def _lines(sandbox: Sandbox, command: str) -> list[str]:
-    """Return the lines that a command prints; none if the command fails."""
     try:
-        result = await sandbox.arun(command, timeout=LISTING_SECONDS, merge_stderr=False)
+        result = await sandbox.arun(newest, timeout=LISTING_SECONDS, merge_stderr=False)
     except SandboxError:
         return []
-    return result.output.splitlines() if result.exit_code == 0 else []
+    return result.output.splitlines()[:_MAX_NAMED] if result.exit_code == 0 else []
 
 
 def _proposed_skills(growth: Growth) -> Ending:
     return Ending(
-        growth.objections, growth.offers, lambda offers: growth.settle(offers, decisions_about(offers))
+        growth.objections,
+        growth.offers,
+        lambda offers: growth.settle(offers, decisions_about(offers, growth.interrupt_mode)),
     )
 
 

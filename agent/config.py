@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agent.settings import Settings, SettingsError, load_settings
@@ -11,17 +10,21 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from libs.backends import WorkspaceBackend
-    from libs.middleware.approvals import DecisionType
+    from libs.middleware.approvals import InterruptOn
 
 __all__ = ["INTERRUPT_ON", "Settings", "SettingsError", "build_backend", "build_model", "load_settings"]
 
-INTERRUPT_ON: Mapping[str, Sequence[DecisionType]] = {
-    "execute": ("approve", "reject"),
-    "edit_file": ("approve", "reject"),
-    "delete": ("approve", "reject"),
-    "execute_code": ("approve", "reject"),
+INTERRUPT_ON: InterruptOn = {
+    "execute": {"allowed_decisions": ["approve", "reject"]},
+    "edit_file": {"allowed_decisions": ["approve", "reject"]},
+    "delete": {"allowed_decisions": ["approve", "reject"]},
+    "execute_code": {"allowed_decisions": ["approve", "reject"]},
 }
-"""Calls that a person must approve, in every graph and subagent, and the offered decisions."""
+"""Calls that a person must approve, in every graph and subagent, and the offered decisions.
+
+The form is LangChain's `interrupt_on`, see `libs.middleware.approvals.GateRules`. `INTERRUPT_MODE` says how a
+person is asked.
+"""
 
 
 def build_model(settings: Settings, spec: str | None = None) -> BaseChatModel:

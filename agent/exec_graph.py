@@ -13,7 +13,15 @@ from langgraph.types import Checkpointer, Command
 
 from agent.config import INTERRUPT_ON, build_model
 from agent.exec_agent import CallsInText, OneExecution
-from agent.parts import RealModel, graph_of, run_budget, served, stream_transformers
+from agent.parts import (
+    AgentsFile,
+    RealModel,
+    ShowsAgentsFile,
+    graph_of,
+    run_budget,
+    served,
+    stream_transformers,
+)
 from agent.parts.deep_file_tools import call_of, with_artifact
 from agent.prompts import exec_prompt, load_catalogue
 from agent.secrets import clean_input, provider_errors, secret_filter, suspected
@@ -51,7 +59,7 @@ def build_graph(
     """
     # Imported here, because containers and databases are slow to import.
     from agent.exec_agent import MemoryMiddleware
-    from agent.listing import ShowsData
+    from agent.listing import SaysAbsentPaths, ShowsData
     from agent.parts.exec_parts import build_exec_parts
 
     settings = settings or load_settings()
@@ -71,11 +79,15 @@ def build_graph(
     in_text = exec_prompt.system_prompt(settings, catalogue, tools=False, passed=parts.passed)
     middleware: list[AgentMiddleware[Any, Any, Any]] = [
         *([ShowsData(parts.data)] if parts.data else []),
+        *([SaysAbsentPaths(parts.data.absent)] if parts.data else []),
+        ShowsAgentsFile(AgentsFile(settings)),
         MemoryMiddleware(parts.memory),
         OneExecution(settings.exec_repairs, parts.runner.prepare),
         RealModel(provider_errors(known)),
         _Calls(),
-        ApprovalMiddleware(INTERRUPT_ON) if settings.approvals == "ask" else GrantsKept(),
+        ApprovalMiddleware(INTERRUPT_ON, interrupt_mode=settings.interrupt_mode)
+        if settings.approvals == "ask"
+        else GrantsKept(),
         BudgetMiddleware(run_budget(settings)),
         CallsInText(prompt, in_text),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from deepagents import SubAgent, create_deep_agent
@@ -11,7 +12,8 @@ from langgraph.types import Checkpointer
 
 from agent import prompt
 from agent.config import INTERRUPT_ON, build_backend, build_model
-from agent.parts import RealModel, graph_of, run_budget, stream_transformers
+from agent.listing import NamedPath, SaysAbsentPaths, absent
+from agent.parts import AgentsFile, RealModel, ShowsAgentsFile, graph_of, run_budget, stream_transformers
 from agent.parts.deep_file_tools import FilesystemMiddleware
 from agent.secrets import clean_input, provider_errors, secret_filter
 from agent.settings import Settings, load_settings
@@ -61,7 +63,7 @@ def build_graph(
     agent = create_deep_agent(
         model,
         system_prompt=prompt.system_prompt(settings),
-        middleware=[*_growth(settings, backend), *tools, plan, *gates],
+        middleware=[*_growth(settings, backend), *tools, plan, _absent_paths(backend), *gates],
         subagents=bound_subagents([*tools, *gates], [subagent]),
         backend=backend,
         checkpointer=checkpointer,
@@ -92,12 +94,27 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
             prompt_chars=settings.skills_prompt_chars,
             trusted=settings.skills_trusted,
         ),
+        ShowsAgentsFile(AgentsFile(settings)),
     ]
+
+
+def _absent_paths(backend: WorkspaceBackend) -> SaysAbsentPaths:
+    async def absent_in_computer(named: Sequence[NamedPath]) -> list[str]:
+        from libs.backends.docker import DockerExecutionBackend  # slow to import
+
+        computer = backend.default
+        return await absent(computer.sandbox, named) if isinstance(computer, DockerExecutionBackend) else []
+
+    return SaysAbsentPaths(absent_in_computer)
 
 
 def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     # The budget comes after the approvals: no person is asked about a call that cannot run any more.
-    approvals = ApprovalMiddleware(INTERRUPT_ON) if settings.approvals == "ask" else GrantsKept()
+    approvals = (
+        ApprovalMiddleware(INTERRUPT_ON, interrupt_mode=settings.interrupt_mode)
+        if settings.approvals == "ask"
+        else GrantsKept()
+    )
     return [approvals, BudgetMiddleware(run_budget(settings))]
 
 

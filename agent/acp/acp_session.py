@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from acp.exceptions import RequestError
-from acp.helpers import SessionUpdate
+from acp.helpers import SessionUpdate, update_agent_message_text
 from acp.interfaces import Client
 from acp.schema import PermissionOption, StopReason, ToolCallUpdate
 
@@ -119,6 +119,9 @@ class Session:
         self._answer_first = False
         run = await self._runtime.run(self._id)
         result = await carry_out(run, run.begin(task), show=show, decide=ask)
+        if result.absent_paths:
+            told = "\n\n" + "\n".join(f"{path} is not there." for path in result.absent_paths)
+            await self._send(update_agent_message_text(told))
         if result.status == "error":
             raise RequestError(INTERNAL_ERROR, result.text or "The run ended with an error.")
         return _STOP.get(result.status, "end_turn")

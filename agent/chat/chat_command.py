@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from rich.console import Console
@@ -39,7 +39,7 @@ def chat_command(
     given: dict[str, Any] = {"model": model, "approvals": approve}
     overrides = {name: value for name, value in given.items() if value is not None}
     try:
-        return asyncio.run(_chat(agent, thread, overrides))
+        return asyncio.run(_chat(agent, thread, overrides, options=("--model", model) if model else ()))
     except KeyboardInterrupt:  # before the first turn
         return STOPPED
     except Exception as error:
@@ -53,14 +53,16 @@ def _fail(text: str, status: int) -> int:
     return status
 
 
-async def _chat(agent: str, thread: str | None, overrides: dict[str, Any]) -> int:
+async def _chat(agent: str, thread: str | None, overrides: dict[str, Any], *, options: Sequence[str]) -> int:
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     async with open_runtime(**overrides) as runtime:
         console = Console(highlight=False, emoji=False)
+        answers = TypedAnswers() if at_terminal else None
+        chat = Chat(
+            runtime, console, COMMANDS, answers=answers, thread_id=thread, asked=agent, options=options
+        )
         if not at_terminal:
-            chat = Chat(runtime, console, COMMANDS, answers=None, thread_id=thread, asked=agent)
             return await chat.converse(PipedLines())
-        chat = Chat(runtime, console, COMMANDS, answers=TypedAnswers(), thread_id=thread, asked=agent)
         suggest: Callable[[str], Any] = chat.suggest
         status = await chat.converse(await asyncio.to_thread(TypedLines, HISTORY, suggest))
         return status if status == STOPPED else 0

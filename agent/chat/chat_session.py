@@ -33,7 +33,7 @@ _AGAIN = 2.0
 _RECALLED = 2_000
 """Characters of an earlier message that are shown."""
 _ENDED = {
-    "no_execution": "The model ran none of the code that the task needs.",
+    "no_execution": "The model ran no code, although the task needs some.",
     "max_steps": "This turn reached its step limit. Send another message to continue.",
 }
 _WAITS = "The pending calls were not run. /continue asks again; another message drops them."
@@ -65,6 +65,7 @@ class Chat:
         commands: first word of each command -> the command.
         answers: reads a person's answers; None: there is no person, and approvals stay pending.
         thread_id: the first thread; None for a new thread.
+        options: options of this program that a later program needs to go on in a thread.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Chat:
         answers: TypedAnswers | None,
         thread_id: str | None = None,
         asked: Any = "auto",
+        options: Sequence[str] = (),
     ) -> None:
         self.runtime = runtime
         self.console = console
@@ -83,6 +85,7 @@ class Chat:
         self.view = EventView(console)
         self.thread_id = thread_id or secrets.token_hex(4)
         self.asked = asked
+        self.options = options
         self.ended = False
         self.threads: Sequence[str] = ()
         """Threads that are offered as completions."""
@@ -105,7 +108,16 @@ class Chat:
         return [f"{name} {word}" for word in command.words(self)] if command else []
 
     async def converse(self, lines: Lines) -> int:
-        """Read lines until their end or /exit; return the exit status of the program."""
+        """Read lines until their end or /exit; return the exit status of the program.
+
+        If calls are pending at the end, the commands that go on are printed.
+        """
+        status = await self._converse(lines)
+        if self._status == exit_status("interrupted"):
+            await self._say_how_to_go_on()
+        return status
+
+    async def _converse(self, lines: Lines) -> int:
         await self._stoppable(self._open())
         interrupted = False
         if self._answers is None and self._status:
@@ -223,10 +235,21 @@ class Chat:
         if not stopped:
             self.view.finish(result)
         if result.status == "interrupted":
-            self.view.say(_WAITS, "yellow")
+            if self._answers:
+                self.view.say(_WAITS, "yellow")
         elif (text := _ENDED.get(result.status)) or result.status.startswith("budget_"):
             self.view.say(text or f"Ended: {result.status}.", "yellow")
         await self.refresh()
+
+    async def _say_how_to_go_on(self) -> None:
+        state = await self.runtime.state(self.thread_id)
+        if state is None or not state.interrupts:  # the last line was for another thread
+            return
+        if self._answers is None:
+            self.view.say_pending(["run", "--thread", self.thread_id, *self.options])
+        else:
+            self.view.say(f"Calls wait for approval in thread {self.thread_id}. Continue:", "yellow")
+            self.view.say_command(["chat", "--thread", self.thread_id, *self.options])
 
     async def _stoppable(self, doing: Any) -> None:
         """Run a coroutine that Ctrl-C cancels; the conversation goes on."""

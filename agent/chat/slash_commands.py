@@ -105,6 +105,7 @@ async def _model(chat: Chat, spec: str) -> None:
     except Exception:
         chat.runtime.use(before)
         raise
+    chat.options = ("--model", spec)
 
 
 async def _approvals(chat: Chat, words: str) -> None:
@@ -122,7 +123,7 @@ async def _approvals(chat: Chat, words: str) -> None:
     if which:
         chat.view.say(f"Revoked. Approvals that still hold: {len(grants)}.")
     if grants or not which:
-        chat.view.say("\n".join(grant_lines(grants)))
+        chat.view.say("\n".join(grant_lines(grants)), whole=True)
 
 
 async def _files(chat: Chat, folder: str) -> None:
@@ -134,7 +135,7 @@ async def _files(chat: Chat, folder: str) -> None:
     for path in paths[:_FILES]:
         changed, size, _ = found[path]
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed / 1e9))
-        chat.view.say(f"{size:>12,}  {when}  {path}")
+        chat.view.say(f"{size:>12,}  {when}  {path}", whole=True)
     if len(paths) > _FILES:
         chat.view.say(f"and {len(paths) - _FILES:,} more")
     if not paths:

@@ -27,7 +27,7 @@ class TypedLines:
         """Whether the person pressed Ctrl-D: the conversation ends after this turn."""
 
     def taken(self) -> str:
-        """Return the text typed since the last call, as one line."""
+        """Return the lines typed since the last call."""
         begun, self._begun = self._begun, ""
         return begun
 
@@ -57,4 +57,4 @@ class TypedLines:
             if line.strip() == "/stop":
                 os.kill(os.getpid(), signal.SIGINT)
             elif line.strip():
-                self._begun = f"{self._begun} {line.strip()}".strip()
+                self._begun = f"{self._begun}\n{line.strip()}".strip()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.settings import Settings, SettingsError, load_settings
+from agent.settings import Settings, SettingsError, load_settings, unchecked_settings
 from libs.backends.docker import host_certificates, image_state
 from libs.middleware.skills.skill_files import SkillFolders
 from libs.middleware.skills.skill_validation import validate_skills
-from libs.sandbox import SandboxError, program
+from libs.sandbox import SandboxError, program, refuse_as_workspace, refuse_unwritable
 from libs.sandbox.docker import connect, endpoint, explained
 
 __all__ = ["Check", "check_all", "doctor", "reload_check"]
@@ -89,14 +88,11 @@ def _disk_check(root: Path) -> Check:
 
 
 def _workspace_check(workspace: Path) -> Check:
-    place = next(
-        folder for folder in (workspace.absolute(), *workspace.absolute().parents) if folder.exists()
-    )
-    if not place.is_dir():
-        return Check("workspace", False, f"{place} is not a folder", "Choose another with WORKSPACE_DIR.")
-    if not os.access(place, os.W_OK | os.X_OK):
-        hint = f"Run `sudo chown $USER {place}`, or choose another folder with WORKSPACE_DIR."
-        return Check("workspace", False, f"{place} cannot be written", hint)
+    try:
+        refuse_as_workspace(workspace)
+        refuse_unwritable(workspace)
+    except ValueError as error:
+        return Check("workspace", False, f"{workspace} {error}", "WORKSPACE_DIR names the folder.")
     return Check("workspace", True, f"{workspace.absolute()} can be written")
 
 
@@ -114,11 +110,13 @@ def check_all() -> list[Check]:
     except SettingsError as error:
         hint = "Change it in the environment or in .env; docs/configuration.md lists what is allowed."
         # The other checks use the defaults: they may find problems too.
-        settings = Settings.model_construct()
+        settings = unchecked_settings(None)
         checks = [Check("settings", False, str(error), hint)]
     else:
-        checks = [Check("settings", True, "valid")]
-    checks += [_model_check(settings), *_skill_checks(settings)]
+        misspelt = " ".join(settings.misspelt())
+        hint = "Correct the name, or remove the line."
+        checks = [Check("settings", not misspelt, misspelt or "valid", hint if misspelt else "")]
+    checks += [_model_check(settings), *_skill_checks(settings), _agents_file_check(settings)]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
     return [*checks, *machine, reload_check(settings.workspace_dir)]
 
@@ -150,6 +148,18 @@ def _skill_checks(settings: Settings) -> Iterator[Check]:
         yield Check("skills", True, f"{len(found)} valid, {usable} of them trusted")
 
 
+def _agents_file_check(settings: Settings) -> Check:
+    from agent.parts import AgentsFile
+
+    file = AgentsFile(settings)
+    notes = file.read()
+    if notes.problem:
+        return Check("AGENTS.md", False, notes.problem, notes.hint)
+    if not notes.text:
+        return Check("AGENTS.md", True, "none beside .env, or an empty one: prompts stay as they are")
+    return Check("AGENTS.md", True, f"{file.path}: {len(notes.text):,} characters, read at each run")
+
+
 def reload_check(workspace: Path) -> Check:
     """Look for a server that reloads when a file in the workspace changes, while its runs wait."""
     import psutil
@@ -169,7 +179,7 @@ def reload_check(workspace: Path) -> Check:
         False,
         f"`langgraph dev` watches the workspace ({', '.join(watching)}): it starts anew with every .py file "
         "that the agent writes, and its runs wait meanwhile",
-        "End it and start it with `make dev`, or with --no-reload.",
+        "End that server, and start it with `make dev` or with --no-reload.",
     )
 
 

@@ -44,8 +44,8 @@ def run_command(
 ) -> int:
     """Carry out a task, or resume a thread, and return the exit status of the program.
 
-    0 completed, 1 error or no code was run that the task needs, 2 bad usage or settings, 3 interrupted
-    (approval pending), 4 a budget or limit, 130 stopped by Ctrl-C.
+    0 completed, 1 an error, or the model ran no code although the task needs some, 2 bad usage or settings,
+    3 interrupted (approval pending), 4 a budget or limit, 130 stopped by Ctrl-C.
     """
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]

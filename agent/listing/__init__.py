@@ -1,11 +1,25 @@
-"""Lists files of the workspace: `/data` for the prompt, and files that a run made.
+"""Lists files of the workspace: `/data` and absent paths of the task for the prompt, and files of a run.
 
-In comes a sandbox or a workspace folder; out come the text about `/data`, and names of new files.
+In come a task, a sandbox or a workspace folder; out come texts for the prompt, and names of files.
 """
 
 from __future__ import annotations
 
+from agent.listing.absent_paths import SaysAbsentPaths
 from agent.listing.listed_data import LISTING_SECONDS, DataListing, ShowsData, data_listing
 from agent.listing.produced_files import is_plot, listing, made_since
+from agent.listing.task_paths import NamedPath, absent, named_paths
 
-__all__ = ["LISTING_SECONDS", "DataListing", "ShowsData", "data_listing", "is_plot", "listing", "made_since"]
+__all__ = [
+    "LISTING_SECONDS",
+    "DataListing",
+    "NamedPath",
+    "SaysAbsentPaths",
+    "ShowsData",
+    "absent",
+    "data_listing",
+    "is_plot",
+    "listing",
+    "made_since",
+    "named_paths",
+]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import posixpath
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -18,6 +19,7 @@ from langchain_core.messages import SystemMessage
 from langgraph.runtime import Runtime
 
 from agent.listing.produced_files import listing
+from agent.listing.task_paths import NamedPath, absent
 from agent.prompts import exec_prompt
 from libs.sandbox import Sandbox, SandboxError
 from libs.sandbox.host import blocking
@@ -71,6 +73,25 @@ class DataListing:
                 return ""
         return self._known[looks]
 
+    async def absent(self, named: Sequence[NamedPath]) -> list[str]:
+        """Return those of the paths below /data that do not exist.
+
+        Other folders of the sandbox are not looked at, because the program fills them when it starts.
+        """
+        below = [each for each in named if _relative(each).startswith("data/")]
+        files = await asyncio.to_thread(listing, self._home) if below else {}
+        # A sandbox is started only for what the host does not see, such as a link.
+        unseen = [
+            each for each in below if not any(f"{path}/".startswith(f"{_relative(each)}/") for path in files)
+        ]
+        if not unseen:
+            return []
+        try:
+            async with self._sandboxes.one() as sandbox:
+                return await absent(sandbox, unseen)
+        except SandboxError:
+            return []
+
     def _looks(self) -> tuple[object, ...]:
         """Return the state of the folder, seen from the host, as a key of the cache."""
         files = listing(self._home)
@@ -79,6 +100,11 @@ class DataListing:
             for path, state in sorted(files.items())
             if path.startswith("data/") and not path.endswith("/.gitkeep")
         )
+
+
+def _relative(named: NamedPath) -> str:
+    """Return a path relative to the workspace."""
+    return posixpath.normpath(named.path).lstrip("/").removeprefix("workspace/")
 
 
 class ListingState(AgentState[Any]):

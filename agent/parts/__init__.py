@@ -6,6 +6,7 @@ In come the settings. Out go parts that a process builds once. Each part opens i
 from __future__ import annotations
 
 from agent.parts.agent_backend import build_backend
+from agent.parts.agents_file import AgentsFile, ShowsAgentsFile
 from agent.parts.chat_model import (
     RUNTIME_COMMAND,
     RealModel,
@@ -22,8 +23,10 @@ from agent.parts.provider_model import CHOICES, unused_keys
 __all__ = [
     "CHOICES",
     "RUNTIME_COMMAND",
+    "AgentsFile",
     "Parts",
     "RealModel",
+    "ShowsAgentsFile",
     "build_backend",
     "build_model",
     "build_parts",

@@ -5,6 +5,8 @@ In come the settings; out come prompts, the rule about the network, examples, an
 
 from __future__ import annotations
 
+from agent.prompts.absent_paths_text import absent_section
+from agent.prompts.agents_file_text import AGENTS_FILE, agents_section
 from agent.prompts.code_prompt import STOPPED
 from agent.prompts.exec_catalogue import load_catalogue
 from agent.prompts.network_text import network_rule
@@ -13,11 +15,14 @@ from agent.prompts.tool_descriptions import SUBAGENT_DESCRIPTION, TODO_PROMPT, T
 from agent.prompts.worked_examples import example_turns
 
 __all__ = [
+    "AGENTS_FILE",
     "STOPPED",
     "SUBAGENT_DESCRIPTION",
     "TODO_PROMPT",
     "TODO_TOOL",
     "TOOLS",
+    "absent_section",
+    "agents_section",
     "example_turns",
     "growth",
     "load_catalogue",

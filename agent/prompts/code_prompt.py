@@ -139,13 +139,22 @@ def data_section(listing: str) -> str:
 
 
 def system_prompt(
-    settings: Settings, *, skills: str, data: str = "", tables: bool, example: bool = True
+    settings: Settings,
+    *,
+    skills: str,
+    notes: str = "",
+    data: str = "",
+    absent: str = "",
+    tables: bool,
+    example: bool = True,
 ) -> str:
     """Return the system prompt of one run.
 
     Args:
         skills: the section about skills, "" for none.
+        notes: the section with AGENTS.md, "" for none.
         data: the listing of /data, "" if empty or not readable.
+        absent: the section about paths of the task that do not exist, "" for none.
     """
     text = _SYSTEM.format(
         tmp=settings.sandbox_tmp >> 20,
@@ -154,5 +163,6 @@ def system_prompt(
         approvals=_APPROVALS[settings.approvals],
     )
     shown = _EXAMPLE.format(code=_WITH_TABLES if tables else _WITH_PANDAS) if example else ""
-    parts = (text, growth(settings), skills, _TABLES if tables else "", shown, data_section(data))
+    tables_part = _TABLES if tables else ""
+    parts = (text, growth(settings), skills, tables_part, shown, notes, data_section(data), absent)
     return "\n\n".join(part.strip("\n") for part in parts if part)

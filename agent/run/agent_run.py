@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,6 +40,10 @@ _CUT_OFF = "It was stopped before its end. Send another message to go on."
 _STREAMS: list[StreamMode] = ["messages", "updates", "custom", "tasks"]
 
 
+async def _unchecked(paths: list[str]) -> list[str]:
+    return paths
+
+
 class Run:
     """Carries out a run, yields its events, and collects its executions and files for the result.
 
@@ -50,6 +55,7 @@ class Run:
         redact: redacts names of files and errors of providers, which the sandbox's channel does not see.
         budget: limits of the run.
         metadata: metadata for the thread's checkpoints.
+        absent: returns those of some paths that do not exist. Default: all of them.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class Run:
         redact: Callable[[str], str] = str,
         budget: Budget = _DEFAULT,
         metadata: Mapping[str, Any] = {},
+        absent: Callable[[list[str]], Awaitable[list[str]]] = _unchecked,
     ) -> None:
         self.graph = graph
         self.thread_id = thread_id
@@ -74,6 +81,7 @@ class Run:
         }
         self._workspace = workspace
         self._redact = redact
+        self._absent = absent
         self._before = listing(workspace) if workspace else {}
         self._now = self._before
         self._said: dict[str, str] = {}
@@ -105,9 +113,8 @@ class Run:
         """
         return self._stream(None)
 
-    def answer(self, decisions: Mapping[str, list[dict[str, Any]]]) -> AsyncGenerator[Event, None]:
-        """Resume with a person's decisions: interrupt id -> one decision for each request, in order."""
-        answers = {interrupt_id: {"decisions": given} for interrupt_id, given in decisions.items()}
+    def answer(self, answers: Mapping[str, Any]) -> AsyncGenerator[Event, None]:
+        """Resume with a person's answers: interrupt id -> `{"decisions": [...]}`, or one decision."""
         return self._stream(Command(resume=answers))
 
     async def settle(self) -> None:
@@ -132,7 +139,10 @@ class Run:
         if state.next:
             errors = [str(task.error) for task in state.tasks if task.error]
             return self.ended("error", "; ".join(errors) or _CUT_OFF)
-        return self.ended(state.values.get("status") or "completed", text)
+        ended = self.ended(state.values.get("status") or "completed", text)
+        # The run may have made the paths meanwhile.
+        named = state.values.get("absent_paths")
+        return replace(ended, absent_paths=await self._absent(named)) if named else ended
 
     def ended(self, status: str, text: str) -> Result:
         """Return a result with the executions and files so far."""

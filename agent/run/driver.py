@@ -62,8 +62,8 @@ async def carry_out(
         if events is not None:
             await _shown(events, show, seconds)
         while decide and (waiting := await run.approvals()):
-            decisions = {approval.interrupt_id: await decide(approval) for approval in waiting}
-            await _shown(run.answer(decisions), show, seconds)
+            answers = {each.interrupt_id: {"decisions": await decide(each)} for each in waiting}
+            await _shown(run.answer(answers), show, seconds)
     except asyncio.CancelledError:
         await run.settle()
         raise

@@ -130,6 +130,8 @@ class Result:
     text: str
     executions: Sequence[Execution] = ()
     files: Sequence[str] = ()
+    absent_paths: Sequence[str] = ()
+    """Paths that the task names and that do not exist at the end of the run."""
 
 
 Event = (

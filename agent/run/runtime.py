@@ -12,6 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.types import StateSnapshot
 
+from agent.listing import NamedPath, absent
 from agent.parts import Parts, build_parts, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
@@ -96,6 +97,13 @@ class Runtime:
         if pending and self.settings.approvals == "auto":
             state = await graph.aget_state({"configurable": {"thread_id": thread_id}})
             graph = graph if state.interrupts else await self._graph(name, "auto")
+
+        async def still_absent(paths: list[str]) -> list[str]:
+            if name == "exec":  # its programs cannot change the folder whose paths are looked for
+                return paths
+            with self.within(thread_id) as computer:
+                return await absent(computer.sandbox, [NamedPath(path) for path in paths])
+
         # In a thread, because `Run` lists the workspace, and the first redaction reads `.env`.
         return await asyncio.to_thread(
             lambda: Run(
@@ -106,6 +114,7 @@ class Runtime:
                 redact=self._redact,
                 budget=run_budget(self.settings),
                 metadata=metadata,
+                absent=still_absent,
             )
         )
 

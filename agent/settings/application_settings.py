@@ -8,17 +8,17 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
-from dotenv import dotenv_values
 from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from agent.settings.dotenv_file import near_names, variables_in
 from agent.settings.egress_settings import EgressSettings
 from agent.settings.exec_settings import ExecSettings
 from agent.settings.sandbox_settings import SandboxSettings
 from agent.settings.server_settings import ServerSettings
 from agent.settings.setting_types import ModelName, Names, SkillFolders, Url
 from agent.settings.state_paths import LEARNED, LITE_ROOT, ROOT
-from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT, refuse_as_workspace, thread_folder
+from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT, refuse_as_workspace, refuse_unwritable, thread_folder
 
 __all__ = ["Settings"]
 
@@ -37,7 +37,7 @@ class Settings(SandboxSettings, EgressSettings, ExecSettings, ServerSettings):
         env_file_encoding="utf-8",
     )
 
-    workspace_dir: Path = Path("workspace")
+    workspace_dir: Path = Field(Path("workspace"), validate_default=True)
     """Folder that is the agent's disk, mounted at /workspace. Made if it is missing."""
     skills_dirs: SkillFolders = ()
     """More folders of skills, comma-separated, each mounted read-only at /skills.d/<folder name>."""
@@ -70,6 +70,8 @@ have at most 600 tokens."""
 
     approvals: Literal["ask", "auto"] = "ask"
     """`ask`: a person approves each command, edit and deletion. `auto`: nobody is asked."""
+    interrupt_mode: Literal["batched", "per_call"] = "batched"
+    """`batched`: all calls of a reply are one question. `per_call`: one for each, as LangChain has it."""
     run_max_calls: int = Field(60, ge=1, le=100_000)
     """Model calls that one run may make."""
     run_max_seconds: float = Field(1800, ge=1, le=604_800)
@@ -86,6 +88,7 @@ have at most 600 tokens."""
     @classmethod
     def _workspace_is_safe(cls, value: Path) -> Path:
         refuse_as_workspace(value)
+        refuse_unwritable(value)
         if ROOT.is_relative_to(value.resolve()):
             raise ValueError("holds this program: the agent could change it")
         if value.resolve().is_relative_to(LITE_ROOT):
@@ -124,6 +127,11 @@ have at most 600 tokens."""
         own = {OWN_MOUNT: ROOT / "skills"} | {f"/skills.d/{path.name}": path for path in self.skills_dirs}
         # First in the list: an approved change replaces the skill that it was copied from.
         return {LEARNED_MOUNT: LEARNED.absolute(), **own} if self.skills_evolve else own
+
+    @property
+    def agents_file(self) -> Path | None:
+        """AGENTS.md beside `.env`; None where no `.env` is looked for."""
+        return self._dotenv.absolute().with_name("AGENTS.md") if self._dotenv else None
 
     @property
     def scope(self) -> Literal["shared", "thread"]:
@@ -175,8 +183,20 @@ have at most 600 tokens."""
 
     def dotenv(self) -> dict[str, str]:
         """Return all variables in `.env`, also those of other programs."""
-        found = dotenv_values(self._dotenv) if self._dotenv else {}
-        return {name: value for name, value in found.items() if value}
+        return variables_in(self._dotenv) if self._dotenv else {}
+
+    def misspelt(self) -> list[str]:
+        """Return a sentence for each variable in `.env` that is no setting but has nearly the name of one.
+
+        Variables that EGRESS_CREDENTIALS or SANDBOX_ENV_ALLOW names are meant as they are.
+        """
+        meant = [*(rule.secret for rule in self.egress_credentials), *self.sandbox_env_allow]
+        names = [name for name in self.dotenv() if not any(fnmatchcase(name, each) for each in meant)]
+        near = near_names(names, type(self).model_fields)
+        return [
+            f"{name} in {self._dotenv} is not a setting. Did you mean {setting}?"
+            for name, setting in sorted(near.items())
+        ]
 
     def environment(self) -> dict[str, str]:
         """Return the variables of the environment, or else of `.env`, from which commands may get some.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from agent.settings.application_settings import Settings
+from agent.settings.dotenv_file import unreadable_lines
 from agent.settings.egress_settings import check_secrets
 
 __all__ = ["SettingsError", "load_settings", "unchecked_settings"]
+
+logger = logging.getLogger(__name__)
 
 
 class SettingsError(Exception):
@@ -21,24 +25,46 @@ class SettingsError(Exception):
 def load_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Settings:
     """Read the settings; `overrides` win over the environment, which wins over `env_file`.
 
+    A variable in `env_file` with nearly the name of a setting is logged as a warning.
+
     Raises:
-        SettingsError: one or more settings are wrong.
+        SettingsError: one or more settings are wrong, or a line of `env_file` cannot be read.
     """
     try:
+        if lines := [f"{env_file}, line {n}" for n in (unreadable_lines(env_file) if env_file else ())]:
+            raise SettingsError("\n".join(f"{line}: cannot be read. Write NAME=value." for line in lines))
         settings = Settings(_env_file=env_file, **overrides)  # type: ignore[call-arg]
     except ValidationError as error:
         raise SettingsError("\n".join(_explain(details) for details in error.errors())) from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{env_file}: cannot be read: {error}") from error
     settings._dotenv = env_file
+    for sentence in settings.misspelt():
+        _warn_once(sentence)
     if lines := check_secrets(settings.egress_credentials, settings.secret):
         raise SettingsError("\n".join(lines))
     return settings
 
 
+_warned: set[str] = set()
+
+
+def _warn_once(sentence: str) -> None:
+    """Log a warning once, however often this process reads the settings. Logging reads them, too."""
+    if sentence not in _warned:
+        _warned.add(sentence)
+        logger.warning("%s", sentence)
+
+
 def unchecked_settings(env_file: Path | None = Path(".env")) -> Settings:
     """Return default settings that know `env_file`, for use after `load_settings` has failed."""
-    settings = Settings.model_construct()
+    # Defaults of pydantic-settings are texts, and "0" would count as true.
+    switches = {
+        name: field.default == "1"
+        for name, field in Settings.model_fields.items()
+        if field.annotation is bool
+    }
+    settings = Settings.model_construct(**switches)
     settings._dotenv = env_file
     return settings
 

@@ -17,7 +17,16 @@ from typing_extensions import TypedDict
 from agent.settings import LEARNED, Settings
 from agent.skills import pack_proposals
 from libs.backends.docker import DockerExecutionBackend
-from libs.middleware.approvals import Approve, Decision, DecisionType, Granted, Reject, Request, ask
+from libs.middleware.approvals import (
+    Approve,
+    Decision,
+    GateRules,
+    Granted,
+    InterruptMode,
+    Reject,
+    Request,
+    ask,
+)
 from libs.middleware.skills import MOST_PACKED, Proposal, SkillOverlay, problems_of, read_proposals
 from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT, SandboxError
 
@@ -31,7 +40,6 @@ logger = logging.getLogger(__name__)
 
 ADOPT = "adopt_skill"
 """Name of the approval request. There is no tool of this name."""
-_OFFERED: Mapping[str, Sequence[DecisionType]] = {ADOPT: ("approve", "reject")}
 _MOST_OFFERS = 5
 """Most skills of one question, because a person has to read them. The next run asks about the others."""
 _LOOK_SECONDS = 20.0
@@ -60,11 +68,13 @@ class Growth:
     Args:
         folders: every folder of skills: path inside the sandbox -> folder on the host.
         asks: whether a person can be asked. If not, no skill is kept.
+        interrupt_mode: how the person is asked about several skills.
     """
 
     computer: DockerExecutionBackend
     folders: Mapping[str, Path]
     asks: bool
+    interrupt_mode: InterruptMode = "batched"
     told: set[str] = field(default_factory=set)
     """Digests of faulty proposals that were reported to a model."""
 
@@ -152,8 +162,8 @@ class Growth:
         return next((f"{mount}/{name}" for mount in there), "")
 
 
-def decisions_about(offers: Sequence[Offer]) -> list[Decision | Granted]:
-    """Ask a person about proposals in one interrupt, each shown whole.
+def decisions_about(offers: Sequence[Offer], interrupt_mode: InterruptMode) -> list[Decision | Granted]:
+    """Ask a person about proposals, each shown whole.
 
     Call this once in a node, with offers of an earlier node, because LangGraph repeats the node for the
     answer. No grant applies to proposals.
@@ -161,7 +171,8 @@ def decisions_about(offers: Sequence[Offer]) -> list[Decision | Granted]:
     Raises:
         CheckpointerRequired, GraphInterrupt: see `ask`.
     """
-    return ask([_request(each) for each in offers], _OFFERED)
+    rules = GateRules({ADOPT: {"allowed_decisions": ["approve", "reject"]}}, interrupt_mode)
+    return ask([_request(each) for each in offers], rules)
 
 
 def _request(offer: Offer) -> Request:
@@ -198,4 +209,4 @@ def build_growth(settings: Settings, backend: WorkspaceBackend) -> Growth | None
     computer = backend.default
     if not isinstance(computer, DockerExecutionBackend):
         raise TypeError(f"skills are proposed in a container, and {type(computer).__name__} has none")
-    return Growth(computer, settings.skill_folders, settings.approvals == "ask")
+    return Growth(computer, settings.skill_folders, settings.approvals == "ask", settings.interrupt_mode)

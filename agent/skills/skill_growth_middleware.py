@@ -59,7 +59,7 @@ class SkillGrowth(AgentMiddleware[GrowthState, Any, Any]):
         offers = state.get("skill_offers")
         if not offers:
             return None
-        said = await self._growth.settle(offers, decisions_about(offers))
+        said = await self._growth.settle(offers, decisions_about(offers, self._growth.interrupt_mode))
         return {"messages": [_with_words(state["messages"][-1], said)], "skill_offers": []}
 
     def after_agent(self, state: GrowthState, runtime: Runtime[Any]) -> dict[str, Any] | None:

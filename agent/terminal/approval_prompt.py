@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ask_person"]
 
+_HOW = "Type a letter and press Enter. A reason for the model may follow r: r use the tables skill\n"
 _PROMPT = (
     "[a]pprove; for the rest of the thread [e]xactly this, or any call of the [t]ool {tool};\n"
     "{change}[r]eject, or [q]uit and leave it pending: "
@@ -72,9 +73,9 @@ async def _decision(
         offered["c", "change"] = _CHANGES
     if once:
         offered = {keys: decision for keys, decision in offered.items() if "scope" not in decision}
-    chosen = await _choice(request["name"], offered, answers)
+    chosen, reason = await _choice(request["name"], offered, answers)
     if chosen["type"] == "reject":
-        reason = await answers.line("Reason, for the model to read (may be empty): ")
+        reason = reason or await answers.line("Reason, for the model to read (may be empty): ")
         return {**chosen, "message": reason} if reason else dict(chosen)
     if chosen["type"] == "edit":
         return await _changed(request, answers)
@@ -83,17 +84,18 @@ async def _decision(
 
 async def _choice(
     tool: str, offered: Mapping[tuple[str, ...], Mapping[str, str]], answers: TypedAnswers
-) -> Mapping[str, str]:
+) -> tuple[Mapping[str, str], str]:
+    """Return the decision, and the reason that was typed after it on the same line."""
     change = _CHANGE if _CHANGES in offered.values() else ""
     lasting = any("scope" in decision for decision in offered.values())
     prompt = (_PROMPT if lasting else _PROMPT_ONCE).format(tool=harmless(tool), change=change)
     while True:
-        key = (await answers.choice(prompt)).lower()
-        if key in ("q", "quit"):
+        word, _, reason = (await answers.choice(f"{_HOW}{prompt}")).partition(" ")
+        if word.lower() in ("q", "quit") and not reason:
             raise LeftPending(by_ctrl_c=False)
         for keys, decision in offered.items():
-            if key in keys:
-                return decision
+            if word.lower() in keys and (decision["type"] == "reject" or not reason):
+                return decision, reason.strip()
         _say(f"Please answer {', '.join(keys[0][0] for keys in offered)} or q.\n")
 
 

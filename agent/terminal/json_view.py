@@ -22,6 +22,9 @@ from agent.run import (
 
 __all__ = ["JsonLines", "write_result"]
 
+_SHOWN = ("action_requests", "review_configs", "scopes", "error")
+"""What the line `approval` holds of a question."""
+
 
 class JsonLines:
     """Writes a line for each event, and at last the line `result`. docs/terminal.md lists the lines.
@@ -50,7 +53,8 @@ class JsonLines:
                 _write("file", path=path, plot=is_plot(path))
             case Approval(interrupt_id=interrupt_id, question=question, grants=grants):
                 about = {"thread_id": self._thread_id, "interrupt_id": interrupt_id, "grants": list(grants)}
-                _write("approval", **about, **question)
+                shown = {key: question[key] for key in _SHOWN if key in question}
+                _write("approval", **about, **shown)
             case _:
                 pass
 
@@ -61,7 +65,10 @@ class JsonLines:
 
 def write_result(result: Result) -> None:
     """Write the line `result`; for a run that could not begin, the only line."""
-    _write("result", **asdict(result))
+    fields = asdict(result)
+    if not result.absent_paths:
+        del fields["absent_paths"]
+    _write("result", **fields)
 
 
 def _write(kind: str, **fields: Any) -> None:

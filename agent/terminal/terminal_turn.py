@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from agent.run import Approval, Decide, LeftPending, Result, Run, carry_out, explained
 from agent.terminal.json_view import JsonLines
+from agent.terminal.long_silence import telling_silence
 from agent.terminal.terminal_view import EventView
 
 __all__ = ["Outcome", "exit_status", "take_turn"]
@@ -51,16 +52,19 @@ async def take_turn(
     async def decide(approval: Approval) -> list[dict[str, Any]]:
         if approvals == "ask" and ask:
             return await ask(approval)
-        view.show(approval)
         if approvals == "ask":
+            for waiting in await run.approvals():
+                view.show(waiting)
             raise LeftPending(by_ctrl_c=False)
+        view.show(approval)
         requests = approval.question["action_requests"]
         return [{"type": "approve", "digest": request["digest"]} for request in requests]
 
     try:
         waits = task is None and await run.approvals()
         events = None if waits else run.go_on() if task is None else run.begin(task)
-        return Outcome(await carry_out(run, events, show=view.show, decide=decide))
+        async with telling_silence(view if isinstance(view, EventView) else None):
+            return Outcome(await carry_out(run, events, show=view.show, decide=decide))
     except LeftPending as left:
         return Outcome(await run.result(), "left" if left.by_ctrl_c else None)
     except asyncio.CancelledError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from agent.run import (
     ToolEnded,
     ToolStarted,
 )
+from agent.terminal.word_wrap import WordWrap
 from libs.code_blocks import without_thoughts
 from libs.sandbox import program
 
@@ -53,7 +55,10 @@ def harmless(text: str) -> str:
 
 
 class EventView:
-    """Prints each event. Tabs and long lines stay unchanged, and markup is not interpreted."""
+    """Prints each event. Tabs stay unchanged, and markup is not interpreted.
+
+    At a terminal, sentences are broken between words. Code, commands and output are not: they can be copied.
+    """
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -62,7 +67,11 @@ class EventView:
         self._streamed: dict[str, str] = {}
         self._said = ""
         """The last whole reply."""
-        self._at_line_start = True
+        self.at_line_start = True
+        """Whether the last printed text ended its line."""
+        self.printed = time.monotonic()
+        """Time of the last printed text."""
+        self._wrap = WordWrap()
         self._commands: dict[str, str] = {}
         self._output_of: str | None = None
 
@@ -115,18 +124,31 @@ class EventView:
         self._line(f"Waits for approval{count}:", "bold yellow")
         self._line(_shifted(requests[index]["description"]), "")
 
-    def say(self, text: str, style: str = "") -> None:
-        """Print text as lines of their own."""
-        self._line(text, style)
+    def say(self, text: str, style: str = "", *, whole: bool = False) -> None:
+        """Print text as lines of their own; `whole`: long lines are not broken, as for a command to copy."""
+        self._end_line()
+        self._line(text if whole else self._wrapped(text) + self._rest(), style)
+
+    def say_command(self, arguments: Sequence[str]) -> None:
+        """Print a command of this program, for a person to copy."""
+        self.say(f"  {shlex.join([program(), *arguments])}", whole=True)
+
+    def say_pending(self, arguments: Sequence[str]) -> None:
+        """Print that calls are pending, and the commands that ask for them or approve them."""
+        self.say("The pending calls were not run. Continue at a terminal, or approve them:", "yellow")
+        self.say_command(arguments)
+        self.say_command([*arguments, "--approve", "auto"])
 
     def finish(self, result: Result) -> None:
-        """Print the error and the files of a run."""
+        """Print the error and the files of a run, and the paths of the task that do not exist."""
         self._end_line()
         if result.status == "error" and result.text != self._said:
-            self._line(result.text, "bold red")
+            self.say(result.text, "bold red")
         self.console.print()
         for path in result.files:
             self._line(f"{'Plot' if is_plot(path) else 'File'}: {path}", "magenta")
+        for path in result.absent_paths:
+            self._line(f"{path} is not there.", "yellow")
 
     def _earlier(self, granted: str | None) -> None:
         if granted:
@@ -141,35 +163,45 @@ class EventView:
             if delta.subagent:
                 self._print("[subagent]\n", "dim")
         self._streamed[delta.message_id] += delta.text
-        self._piece(delta.text, "")
+        self._piece(self._wrapped(delta.text), "")
 
     def _output(self, call_id: str, text: str) -> None:
         if self._output_of != call_id:
             self._line(f"output of {self._commands.get(call_id, '')[:100]}", "dim")
             self._output_of = call_id
         for line in harmless(text).splitlines(keepends=True):
-            self._piece(f"  │ {line}" if self._at_line_start else line, "dim")
+            self._piece(f"  │ {line}" if self.at_line_start else line, "dim")
+
+    def _wrapped(self, text: str) -> str:
+        """Return what can be printed of streamed text, with line ends between words at a terminal."""
+        return self._wrap.feed(harmless(text), self.console.width) if self.console.is_terminal else text
+
+    def _rest(self) -> str:
+        return self._wrap.end(self.console.width) if self.console.is_terminal else ""
 
     def _piece(self, text: str, style: str) -> None:
         """Print text that may end in the middle of a line."""
-        text = harmless(text)
-        self._print(text, style)
-        self._at_line_start = text.endswith("\n")
+        if text:
+            text = harmless(text)
+            self._print(text, style)
+            self.at_line_start = text.endswith("\n")
 
     def _line(self, text: str, style: str) -> None:
         self._end_line()
         self._print(f"{harmless(text)}\n", style)
 
     def _print(self, text: str, style: str) -> None:
+        self.printed = time.monotonic()
         # As segments, because rich expands tabs and folds long lines in text.
         segments = Segments([Segment(text, self.console.get_style(style))])
         self.console.print(segments, end="", crop=False, soft_wrap=True)
 
     def _end_line(self) -> None:
         self._streaming = None
-        if not self._at_line_start:
+        self._piece(self._rest(), "")
+        if not self.at_line_start:
             self.console.print()
-            self._at_line_start = True
+            self.at_line_start = True
 
 
 class HumanView(EventView):
@@ -180,7 +212,7 @@ class HumanView(EventView):
     ) -> None:
         super().__init__(console)
         self._model = model
-        self._go_on = shlex.join([program(), "run", "--thread", run.thread_id, *options])
+        self._go_on = ["run", "--thread", run.thread_id, *options]
         self._line(f"Thread {run.thread_id}, {run.agent} agent, model {model}", "dim")
         if approvals == "auto":
             self._line(APPROVALS_OFF, "yellow")
@@ -190,11 +222,9 @@ class HumanView(EventView):
         super().finish(result)
         self._line(f"Thread {result.thread_id}: {result.status}. Model: {self._model}", "dim")
         if result.status == "interrupted":
-            self._line("The pending calls were not run. Continue at a terminal, or approve them:", "yellow")
-            self._line(f"  {self._go_on}", "")
-            self._line(f"  {self._go_on} --approve auto", "")
+            self.say_pending(self._go_on)
         else:
-            self._line(f'Go on: {self._go_on} "…"', "dim")
+            self._line(f'Go on: {shlex.join([program(), *self._go_on])} "…"', "dim")
 
 
 def _indent(subagent: bool) -> str:

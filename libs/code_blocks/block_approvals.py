@@ -1,4 +1,4 @@
-"""The approval gate for blocks: one interrupt for a reply, one request for each block."""
+"""The approval gate for blocks: one request for each block of a reply."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from libs.code_blocks.block_protocol import BlockCall
+from libs.code_blocks.block_state import CodeState
 from libs.middleware.approvals import (
     Approve,
     Decision,
-    DecisionType,
+    GateRules,
     Granted,
-    Grants,
     Held,
     Reject,
     Request,
@@ -38,20 +38,14 @@ EDITS: Mapping[str, type[BaseModel]] = {_NAME: _ExecuteCode}
 """Form of edited calls, for `answer_by_id`."""
 
 
-def approved(
-    blocks: Sequence[BlockCall],
-    offered: Mapping[str, Sequence[DecisionType]],
-    *,
-    grants: Grants,
-    at_reply: Grants,
-) -> list[BlockCall]:
+def approved(blocks: Sequence[BlockCall], rules: GateRules, state: CodeState) -> list[BlockCall]:
     """Ask a person about all blocks of a reply, and return the blocks with the decisions.
 
-    `offered` are the decisions that a person may choose, `grants` the approvals for the rest of the thread,
-    and `at_reply` those at the time of the reply. Raises GraphInterrupt if there is no answer yet.
+    Raises GraphInterrupt if there is no answer yet.
     """
     requests = [Request(_NAME, {"language": b["language"], "code": b["code"]}, b["key"]) for b in blocks]
-    decisions = ask(requests, offered, Held(grants, at_reply))
+    held = Held(state.get("grants") or {}, state.get("grants_at_reply") or {})
+    decisions = ask(requests, rules, held, state=state)
     return [_decided(block, decision) for block, decision in zip(blocks, decisions, strict=True)]
 
 

@@ -13,7 +13,7 @@ when a block begins, with `"granted"` if nobody was asked (see `BlockCall`), and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -46,7 +46,7 @@ from libs.code_blocks.block_turn import (
 from libs.code_blocks.reply_end import first_block, imagined
 from libs.code_blocks.run_end_hooks import ENDING, Ending, add_ending
 from libs.code_blocks.words_only import MAX_NUDGES, objection
-from libs.middleware.approvals import DecisionType, require_checkpointer
+from libs.middleware.approvals import GateRules, InterruptMode, InterruptOn, require_checkpointer
 from libs.middleware.budget import Budget, Meter
 from libs.middleware.program_messages import told
 
@@ -62,14 +62,19 @@ class CodeLoop:
 
     model: TextModel
     runner: SandboxRunner
-    opening: Callable[[], Awaitable[list[AnyMessage]]]
-    """Returns the messages before the conversation (system prompt, examples). Called once a run."""
+    opening: Callable[[Sequence[str]], Awaitable[list[AnyMessage]]]
+    """Returns the messages before the conversation (system prompt, examples). Called once a run, with what
+    `absent_paths` has returned."""
     budget: Budget
     """The limits of one run."""
+    absent_paths: Callable[[str], Awaitable[list[str]]] | None = None
+    """Takes the task; returns the paths that it names and that do not exist."""
     files: Files | None = None
     """Finds the result files that an answer names."""
-    approvals: Mapping[str, Sequence[DecisionType]] | None = None
-    """The decisions that a person may choose for each block (see `approved`). None: blocks run at once."""
+    approvals: InterruptOn | None = None
+    """What a person may decide about `execute_code` (see `GateRules`). None: blocks run at once."""
+    interrupt_mode: InterruptMode = "batched"
+    """One question for the blocks of a reply, or one for each block."""
     ending: Ending | None = None
     """Is asked before a run ends with the model's answer."""
     live: Live = lambda key: nullcontext()  # noqa: ARG005
@@ -85,6 +90,7 @@ class CodeLoop:
     def __post_init__(self) -> None:
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, not {self.max_steps}")
+        self._rules()
 
     def graph(
         self, *, checkpointer: Checkpointer = None, name: str = "code_agent"
@@ -105,14 +111,17 @@ class CodeLoop:
         return graph.with_config(recursion_limit=4 * self.max_steps + 10)
 
     async def _begin(self, state: CodeState) -> dict[str, Any]:
-        if self.approvals:
+        if self.approvals is not None:
             require_checkpointer()
         messages = state["messages"]
+        task = messages[-1].text if messages else ""
+        absent_paths = await self.absent_paths(task) if self.absent_paths else []
         return {
             "status": None,
             "executions": [],
-            "opening": await self.opening(),
-            "task": messages[-1].text if messages else "",
+            **({"absent_paths": absent_paths} if absent_paths or state.get("absent_paths") else {}),
+            "opening": await self.opening(absent_paths),
+            "task": task,
             "steps": 0,
             "nudges": 0,
             "blocks": [],
@@ -179,11 +188,11 @@ class CodeLoop:
 
     async def _approve(self, state: CodeState) -> dict[str, Any]:
         """Ask a person about the blocks of the reply, and keep the blocks as they were approved."""
-        blocks = state["blocks"]
-        if self.approvals:
-            grants, at_reply = state.get("grants") or {}, state.get("grants_at_reply") or {}
-            blocks = approved(blocks, self.approvals, grants=grants, at_reply=at_reply)
-        return {"blocks": blocks}
+        rules = self._rules()
+        return {"blocks": approved(state["blocks"], rules, state) if rules else state["blocks"]}
+
+    def _rules(self) -> GateRules | None:
+        return GateRules(self.approvals, self.interrupt_mode) if self.approvals is not None else None
 
     async def _run(self, state: CodeState) -> Command[Literal["model", "__end__"]]:
         """Run the approved blocks in order, and send their output to the model.

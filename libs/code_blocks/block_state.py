@@ -26,6 +26,8 @@ class Output(Input):
     """How the latest run ended. None while the run continues or waits for approval."""
     executions: NotRequired[list[Execution]]
     """All executions of the latest run, in order."""
+    absent_paths: NotRequired[list[str]]
+    """Paths that the latest task names and that did not exist when the run began."""
 
 
 class CodeState(Output):

@@ -108,8 +108,9 @@ class ScriptedChatModel(BaseChatModel):
         place = sum(isinstance(message, AIMessage) for message in messages)
         if place >= len(script.replies):
             raise ScriptExhausted(
-                f"{self.source}: the script has {len(script.replies)} replies and was asked for one more. "
-                "A script only plays what is in it: start a new thread, or choose a model."
+                f"{self.source}: the script has {len(script.replies)} "
+                f"{'reply' if len(script.replies) == 1 else 'replies'} for this conversation, and the model "
+                "was called once more. Add a reply to the script, start a new thread, or choose a model."
             )
         reply = script.replies[place]
         calls = [

@@ -15,6 +15,7 @@ __all__ = [
     "owner_of",
     "prepare_workspace",
     "refuse_as_workspace",
+    "refuse_unwritable",
     "thread_folder",
 ]
 
@@ -44,6 +45,19 @@ def refuse_as_workspace(root: Path) -> None:
         nearest = next(path for path in (place, *place.parents) if path.exists())
         if not nearest.is_dir():
             raise ValueError(f"cannot be used, as {nearest} is not a folder: choose another path")
+
+
+def refuse_unwritable(root: Path) -> None:
+    """Refuse a workspace that this process cannot make or write, before any work begins.
+
+    Raises:
+        ValueError: `root`, or the nearest path above it that exists, cannot be written.
+    """
+    root = root.absolute()
+    place = next(path for path in (root, *root.parents) if os.access(path, os.F_OK))
+    if not os.access(place, os.W_OK | os.X_OK):
+        hint = f"run `sudo chown $USER {place}`, or choose another path"
+        raise ValueError(f"cannot be used, as {place} cannot be written: {hint}")
 
 
 def prepare_workspace(root: Path) -> tuple[int, int]:

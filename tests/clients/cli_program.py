@@ -118,6 +118,7 @@ def check_lines(output: str) -> list[dict[str, Any]]:
         "result": {"thread_id", "status", "text", "executions", "files"},
     }
     optional = {"output": {"exit_code", "seconds"}, "approval": {"scopes"}, "command": {"granted"}}
+    optional["result"] = {"absent_paths"}
     lines = [json.loads(line) for line in output.splitlines()]
     for line in lines:
         assert ("exit_code" in line) == ("seconds" in line)

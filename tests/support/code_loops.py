@@ -65,7 +65,7 @@ def looping(
 ) -> Iterator[CompiledStateGraph[Any, Any, Any, Any]]:
     """Make a graph whose blocks run as the current user in `folder`."""
 
-    async def opening() -> list[AnyMessage]:
+    async def opening(_: Sequence[str]) -> list[AnyMessage]:
         return [SystemMessage(SYSTEM)]
 
     with LocalSandbox(folder / "workspace") as sandbox:

@@ -15,10 +15,14 @@ from langgraph.types import Command
 
 from libs.middleware.approvals.addressed_graph import AddressedGraph, answer_by_id
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware
+from libs.middleware.approvals.gate_rules import InterruptMode, InterruptOn
 from libs.middleware.subagents import bound_subagents
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
 
-GATED = {"execute": ("approve", "reject"), "edit_file": ("approve", "reject", "edit")}
+GATED: InterruptOn = {
+    "execute": {"allowed_decisions": ["approve", "reject"]},
+    "edit_file": {"allowed_decisions": ["approve", "reject", "edit"]},
+}
 APPROVE = {"type": "approve"}
 COMMAND = {"type": "approve", "scope": "command"}
 TOOL = {"type": "approve", "scope": "tool"}
@@ -70,9 +74,12 @@ def agent(
     middleware: Sequence[Any] | None = None,
     subagents: Sequence[Any] = (),
     before: Sequence[Any] = (),
+    interrupt_mode: InterruptMode = "batched",
 ) -> AddressedGraph:
     """Build a deep agent with one approval gate for itself and all subagents."""
-    binding = [ApprovalMiddleware(GATED)] if middleware is None else list(middleware)
+    binding = (
+        [ApprovalMiddleware(GATED, interrupt_mode=interrupt_mode)] if middleware is None else list(middleware)
+    )
     return answer_by_id(
         create_deep_agent(
             model,

@@ -78,6 +78,7 @@ class _Result(BaseModel):
         "no_execution, max_steps, budget_calls, budget_seconds, budget_tokens: it ended before its goal."
     )
     output: str = Field(description="Last message of the agent.")
+    absent_paths: list[str] = Field(description="Paths that the task names and that do not exist.")
     interrupts: list[dict[str, Any]] = Field(
         description="Pending approvals: each `{id, value}`, the value with `action_requests` and "
         "`review_configs`."
@@ -114,12 +115,14 @@ def answered(tool: str, ended: Ended, *, refused: str | None = None) -> CallTool
     """
     answer = _approval_of_all(tool, ended) if ended.questions else None
     text = _waiting(ended, answer) if answer else ended.output or f"The run ended: {ended.status}."
+    text = "\n\n".join([text, *(f"{path} is not there." for path in ended.absent_paths)])
     return CallToolResult(
         content=[TextContent(text=f"{refused}\n\n{text}" if refused else text)],
         structured_content=_Result(
             thread_id=ended.thread_id,
             status=ended.status,
             output=ended.output,
+            absent_paths=list(ended.absent_paths),
             interrupts=ended.questions,
             answer=answer,
         ).model_dump(mode="json"),

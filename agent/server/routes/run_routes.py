@@ -30,9 +30,10 @@ class _Task(BaseModel, extra="forbid", strict=True):
 
 
 class _Decisions(BaseModel, extra="forbid", strict=True):
-    decisions: list[Any] | dict[str, list[Any]] = Field(
-        description="A decision for each request of the only open question, such as `{type: approve}`; or "
-        "the id of each question -> its list."
+    decisions: Any = Field(
+        description="A decision for each waiting call, in order, such as `{type: approve}`; or the id of "
+        "each question -> its list of decisions, or its only decision.",
+        json_schema_extra={"anyOf": [{"type": "array"}, {"type": "object"}]},
     )
     includeSteps: bool = False
 
@@ -41,12 +42,16 @@ class _Answered(BaseModel):
     output: str
     thread_id: str
     status: str
+    absent_paths: list[str] = Field([], description="Paths that the task names and that do not exist.")
     steps: list[ShownStep] = []
 
 
 class _Question(BaseModel):
     id: str
-    value: dict[str, Any] = Field(description="Has action_requests and review_configs.")
+    value: dict[str, Any] = Field(
+        description="Has action_requests and review_configs. A question about one call is also a "
+        "`tool_approval`, as LangChain's `per_call` mode has it."
+    )
 
 
 class _Asks(BaseModel):
@@ -84,7 +89,14 @@ async def _run(request: Request) -> Response:
     refusals=(400, 404, 409, 413, 415, 422, 500),
 )
 async def _resume(request: Request) -> Response:
-    given = await read_body(request, _Decisions)
+    try:
+        given = await read_body(request, _Decisions)
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        raise Refused(
+            400, f'{str(refused).rstrip(".")}. Send {{"decisions": [{{"type": "approve"}}]}}.'
+        ) from None
     runs: Runs = request.app.state.runs
     thread_id, owner = request.path_params["thread_id"], request.scope.get("owner")
     run = runs.answer(thread_id, given.decisions, owner=owner)
@@ -107,6 +119,8 @@ def _response(ended: Ended, *, with_steps: bool) -> Response:
     if ended.questions:
         return answer({"thread_id": ended.thread_id, "interrupts": ended.questions}, 202)
     result: dict[str, Any] = {"output": ended.output, "thread_id": ended.thread_id, "status": ended.status}
+    if ended.absent_paths:
+        result["absent_paths"] = list(ended.absent_paths)
     return answer({**result, "steps": ended.steps} if with_steps else result)
 
 

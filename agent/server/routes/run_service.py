@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -29,7 +29,7 @@ from agent.server.durable.listed_threads import is_busy, listed
 from agent.server.durable.saver import open_saver
 from agent.server.json_exchange import Refused
 from agent.threads import DRAIN, held
-from libs.middleware.approvals import WrongAnswer, read_answer
+from libs.middleware.approvals import WrongAnswer, answers_by_id, read_answer
 from libs.persistence import ThreadInUse, database_errors
 
 __all__ = ["Ended", "Runs", "open_runs"]
@@ -41,9 +41,6 @@ _DRAINED = (
     "The server is ending or starting anew. The run has stopped after a step, and its thread keeps all "
     "results: send the next task, such as 'go on', with this thread_id in a few seconds."
 )
-
-Decisions = list[Any] | Mapping[str, list[Any]]
-"""Decisions on the only open question, or question id -> decisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +55,8 @@ class Ended:
     """Steps since the person's message; the last is the answer."""
     questions: list[dict[str, Any]]
     """`{id, value}` of each open interrupt; empty if the run has ended."""
+    absent_paths: Sequence[str] = ()
+    """See `Result`."""
     failed: bool = False
     """Whether an error ended the run; `output` names the error."""
 
@@ -111,7 +110,7 @@ class Runs:
         async with _held(thread_id):
             return await self._carry_out(run, run.begin(task), owner)
 
-    async def answer(self, thread_id: str, decisions: Decisions, *, owner: str | None) -> Ended:
+    async def answer(self, thread_id: str, decisions: Any, *, owner: str | None) -> Ended:
         """Go on with a person's decisions. Decisions that do not fit the questions change nothing.
 
         Raises:
@@ -124,12 +123,12 @@ class Runs:
             waiting = {each.interrupt_id: each.question for each in await run.approvals()}
             if not waiting:
                 raise Refused(409, "Nothing in this thread waits for approval.")
-            answers = _addressed(decisions, waiting)
-            for question, given in answers.items():
-                try:
-                    read_answer({"decisions": given}, waiting[question], run.graph.edits)
-                except WrongAnswer as wrong:
-                    raise Refused(422, str(wrong), thread_id=thread_id, interrupts=_shown(waiting)) from None
+            try:
+                answers = _addressed(decisions, waiting)
+                for question, given in answers.items():
+                    read_answer(given, waiting[question], run.graph.edits)
+            except WrongAnswer as wrong:
+                raise Refused(422, str(wrong), thread_id=thread_id, interrupts=_shown(waiting)) from None
             ended = await self._carry_out(run, run.answer(answers), owner)
             for asked in ended.questions:
                 if asked["id"] in answers and (error := asked["value"].get("error")):
@@ -189,7 +188,9 @@ async def _ended(run: Run, result: Result) -> Ended:
     state = await run.state()
     steps = [*steps_taken(state.values), {"type": "final", "content": result.text}]
     questions = {each.id: each.value for each in state.interrupts}
-    return Ended(run.thread_id, result.status, result.text, steps, _shown(questions))
+    return Ended(
+        run.thread_id, result.status, result.text, steps, _shown(questions), absent_paths=result.absent_paths
+    )
 
 
 @asynccontextmanager
@@ -203,28 +204,23 @@ async def _held(thread_id: str) -> AsyncIterator[None]:
         raise Refused(409, "The thread is at work: wait until its run has ended.") from None
 
 
-def _addressed(
-    decisions: Decisions, waiting: Mapping[str, Mapping[str, Any]]
-) -> Mapping[str, list[dict[str, Any]]]:
-    """Return question id -> decisions.
+def _addressed(decisions: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return question id -> answer.
 
     Raises:
-        Refused: the decisions name no question although several are open, or a question that is not open.
+        WrongAnswer: the decisions are about no open question, or need the ids of several.
     """
-    questions = _shown(waiting)
-    if isinstance(decisions, list):
-        if len(waiting) > 1:
-            raise Refused(
-                422,
-                f'{len(waiting)} questions wait: send "decisions" as an object, the id of each -> its list.',
-                interrupts=questions,
+    if isinstance(decisions, dict) and decisions and "type" not in decisions:
+        if unknown := [question for question in decisions if question not in waiting]:
+            raise WrongAnswer(
+                f"no question {unknown[0][:100]!r} waits in this thread; these wait: {', '.join(waiting)}."
             )
-        return dict.fromkeys(waiting, decisions)
-    if unknown := [question for question in decisions if question not in waiting]:
-        raise Refused(422, f"No question {unknown[0][:100]!r} waits in this thread.", interrupts=questions)
-    if not decisions:
-        raise Refused(422, '"decisions" is empty.', interrupts=questions)
-    return decisions
+        return {
+            question: {"decisions": given} if isinstance(given, list) else given
+            for question, given in decisions.items()
+        }
+    alone = isinstance(decisions, dict) and decisions
+    return answers_by_id(decisions if alone else {"decisions": decisions}, waiting)
 
 
 def _shown(waiting: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -6,12 +6,14 @@ In: gated calls, and answers. Out: an interrupt with the question, and the decis
 
 from __future__ import annotations
 
+from libs.middleware.approvals.addressed_answers import answers_by_id
 from libs.middleware.approvals.addressed_graph import AddressedGraph, Turns, answer_by_id
 from libs.middleware.approvals.approval_gate import CheckpointerRequired, ask, require_checkpointer
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware, GrantsKept
 from libs.middleware.approvals.decisions import Approve, Decision, Reject, WrongAnswer, read_answer
+from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn
 from libs.middleware.approvals.grants import GRANTS, Grant, Granted, Grants, Held, revoke, shown, standing_in
-from libs.middleware.approvals.question import DecisionType, Request
+from libs.middleware.approvals.question import Request
 from libs.middleware.approvals.visible_text import visible
 
 __all__ = [
@@ -21,17 +23,20 @@ __all__ = [
     "Approve",
     "CheckpointerRequired",
     "Decision",
-    "DecisionType",
+    "GateRules",
     "Grant",
     "Granted",
     "Grants",
     "GrantsKept",
     "Held",
+    "InterruptMode",
+    "InterruptOn",
     "Reject",
     "Request",
     "Turns",
     "WrongAnswer",
     "answer_by_id",
+    "answers_by_id",
     "ask",
     "read_answer",
     "require_checkpointer",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
@@ -16,13 +15,13 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt, StateUpdate
 from pydantic import BaseModel
 
-from libs.middleware.approvals.decisions import WrongAnswer, checked, read_answer
+from libs.middleware.approvals.addressed_answers import answers_by_id
+from libs.middleware.approvals.decisions import Decision, WrongAnswer, checked, read_answer
 from libs.middleware.approvals.grants import GRANTS, Grant, granted_by
+from libs.middleware.approvals.question import question_key
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
 
 __all__ = ["AddressedGraph", "Turns", "answer_by_id"]
-
-_INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
 
 Turn = Callable[[str | None], AbstractAsyncContextManager[RunControl | None]]
 """Thread id -> lock of the thread. None: nothing is saved, so there is nothing to lock.
@@ -137,21 +136,17 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if command.resume is None:
             # LangGraph fails on an empty command. None as input asks again.
             return command if command.goto or command.update or command.graph else None
-        given = _by_id(command.resume, pending, config)
-        if given is None:
-            return command
-        answers: dict[str, Any] = {}
+        answers: dict[str, dict[str, Any]] = {}
         grants: dict[str, Grant] = {}
-        for asked in pending:
-            if asked.id not in given:
-                continue
-            try:
-                decisions = read_answer(given[asked.id], asked.value, self.edits)
-            except WrongAnswer as wrong:
-                answers[asked.id] = {"error": str(wrong)}
+        for asked, decisions in self._read(command.resume, pending, config):
+            if isinstance(decisions, WrongAnswer):
+                answer = {"error": str(decisions)}
             else:
-                answers[asked.id] = checked(decisions)
+                answer = checked(decisions)
                 grants |= granted_by(decisions, asked.value, asked.id)
+            # LangGraph resumes a node by the id of the group, if the node asked several questions.
+            group = answers.setdefault(asked.value.get("group", asked.id), {})
+            group[question_key(asked.value)] = answer
         command = replace(command, resume=answers)
         if not grants:
             return command
@@ -160,23 +155,28 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         sent = update.items() if isinstance(update, dict) else update
         return replace(command, update=[*sent, (GRANTS, grants)])
 
-
-def _by_id(
-    answer: Any, pending: tuple[Interrupt, ...], config: RunnableConfig | None
-) -> dict[str, Any] | None:
-    """Return interrupt id -> answer. None: several questions wait, so LangGraph asks for an id."""
-    # LangGraph's own rule for a map from interrupt ids to answers.
-    if isinstance(answer, dict) and all(_INTERRUPT_ID.fullmatch(str(key)) for key in answer):
-        return answer
-    if len(pending) > 1:
-        return None
-    run_id = (config or {}).get("configurable", {}).get("run_id")
-    # What this run has asked came after the answer that started the run.
-    return {
-        asked.id: answer
-        for asked in pending
-        if run_id is None or not isinstance(asked.value, dict) or asked.value.get("asked_in") != str(run_id)
-    }
+    def _read(
+        self, answer: Any, pending: tuple[Interrupt, ...], config: RunnableConfig | None
+    ) -> Iterator[tuple[Interrupt, list[Decision] | WrongAnswer]]:
+        """Yield each answered question with its decisions, or with the reason why the answer is refused."""
+        run_id = ensure_config(config)["configurable"].get("run_id")
+        # What this run has asked came after the answer that started the run.
+        waiting = {
+            asked.id: asked.value
+            for asked in pending
+            if not run_id or asked.value.get("asked_in") != str(run_id)
+        }
+        try:
+            sent = answers_by_id(answer, waiting)
+        except WrongAnswer as wrong:
+            yield from ((asked, wrong) for asked in pending if asked.id in waiting)
+            return
+        for asked in pending:
+            if asked.id in sent:
+                try:
+                    yield asked, read_answer(sent[asked.id], asked.value, self.edits)
+                except WrongAnswer as wrong:
+                    yield asked, wrong
 
 
 def answer_by_id(

@@ -1,21 +1,28 @@
-"""Ask a person about calls with one interrupt, and ask again after a wrong answer.
+"""Ask a person about calls, and ask again after a wrong answer.
 
-`addressed_graph` checks an answer where the answer enters the graph. The gate checks only that the answer
+`addressed_graph` checks each answer where the answer enters the graph. The gate checks only that the answer
 is about the waiting calls. After a wrong answer the question is asked again, with the reason under
 `"error"`. On a server, `"asked_in"` is the id of the run that asked.
+
+In the mode `per_call` each call has an interrupt of its own, with its own id. LangGraph resumes a node, not
+an interrupt: the id for that is under `"group"`, and `addressed_graph` puts the answers together.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langgraph.config import get_config
-from langgraph.types import interrupt
+from langgraph.errors import GraphInterrupt
+from langgraph.types import Interrupt, interrupt
 
-from libs.middleware.approvals.decisions import Decision, WrongAnswer, decided
+from libs.middleware.approvals.decisions import Approve, Decision, WrongAnswer, decided, decision_schema
+from libs.middleware.approvals.gate_rules import GateRules
 from libs.middleware.approvals.grants import Granted, Held
-from libs.middleware.approvals.question import DecisionType, Request, question_about
+from libs.middleware.approvals.question import Request, question_about, question_key
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
 
 __all__ = ["CheckpointerRequired", "ask", "require_checkpointer"]
@@ -57,42 +64,94 @@ def require_checkpointer() -> None:
 
 
 def ask(
-    requests: Sequence[Request],
-    allowed: Mapping[str, Sequence[DecisionType]],
-    held: Held | None = None,
+    requests: Sequence[Request], rules: GateRules, held: Held | None = None, *, state: Any = None
 ) -> list[Decision | Granted]:
-    """Interrupt the run with one question about `requests` and return a decision for each, in order.
+    """Interrupt the run with the questions about `requests` and return a decision for each, in order.
 
-    Requests that a grant covers are not asked about. The outermost graph must come from
-    `addressed_graph.answer_by_id`, which checks the answers. Call this function at most once in a node:
-    LangGraph repeats the node from its start for every answer, wrong answers included.
+    Requests that a grant covers, and those that the rules let pass, are not asked about. No decision is
+    returned before all are made, so no call runs while another of its reply waits. The outermost graph must
+    come from `addressed_graph.answer_by_id`, which checks the answers. Call this function at most once in a
+    node: LangGraph repeats the node from its start for every answer, wrong answers included.
 
     Args:
         requests: the calls to decide on, at least one.
-        allowed: for each request's name, the decision types that are offered.
+        rules: which calls are asked about, and what is offered.
         held: the grants of the thread. None: grants cannot be saved, so only this call can be approved.
+        state: the state of the graph, for the functions of `rules`.
 
     Raises:
         CheckpointerRequired: the run has no checkpointer.
-        GraphInterrupt: the question has no answer yet.
+        GraphInterrupt: a question has no answer yet.
     """
     require_checkpointer()
-    covered = [held.covering(request) if held else None for request in requests]
-    waiting = [request for request, grant in zip(requests, covered, strict=True) if grant is None]
-    answers = iter(
-        _asked(question_about(waiting, allowed, lasting=held is not None), waiting) if waiting else ()
-    )
-    return [grant or next(answers) for grant in covered]
+    settled: dict[str, Decision | Granted] = {}
+    waiting: list[Request] = []
+    for request in requests:
+        if grant := held.covering(request) if held else None:
+            settled[request.digest] = grant
+        elif not rules.asks_about(request, state):
+            settled[request.digest] = Approve(type="approve", digest=request.digest)
+        else:
+            waiting.append(request)
+    settled |= _asked(waiting, rules, lasting=held is not None, state=state)
+    return [settled[request.digest] for request in requests]
 
 
-def _asked(question: dict[str, Any], requests: Sequence[Request]) -> list[Decision]:
-    # A server repeats a killed run together with its answer. `answer_by_id` uses this id to keep that answer
-    # away from a question that the same run asked later.
-    if run_id := get_config()["configurable"].get("run_id"):
-        question["asked_in"] = str(run_id)
-    while True:
-        answer = interrupt(question)
-        try:
-            return decided(answer, requests)
-        except WrongAnswer as wrong:
-            question = {**question, "error": str(wrong)}
+def _asked(
+    requests: Sequence[Request], rules: GateRules, *, lasting: bool, state: Any
+) -> dict[str, Decision | Granted]:
+    """Return digest -> decision for each request."""
+    noted = [replace(request, note=rules.note(request, state)) for request in requests]
+    groups = [[request] for request in noted] if rules.per_call else [noted] if noted else []
+    questions = {}
+    for group in groups:
+        question = question_about(group, rules.offered, lasting=lasting)
+        # A server repeats a killed run together with its answer. `answer_by_id` uses this id to keep that
+        # answer away from a question that the same run asked later.
+        if run_id := get_config()["configurable"].get("run_id"):
+            question["asked_in"] = str(run_id)
+        questions[question_key(question)] = group, question
+    made: dict[str, Decision | Granted] = {}
+    while questions:
+        answers = _interrupt([question for _, question in questions.values()], per_call=rules.per_call)
+        for key, (group, question) in list(questions.items()):
+            if answers.keys() & questions.keys() and key not in answers:
+                continue  # other calls were decided on first
+            try:
+                decisions = decided(answers.get(key), group)
+            except WrongAnswer as wrong:
+                questions[key] = group, {**question, "error": str(wrong)}
+            else:
+                made |= {request.digest: decision for request, decision in zip(group, decisions, strict=True)}
+                del questions[key]
+    return made
+
+
+def _interrupt(questions: Sequence[Mapping[str, Any]], *, per_call: bool) -> Mapping[str, Any]:
+    """Return the answers: key of a question -> the checked answer.
+
+    Args:
+        questions: the questions without an answer.
+        per_call: whether each question has an interrupt of its own. Otherwise there is one question.
+
+    Raises:
+        GraphInterrupt: there is no answer yet.
+    """
+    try:
+        answers = interrupt(questions[0])
+    except GraphInterrupt as raised:
+        if not per_call:
+            raise
+        [own] = raised.args[0]
+        raise GraphInterrupt([_of_one_call(question, own.id) for question in questions]) from None
+    return answers if isinstance(answers, dict) else {}
+
+
+def _of_one_call(question: Mapping[str, Any], group: str) -> Interrupt:
+    """Return an interrupt whose id stays the same while other calls of the reply are decided."""
+    node = get_config()["configurable"]["checkpoint_ns"]
+    # LangGraph reads 32 hex digits as the id of an interrupt.
+    own = hashlib.sha256(f"{node}/{question_key(question)}".encode()).hexdigest()[:32]
+    [offered] = question["review_configs"]
+    schema = decision_schema(tuple(offered["allowed_decisions"]))
+    return Interrupt({**question, "group": group}, own, response_schema=schema)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from operator import or_
-from typing import Annotated, Any, NotRequired, cast, get_args
+from typing import Annotated, Any, NotRequired, cast
 
-from langchain.agents.middleware import HumanInTheLoopMiddleware, InterruptOnConfig
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.human_in_the_loop import Action
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -27,8 +27,9 @@ from langgraph.types import Command
 
 from libs.middleware.approvals.approval_gate import ask, require_checkpointer
 from libs.middleware.approvals.decisions import Edit, Reject
+from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn
 from libs.middleware.approvals.grants import Grant, Granted, Grants, Held
-from libs.middleware.approvals.question import DecisionType, Request, digest
+from libs.middleware.approvals.question import Request, digest
 from libs.middleware.open_calls import not_run, open_calls
 from libs.private_names import EDITED_TOOL_CALLS
 
@@ -78,7 +79,8 @@ class GrantsKept(AgentMiddleware[Any, Any, Any]):
 class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
     """Ask a person before a gated tool runs, and run exactly the approved call.
 
-    All gated calls of a turn are one question (see `approval_gate`); the other calls of the turn wait too.
+    All gated calls of a turn are asked about before any call of the turn runs: with one question, or with one
+    for each call (see `approval_gate`).
     A digest binds each approval to its call. A gated call that was changed after the approval, or never asked
     about, does not run, and the model gets an error.
 
@@ -86,22 +88,19 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
     subagents.
 
     Args:
-        interrupt_on: gated tool name -> offered decisions. No file, page or tool can change them.
+        interrupt_on: the gated tools, see `GateRules`. No file, page or tool can change them.
+        interrupt_mode: as LangChain's, see `GateRules`.
 
     Raises:
-        ValueError: a tool lacks approve or reject, or has an unknown decision.
+        ValueError: see `GateRules`.
     """
 
     state_schema = ApprovalState
 
-    def __init__(self, interrupt_on: Mapping[str, Sequence[DecisionType]]) -> None:
-        for name, offered in interrupt_on.items():
-            if not {"approve", "reject"} <= set(offered) <= set(get_args(DecisionType)):
-                raise ValueError(f"{name}: offer approve and reject, and at most edit beside them.")
-        super().__init__(
-            {name: InterruptOnConfig(allowed_decisions=list(each)) for name, each in interrupt_on.items()}
-        )
-        self._offered = dict(interrupt_on)
+    def __init__(self, interrupt_on: InterruptOn, *, interrupt_mode: InterruptMode = "batched") -> None:
+        self._rules = GateRules(interrupt_on, interrupt_mode)
+        # LangChain's part only runs edited calls, and tells the model of the edit. It asks nothing.
+        super().__init__(dict(self._rules.configs), interrupt_mode="batched")
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Fail before the first model call if nobody can be asked.
@@ -117,14 +116,14 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         Raises:
             GraphInterrupt: the question has no answer yet.
         """
-        gated = [call for call in open_calls(state["messages"]) if call["name"] in self._offered]
+        gated = [call for call in open_calls(state["messages"]) if call["name"] in self._rules.configs]
         update: dict[str, Any] = {"approved_calls": {}, EDITED_TOOL_CALLS: {}, "granted_calls": {}}
         if not gated:
             return update if any(state.get(key) for key in update) else None
         requests = [Request(call["name"], call["args"], str(call["id"])) for call in gated]
         refusals: list[ToolMessage] = []
         held = Held(_grants(state), cast("Grants", state.get("grants_at_reply") or {}))
-        for request, decision in zip(requests, ask(requests, self._offered, held), strict=True):
+        for request, decision in zip(requests, ask(requests, self._rules, held, state=state), strict=True):
             match decision:
                 case Granted(scope=scope):
                     update["granted_calls"][request.call_id] = scope
@@ -192,7 +191,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         call = request.tool_call
         # `request.tool` runs, whatever the name in the call. Both must be the approved tool.
         names = {call["name"], request.tool.name if request.tool else call["name"]}
-        if not names & self._offered.keys():
+        if not names & self._rules.configs.keys():
             return None
         call_id = str(call["id"])
         edited = (request.state.get(EDITED_TOOL_CALLS) or {}).get(call_id)

@@ -6,6 +6,8 @@ An answer is `{"decisions": [...]}`, one decision for each request, in order:
     {"type": "reject", "message": "why"}
     {"type": "edit", "edited_action": {"name": ..., "args": {...}}}
 
+For a question about one call, the decision alone is an answer too, as LangChain's `per_call` mode has it.
+
 `scope` is `"call"` (the default), or for the rest of the thread `"command"` (the same call) or `"tool"`
 (every call of that name; see `grants`). A decision may have the `digest` of its request; it is then refused
 for any other request.
@@ -15,9 +17,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.json_schema import models_json_schema
 
 from libs.middleware.approvals.question import DecisionType, Request
 from libs.middleware.approvals.visible_text import visible
@@ -32,12 +36,21 @@ __all__ = [
     "WrongAnswer",
     "checked",
     "decided",
+    "decision_schema",
     "read_answer",
 ]
 
 Scope = Literal["call", "command", "tool"]
 
 _MAX_REASON_CHARS = 500
+_MAX_SHOWN = 8
+"""Decisions in an example."""
+_IN_PLAIN_WORDS = {
+    "extra_forbidden": "there is no such field",
+    "missing": "this field is needed",
+    "model_type": "this must be a JSON object",
+}
+"""pydantic's types of errors whose texts name Python things."""
 
 _TAKEN_OUT = "[REDACTED]"
 """Replaces a secret in an answer."""
@@ -98,11 +111,13 @@ class Edit(_Decision):
 Decision = Approve | Reject | Edit
 
 
-class _Answer(BaseModel):
-    # Some chat pages send other keys too. They are ignored.
-    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
+class _Checked(BaseModel):
+    model_config = ConfigDict(strict=True, defer_build=True)
 
     decisions: list[Annotated[Decision, Field(discriminator="type")]]
+
+
+_KINDS: Mapping[str, type[Decision]] = {"approve": Approve, "reject": Reject, "edit": Edit}
 
 
 def read_answer(
@@ -111,7 +126,7 @@ def read_answer(
     """Return the decisions in `answer`, one for each request of `question`, each with the request's digest.
 
     Args:
-        answer: the answer as it was sent.
+        answer: the answer as it was sent. Some chat pages send keys beside `decisions`, which are ignored.
         question: the value of the interrupt.
         edits: tool name -> schema of edited arguments. For other tools an edit may change values only, not
             keys or types.
@@ -120,24 +135,30 @@ def read_answer(
         WrongAnswer: the answer has a wrong shape or count, a decision that is not offered, or an edit that
             does not fit its call.
     """
-    try:
-        decisions: list[Decision] = list(_Answer.model_validate(answer).decisions)
-    except ValidationError as error:
-        raise WrongAnswer(_reason(error)) from None
-    requests = question["action_requests"]
-    configs = question["review_configs"]
-    if len(decisions) != len(requests):
-        raise WrongAnswer(
-            f"{len(decisions)} decisions for {len(requests)} calls: send one for each, in order."
-        )
+    requests, configs = question["action_requests"], question["review_configs"]
+    alone = isinstance(answer, Mapping) and "type" in answer and "decisions" not in answer
+    sent = [answer] if alone else answer.get("decisions") if isinstance(answer, Mapping) else None
+    if not isinstance(sent, list):
+        raise WrongAnswer(f'"decisions" must be a list with one decision for each call. {_example(requests)}')
+    if len(sent) != len(requests):
+        raise WrongAnswer(f"{len(sent)} decisions for {len(requests)} calls. {_example(requests)}")
     lasting = question.get("scopes") != ["call"]
     bound: list[Decision] = []
-    for decision, request, config in zip(decisions, requests, configs, strict=True):
-        offered, schema = config["allowed_decisions"], edits.get(request["name"])
-        if problem := _problem(decision, request, offered, schema, lasting=lasting):
-            raise WrongAnswer(f"decisions[{len(bound)}]: {problem}"[:_MAX_REASON_CHARS])
+    for given, request, config in zip(sent, requests, configs, strict=True):
+        where = f"decisions[{len(bound)}]"
+        decision = _decision(given, request, config["allowed_decisions"], where, _example(requests))
+        if problem := _problem(decision, request, edits.get(request["name"]), lasting=lasting):
+            raise WrongAnswer(f"{where}: {problem}"[:_MAX_REASON_CHARS])
         bound.append(decision.model_copy(update={"digest": request["digest"]}))
     return bound
+
+
+@cache
+def decision_schema(offered: tuple[DecisionType, ...]) -> dict[str, Any]:
+    """Return the JSON schema of a decision on one call."""
+    kinds = [_KINDS[each] for each in offered]
+    _, definitions = models_json_schema([(kind, "validation") for kind in kinds])
+    return {"oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds], **definitions}
 
 
 def checked(decisions: Sequence[Decision]) -> dict[str, Any]:
@@ -154,7 +175,7 @@ def decided(answer: object, requests: Sequence[Request]) -> list[Decision]:
     if isinstance(answer, dict) and "error" in answer:
         raise WrongAnswer(answer["error"])
     try:
-        decisions = list(_Answer.model_validate(answer).decisions)
+        decisions = list(_Checked.model_validate(answer).decisions)
     except ValidationError:
         decisions = []
     if [decision.digest for decision in decisions] != [request.digest for request in requests]:
@@ -162,21 +183,40 @@ def decided(answer: object, requests: Sequence[Request]) -> list[Decision]:
     return decisions
 
 
+def _decision(
+    sent: object, request: Mapping[str, Any], offered: Sequence[DecisionType], where: str, example: str
+) -> Decision:
+    """Return the decision that was sent about one request."""
+    kind = sent.get("type") if isinstance(sent, Mapping) else None
+    if not isinstance(kind, str) or kind not in offered:
+        shown = f"{visible(kind)!r} is not offered" if isinstance(kind, str) else 'a decision needs a "type"'
+        raise WrongAnswer(f"{where}: {shown[:100]}; the types are: {', '.join(offered)}. {example}")
+    try:
+        return _KINDS[kind].model_validate(sent)
+    except ValidationError as error:
+        if kind == "edit":
+            edit = {"type": "edit", "edited_action": {"name": request["name"], "args": {}}}
+            example = f'Send {json.dumps(edit)} with all arguments under "args".'
+        raise WrongAnswer(f"{where}{_reason(error)[:200]}. {example}") from None
+
+
+def _example(requests: Sequence[Mapping[str, Any]]) -> str:
+    """Return an answer of the right shape."""
+    decisions: list[Mapping[str, str]] = [{"type": "approve"} for _ in requests[:_MAX_SHOWN]]
+    if len(decisions) > 1:
+        decisions[1] = {"type": "reject", "message": "why"}
+    rest = f" with a decision for each of the {len(requests)} calls" if len(requests) > _MAX_SHOWN else ""
+    return f"Send {json.dumps({'decisions': decisions})}{rest}."
+
+
 def _problem(
-    decision: Decision,
-    request: Mapping[str, Any],
-    offered: Sequence[DecisionType],
-    schema: type[BaseModel] | None,
-    *,
-    lasting: bool,
+    decision: Decision, request: Mapping[str, Any], schema: type[BaseModel] | None, *, lasting: bool
 ) -> str | None:
-    if decision.type not in offered:
-        return f"{decision.type!r} is not offered for {request['name']}; send one of: {', '.join(offered)}."
     if decision.digest is not None and decision.digest != request["digest"]:
         return "its digest is that of another call."
     match decision:
         case Approve(scope=scope) if scope != "call" and not lasting:
-            return f"scope {scope!r} is not offered here: nothing would keep it. Send 'call'."
+            return f'scope {scope!r} is not offered here: nothing would keep it. Send "call".'
         case Edit(edited_action=action):
             return _edit_problem(action, request["name"], request["args"], schema)
     return None
@@ -206,18 +246,13 @@ def _edit_problem(
     try:
         schema.model_validate(action.args)
     except ValidationError as error:
-        return f"edited_action.args.{_reason(error)}"
+        return f"edited_action.args{_reason(error)}"
     return None
 
 
 def _reason(error: ValidationError) -> str:
-    """Return place and text of the first error: `decisions[0].scope: Input should be ...`."""
+    """Return place and text of the first error: `.scope: Input should be ...`."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    # pydantic adds the type of the decision after the index. The sender did not write that part.
-    path = [
-        part
-        for position, part in enumerate(first["loc"])
-        if position == 0 or not isinstance(first["loc"][position - 1], int)
-    ]
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in path)
-    return f"{where.lstrip('.') or 'the answer'}: {first['msg']}"[:_MAX_REASON_CHARS]
+    where = "".join(f".{visible(str(part))}" for part in first["loc"])
+    said = _IN_PLAIN_WORDS.get(first["type"], first["msg"].removeprefix("Value error, "))
+    return f"{where}: {said}"

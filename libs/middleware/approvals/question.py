@@ -6,20 +6,24 @@ The question is the value of LangChain's batched interrupt, which Studio and the
      "review_configs": [{"action_name", "allowed_decisions"}]}
 
 `id` is the id of the call. If grants cannot be saved, the question also has `"scopes": ["call"]`.
+
+A question about one call has both shapes of LangChain: it is also the value of a `per_call` interrupt::
+
+    {"type": "tool_approval", "tool_call_id", "name", "args", "description"}
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from libs.middleware.approvals.visible_text import visible
 
-__all__ = ["DecisionType", "Request", "command_digest", "digest", "question_about"]
+__all__ = ["DecisionType", "Request", "command_digest", "digest", "question_about", "question_key"]
 
 DecisionType = Literal["approve", "edit", "reject"]
 
@@ -32,6 +36,8 @@ class Request:
     args: Mapping[str, Any]
     call_id: str
     """Unique in the turn: the tool call id, or message id and block number."""
+    note: str = ""
+    """Text of the installation that is shown above the call."""
 
     @cached_property
     def digest(self) -> str:
@@ -44,7 +50,7 @@ class Request:
 
         An argument with several lines states their number, so no argument can imitate the next one.
         """
-        parts = [visible(self.name)]
+        parts = [*([visible(self.note)] if self.note else []), visible(self.name)]
         for key, value in self.args.items():
             text = visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
             lines = text.count("\n") + 1
@@ -73,13 +79,16 @@ def _sha256(call: Mapping[str, Any]) -> str:
 
 
 def question_about(
-    requests: Sequence[Request], allowed: Mapping[str, Sequence[DecisionType]], *, lasting: bool = True
+    requests: Sequence[Request],
+    offered: Callable[[str], Sequence[DecisionType]],
+    *,
+    lasting: bool = True,
 ) -> dict[str, Any]:
     """Return the question about `requests`.
 
     Args:
         requests: the calls to decide on.
-        allowed: for each request's name, the decision types that are offered.
+        offered: returns the decision types that are offered for a request's name.
         lasting: whether grants can be saved, so that the scopes "command" and "tool" are offered.
     """
     question: dict[str, Any] = {
@@ -94,8 +103,26 @@ def question_about(
             for request in requests
         ],
         "review_configs": [
-            {"action_name": request.name, "allowed_decisions": list(allowed[request.name])}
+            {"action_name": request.name, "allowed_decisions": list(offered(request.name))}
             for request in requests
         ],
     }
-    return question if lasting else {**question, "scopes": ["call"]}
+    if not lasting:
+        question["scopes"] = ["call"]
+    if len(requests) > 1:
+        return question
+    [request] = requests
+    return {
+        "type": "tool_approval",
+        "tool_call_id": request.call_id,
+        "name": request.name,
+        "args": dict(request.args),
+        "description": request.description,
+        **question,
+    }
+
+
+def question_key(question: Mapping[str, Any]) -> str:
+    """Return what tells a question from the others of its node: the digest of its first call."""
+    key: str = question["action_requests"][0]["digest"]
+    return key

@@ -37,6 +37,25 @@ def test_grant_is_listed_and_revoked(program: Program) -> None:
     assert program.log == "ran\n" * 2
 
 
+@pytest.mark.docker
+def test_calls_are_asked_about_one_by_one(program: Program) -> None:
+    program.environment["INTERRUPT_MODE"] = "per_call"
+    program.script([RUN, execute("echo other >> /results/log")], "As you wish.")
+    lines = program.lines("--thread", "t", "go", status=3)
+    asked = [line["action_requests"] for line in lines if line["type"] == "approval"]
+    assert [len(each) for each in asked] == [1, 1]
+    terminal = program.at_terminal("run", "--thread", "t")
+    for command, key in (("echo ran", "r\n"), ("echo other", "a\n")):
+        terminal.wait_for(command)
+        terminal.wait_for("leave it pending:")
+        terminal.type(key)
+        if key == "r\n":
+            terminal.wait_for("Reason")
+            terminal.type("\n")
+    assert terminal.end() == 0
+    assert program.log == "other\n"
+
+
 @pytest.mark.thorough
 def test_approvals_of_a_missing_thread(program: Program) -> None:
     done = program.run("approvals", "list", "t")

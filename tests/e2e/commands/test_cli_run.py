@@ -55,6 +55,17 @@ def test_each_step_is_printed(program: Program) -> None:
     assert "\x1b" not in done.stdout
 
 
+def test_absent_paths_of_the_task_are_named_at_the_end(program: Program) -> None:
+    task = "Copy /data/people.csv to /results/copy.csv and /tmp/copy.csv."
+    program.script(execute("echo made up | tee /results/copy.csv > /tmp/copy.csv"), "Done.", "Done.")
+
+    result = program.lines("--approve", "auto", "--thread", "1", task)[-1]
+    assert (result["status"], result["absent_paths"]) == ("completed", ["/data/people.csv"])
+
+    done = program.run("run", "--approve", "auto", "--thread", "1", "And /data/people.csv?")
+    assert done.stdout.count("is not there") == done.stdout.count("\n/data/people.csv is not there.\n") == 1
+
+
 def test_nothing_runs_without_a_terminal(program: Program) -> None:
     program.script(execute("echo ran >> /results/log"), "finished")
 

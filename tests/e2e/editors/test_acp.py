@@ -47,8 +47,18 @@ async def test_approved_call_runs(program: Program) -> None:
     assert program.log == "ran\n"
 
 
+async def test_absent_paths_of_the_task_are_named(program: Program) -> None:
+    program.script("There is none.")
+    async with editing(program) as editor:
+        session = await editor.new(program)
+        assert await editor.prompt(session, "Which columns has /data/people.csv?") == "end_turn"
+        assert editor.said() == "There is none.\n\n/data/people.csv is not there."
+
+
 @pytest.mark.thorough
-async def test_each_call_has_a_request_of_its_own(program: Program) -> None:
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+async def test_each_call_has_a_request_of_its_own(program: Program, mode: str) -> None:
+    program.environment["INTERRUPT_MODE"] = mode
     program.script([RUN, call("ls", path="/workspace"), OTHER], "As you wish.")
 
     def choose(asked: Any) -> str:

@@ -23,6 +23,9 @@ conversations:
         command: "echo line 1; until [ -e /workspace/count-seen ]; do sleep 0.1; done; \
           for i in 2 3 4; do echo line $i; done; sleep 2; exit 3"
   - text: "It ended with **3**.\n\n| step | took |\n|---|--:|\n| one | 0.5 |\n\n```python\n'counted'\n```"
+- when: an absent path
+  replies:
+  - text: There is no such file.
 - when: two blocks
   replies:
   - text: "I look.\n```bash\necho from bash\n```\n```python\nprint(6 * 7)\n```"
@@ -55,6 +58,15 @@ conversations:
     - name: execute_code
       args: {language: python, code: "import json\nprint('at work')\nprint(json.dumps({'sum': 6 * 7}))"}
 """
+
+
+def test_absent_file_of_the_message_is_named(page: Page, page_server: Served) -> None:
+    open_chat(page)
+    say(page, "an absent path: save /data/people.csv as /results/people.csv")
+    expect(page.get_by_text("There is no such file.")).to_be_visible()
+    expect(page.get_by_text("was not there")).to_have_text(
+        "/data/people.csv was not there when the run began."
+    )
 
 
 def test_command_is_approved_and_shows_its_output_live(page: Page, page_server: Served) -> None:

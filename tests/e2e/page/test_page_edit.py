@@ -21,7 +21,7 @@ SCRIPT = r"""
 GRAPH = """\
 import agent.config
 
-agent.config.INTERRUPT_ON = {**agent.config.INTERRUPT_ON, "execute": ("approve", "reject", "edit")}
+agent.config.INTERRUPT_ON = {**agent.config.INTERRUPT_ON, "execute": True}
 
 from agent.graph import graph, stream_transformers
 """

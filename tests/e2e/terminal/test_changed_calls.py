@@ -14,7 +14,7 @@ pytestmark = pytest.mark.docker
 # The same change as in agent/config.py.
 EDITABLE = (
     "from agent import config; "
-    "config.INTERRUPT_ON = {**config.INTERRUPT_ON, 'execute': ('approve', 'edit', 'reject')}; "
+    "config.INTERRUPT_ON = {**config.INTERRUPT_ON, 'execute': True}; "
     "from agent.cli import app; app(prog_name='code-agent')"
 )
 

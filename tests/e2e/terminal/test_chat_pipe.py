@@ -38,7 +38,10 @@ def test_call_that_needs_approval_ends_the_pipe_with_status_3(program: Program) 
     assert done.returncode == 3
     assert "command: touch /results/a" in done.stdout
     assert "The pending calls were not run." in done.stdout
-    assert chat(program, "anything\n", "--thread", "t").returncode == 3
+    assert "code-agent run --thread t --approve auto\n" in done.stdout
+    done = chat(program, "/exit\n", "--thread", "t", "--model", "scripted:script.yaml")
+    assert done.returncode == 3
+    assert "code-agent run --thread t --model scripted:script.yaml\n" in done.stdout
     assert not (program.workspace / "results" / "a").exists()
     program.script(execute("touch /results/a"), "It is there.")
     done = chat(program, "/files results\n", "--thread", "t", "--approve", "auto")
@@ -52,7 +55,7 @@ def test_exit_status_of_a_pipe(program: Program) -> None:
     program.script("one answer")
     done = chat(program, "one\ntwo\n")
     assert done.returncode == 1
-    assert "the script has 1 replies and was asked for one more" in done.stdout
+    assert "the script has 1 reply for this conversation" in done.stdout
     assert chat(program, "/nothing\n").returncode == 2
     assert chat(program, "/exit\nmore\n").returncode == 0
     done = chat(program, "x" * (3 << 20))

@@ -111,6 +111,8 @@ def test_pending_question_is_asked_again(program: Program) -> None:
             terminal.send("/continue")
     terminal.prompted()
     terminal.type("\x04")
+    terminal.wait_for("Calls wait for approval in thread t. Continue:")
+    terminal.wait_for("code-agent chat --thread t\n")
     ended(terminal)
     assert not (program.workspace / "results" / "a").exists()
 
@@ -122,6 +124,25 @@ def test_pending_question_is_asked_again(program: Program) -> None:
     assert (program.workspace / "results" / "a").exists()
     terminal.send("/exit")
     ended(terminal)
+
+
+def test_lines_typed_during_a_turn_stay_lines_of_the_next_message(program: Program) -> None:
+    program.script(execute("echo up; until [ -e /results/go ]; do sleep 0.1; done"), "done", "read")
+    terminal = chat(program, "--approve", "auto")
+    terminal.send("go")
+    terminal.wait_for("│ up")
+    terminal.type("first\r  second\r")
+    terminal.wait_for("second")
+    time.sleep(1)
+    (program.workspace / "results" / "go").touch()
+    terminal.wait_for("done")
+    terminal.wait_for("> first")
+    terminal.wait_for("second")
+    terminal.type("\r")
+    terminal.wait_for("read")
+    terminal.send("/exit")
+    ended(terminal)
+    assert b"first\nsecond" in (program.folder / ".code-agent" / "threads.sqlite").read_bytes()
 
 
 def test_keys_typed_before_a_question_do_not_answer_it(program: Program) -> None:

@@ -26,6 +26,9 @@ conversations:
   - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/run-one.txt; echo it ran"}}]
   - text: That is done.
   - text: And on.
+- when: "run: an absent path"
+  replies:
+  - text: There is no such file.
 - when: "run: a block"
   replies:
   - text: "I look.\\n```python\\nprint(6 * 7)\\n```"
@@ -82,6 +85,16 @@ def asked(client: httpx.Client, task: str, **more: Any) -> tuple[str, Any]:
 
 def resume(client: httpx.Client, thread: str, body: Any = APPROVE, **options: Any) -> httpx.Response:
     return client.post(f"/run/{thread}/resume", json=body, **options)
+
+
+def test_absent_paths_of_the_task_are_in_the_answer(client: httpx.Client) -> None:
+    answer = run(client, "run: an absent path, /data/people.csv", agent="deep").json()
+    assert answer.pop("thread_id")
+    assert answer == {
+        "output": "There is no such file.",
+        "status": "completed",
+        "absent_paths": ["/data/people.csv"],
+    }
 
 
 def lines(server: Served, name: str) -> int:

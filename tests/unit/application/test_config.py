@@ -72,6 +72,17 @@ def test_bad_value_is_named_with_the_allowed_values(
     assert str(caught.value).startswith(message)
 
 
+def test_workspace_that_cannot_be_used_is_refused_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "workspace").touch()  # the default
+    for given in (None, tmp_path / "workspace", tmp_path / "workspace" / "below"):
+        with pytest.raises(SettingsError, match=r"^WORKSPACE_DIR=.* is not a folder: choose another"):
+            load_settings(None, **({"workspace_dir": given} if given else {}))
+    assert load_settings(None, workspace_dir=tmp_path / "new" / "folder").workspace_dir.name == "folder"
+
+
 def test_skills_inside_the_workspace_are_refused(tmp_path: Path) -> None:
     (tmp_path / "workspace/skills").mkdir(parents=True)
     for folder in (tmp_path, tmp_path / "workspace/skills/.."):

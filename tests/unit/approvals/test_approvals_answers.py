@@ -17,11 +17,12 @@ from libs.middleware.approvals.decisions import (
     decided,
     read_answer,
 )
+from libs.middleware.approvals.gate_rules import GateRules
 from libs.middleware.approvals.question import Request, digest, question_about
 from libs.middleware.approvals.visible_text import visible
 
 CALL = Request("execute", {"command": "echo hi"}, "call_1")
-ALLOWED = {"execute": ("approve", "reject"), "edit_file": ("approve", "reject", "edit")}
+RULES = GateRules({"execute": {"allowed_decisions": ["approve", "reject"]}, "edit_file": True})
 EDITABLE = Request("edit_file", {"file_path": "/a", "count": 1}, "call_2")
 
 
@@ -30,12 +31,13 @@ class EditArgs(BaseModel):
     count: int = 1
 
 
+SEND = 'Send {"decisions": [{"type": "approve"}]}.'
 CHECKED = Request("edit_file", {"file_path": "/a"}, "call_3")
 
 
 def read(answer: object, request: Request = CALL, *, lasting: bool = True) -> list[Decision]:
     edits = {"edit_file": EditArgs} if request is CHECKED else {}
-    return read_answer(answer, question_about([request], ALLOWED, lasting=lasting), edits)
+    return read_answer(answer, question_about([request], RULES.offered, lasting=lasting), edits)
 
 
 def edit(name: str = "edit_file", **args: object) -> dict[str, object]:
@@ -51,22 +53,28 @@ def edit(name: str = "edit_file", **args: object) -> dict[str, object]:
     ],
 )
 def test_valid_decisions_are_read(decision: object, expected: object) -> None:
-    assert read({"decisions": [decision]}) == [expected]
+    assert read({"decisions": [decision]}) == read(decision) == [expected]
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ("yes", "the answer: Input should be"),
-        ({"decisions": [{"type": "approve"}] * 2}, "2 decisions for 1 calls"),
-        ({"decisions": [{"type": "respond", "message": "x"}]}, "decisions[0]: Input tag 'respond'"),
-        ({"decisions": [{"type": "approve", "scope": "all"}]}, "decisions[0].scope: Input should be 'call'"),
-        ({"decisions": [{"type": "reject", "scope": "tool"}]}, "decisions[0].scope: Extra inputs"),
+        ("yes", '"decisions" must be a list with one decision for each call. ' + SEND),
+        ([{"type": "approve"}], '"decisions" must be a list with one decision for each call. ' + SEND),
+        ({"decisions": {"type": "approve"}}, '"decisions" must be a list'),
+        ({"decisions": [{"type": "approve"}] * 2}, "2 decisions for 1 calls. " + SEND),
         (
-            {"decisions": [{"type": "approve", "digest": "0" * 64}]},
-            "decisions[0]: its digest is that of another",
+            {"decisions": [{"type": "respond", "message": "x"}]},
+            "decisions[0]: 'respond' is not offered; the types are: approve, reject. " + SEND,
         ),
-        ({"decisions": [edit("execute", command="ls")]}, "decisions[0]: 'edit' is not offered for execute"),
+        ({"decisions": ["approve"]}, 'decisions[0]: a decision needs a "type"; the types'),
+        ({"type": "approve", "scope": "all"}, "decisions[0].scope: Input should be 'call'"),
+        (
+            {"type": "reject", "scope": "tool"},
+            "decisions[0].scope: there is no such field. " + SEND,
+        ),
+        ({"type": "approve", "digest": "0" * 64}, "decisions[0]: its digest is that of another"),
+        (edit("execute", command="ls"), "decisions[0]: 'edit' is not offered"),
     ],
 )
 def test_wrong_answers_are_refused_with_the_reason(answer: object, reason: str) -> None:
@@ -82,7 +90,7 @@ def test_wrong_answers_are_refused_with_the_reason(answer: object, reason: str) 
         (EDITABLE, edit(file_path="/b", count="1"), "count must be of type int"),
         (EDITABLE, edit(file_path="/b", count=1, mode="w"), "edit_file has no argument mode"),
         (EDITABLE, edit(file_path={1, 2}, count=1), "must be JSON"),
-        (CHECKED, edit(count=3), "edited_action.args.file_path: Field required"),
+        (CHECKED, edit(count=3), "edited_action.args.file_path: this field is needed"),
         (CHECKED, edit(file_path="/b", mode="w"), "edit_file has no argument mode"),
     ],
 )

@@ -46,8 +46,13 @@ async def test_parallel_subagents_wait_across_restarts(tmp_path: Path) -> None:
     ids = waiting(await step(decide(APPROVE)))
     assert ids.keys() == {"left1", "right1"}
     assert ran(tmp_path) == ["main"]
-    with pytest.raises(RuntimeError, match="specify the interrupt id"):
-        await step(decide(APPROVE))
+    for without_ids in (decide(APPROVE), decide(APPROVE, REJECT)):
+        again = await step(without_ids)
+        ids = waiting(again)
+        assert ids.keys() == {"left1", "right1"}, "the order of parallel questions is not certain"
+        assert all(
+            "2 questions wait. Answer each under its id: send {" in q["error"] for q in questions(again)
+        )
     ids = waiting(await step(Command(resume={ids["left1"]: {"decisions": [APPROVE, APPROVE]}})))
     assert ids.keys() == {"left1", "right1"}
     ids = waiting(await step(Command(resume={ids["left1"]: {"decisions": [APPROVE]}})))

@@ -52,7 +52,7 @@ def test_one_interrupt_asks_for_all_blocks_of_a_reply(tmp_path: Path) -> None:
 
 
 def test_edited_block_runs_where_edits_are_offered(tmp_path: Path) -> None:
-    offered = {"execute_code": ("approve", "reject", "edit")}
+    offered = {"execute_code": True}
     changed = {"name": "execute_code", "args": {"language": "python", "code": "print('two')"}}
     unknown = {**changed, "args": {**changed["args"], "language": "perl"}}
     with gated(tmp_path, bash("echo one"), "Done.", approvals=offered) as graph:

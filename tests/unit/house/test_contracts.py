@@ -34,7 +34,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langgraph._internal import _constants
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.errors import GraphInterrupt
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, Interrupt, interrupt
 from packaging.requirements import Requirement
 from pydantic import SecretStr
 
@@ -208,6 +210,27 @@ def test_the_approval_question_has_the_standard_shape() -> None:
     answer = {"decisions": [{"type": "reject", "message": "not now"}]}
     messages = agent.invoke(Command(resume=answer), config)["messages"]
     assert "not now" in messages[-2].text
+
+
+def test_a_node_can_raise_several_interrupts_and_is_resumed_by_one_id() -> None:
+    """The gate asks about each call with an interrupt of its own (`INTERRUPT_MODE=per_call`)."""
+
+    def asks(state: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"said": interrupt("?")}
+        except GraphInterrupt as raised:
+            [own] = raised.args[0]
+            raise GraphInterrupt([Interrupt({"of": own.id}, digit * 32) for digit in "ab"]) from None
+
+    builder = StateGraph(dict[str, Any])
+    builder.add_node("asks", asks)
+    builder.add_edge(START, "asks")
+    graph: Any = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    raised = graph.invoke({"said": ""}, config)["__interrupt__"]
+    assert [each.id for each in raised] == ["a" * 32, "b" * 32]
+    assert list(graph.get_state(config).interrupts) == raised
+    assert graph.invoke(Command(resume={raised[0].value["of"]: "yes"}), config) == {"said": "yes"}
 
 
 def source(module: str, file: str) -> str:

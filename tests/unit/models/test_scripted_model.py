@@ -48,7 +48,7 @@ async def test_replies_come_in_order_with_unique_call_ids(tmp_path: Path) -> Non
     results = [ToolMessage("x", tool_call_id=str(call["id"])) for call in first.tool_calls]
     last = model.invoke([HumanMessage("go"), first, *results])
     assert last.text == "Done."
-    with pytest.raises(ScriptExhausted, match=r"script\.yaml: the script has 2 replies .* one more"):
+    with pytest.raises(ScriptExhausted, match=r"script\.yaml: the script has 2 replies .* once more"):
         model.invoke([HumanMessage("go"), first, *results, last, HumanMessage("and now?")])
 
 

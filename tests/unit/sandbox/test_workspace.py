@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from libs.sandbox.workspace import FOLDERS, how_to_mend, prepare_workspace
+from libs.sandbox.workspace import FOLDERS, how_to_mend, prepare_workspace, refuse_unwritable
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to give files away")
 
@@ -19,6 +20,25 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to give 
 )
 def test_each_cause_has_its_hint(tmp_path: Path, number: int, told: str) -> None:
     assert told in how_to_mend(tmp_path, OSError(number, os.strerror(number)))
+
+
+@pytest.mark.parametrize("name", ["", "new"])
+def test_folder_that_cannot_be_written_is_refused(name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # in /tmp, where every user may look
+        refuse_unwritable(Path(folder, name))
+        Path(folder).chmod(0o555)
+        child = os.fork()
+        if child == 0:  # root may write everywhere: a child process becomes another user
+            status = 1
+            try:
+                if os.geteuid() == 0:
+                    os.setuid(65534)
+                refuse_unwritable(Path(folder, name))
+            except ValueError as error:
+                status = 0 if f"as {folder} cannot be written: run `sudo chown" in str(error) else 2
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_file_or_link_in_the_place_of_a_folder_is_kept(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ from agent.config import Settings, build_backend, load_settings
 from agent.parts.process import Parts
 from agent.run.runtime import Runtime
 from agent.server.json_exchange import MAX_BODY
+from agent.server.mcp.mcp_tools import answered
 from agent.server.routes import lite_routes, run_routes
-from agent.server.routes.run_service import Runs
+from agent.server.routes.run_service import Ended, Runs
 from libs.lite import run_lite
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
 
@@ -33,10 +34,18 @@ def calls(*uses: ToolUse) -> Reply:
     return Reply(tool_calls=uses)
 
 
+SEND = 'Send {"decisions": [{"type": "approve"}]}.'
 NOT_A_NUMBER = ToolUse(name="execute", args={"command": "x", "timeout": float("nan")})
 CONVERSATIONS = (
     Conversation(when="say hello", replies=(Reply(text="Hello."), Reply(text="Hello again."))),
     Conversation(when="one command", replies=(calls(ToolUse(name="execute", args={"command": "true"})),)),
+    Conversation(
+        when="two commands",
+        replies=(
+            calls(*(ToolUse(name="execute", args={"command": each}) for each in ("true", "false"))),
+            Reply(text="As you like."),
+        ),
+    ),
     Conversation(when="not a number", replies=(calls(NOT_A_NUMBER),)),
 )
 
@@ -162,17 +171,19 @@ async def test_wrong_resume_changes_nothing(client: httpx.AsyncClient) -> None:
     before = (await client.post("/run", json={"input": "one command"})).json()
     path = f"/run/{before['thread_id']}/resume"
     bodies: list[tuple[dict[str, Any], int, str]] = [
-        ({"decisions": {"type": "approve"}}, 400, "decisions: "),
-        ({"decisions": REJECTED, "decision": 0}, 400, "decision: "),
-        ({"decisions": []}, 422, "0 decisions for 1 calls"),
+        ({}, 400, f"decisions: Field required. {SEND}"),
+        ({"decisions": REJECTED, "decision": 0}, 400, SEND),
+        ({"decisions": "yes"}, 422, SEND),
+        ({"decisions": {"type": "answer"}}, 422, SEND),
+        ({"decisions": []}, 422, f"0 decisions for 1 calls. {SEND}"),
         ({"decisions": REJECTED * 2}, 422, "2 decisions for 1 calls"),
         ({"decisions": ["approve"]}, 422, "decisions[0]"),
         ({"decisions": [{"type": "edit"}]}, 422, "decisions[0]"),
         ({"decisions": [{"type": "approve", "scope": "ever"}]}, 422, "decisions[0].scope"),
         ({"decisions": [{"type": "approve", "digest": "0" * 64}]}, 422, "digest is that of another call"),
         ({"decisions": [{"type": "approve", "also": 1}]}, 422, "decisions[0].also"),
-        ({"decisions": {"0" * 32: REJECTED}}, 422, "No question '000"),
-        ({"decisions": {}}, 422, '"decisions" is empty'),
+        ({"decisions": {"0" * 32: REJECTED}}, 422, "no question '000"),
+        ({"decisions": {}}, 422, SEND),
     ]
     for body, status, error in bodies:
         answer = await client.post(path, json=body)
@@ -182,7 +193,29 @@ async def test_wrong_resume_changes_nothing(client: httpx.AsyncClient) -> None:
             assert answer.json()["interrupts"] == before["interrupts"]
     answer = await client.post(path, json={"decisions": REJECTED})
     assert answer.status_code == 500, "the script ends there, so the thread has gone on"
-    assert "1 replies and was asked for one more" in answer.json()["error"]
+    assert "1 reply for this conversation" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+async def test_calls_are_answered_by_list_or_by_id(tmp_path: Path, by_id: bool) -> None:
+    settings = load_settings(None, workspace_dir=tmp_path / "workspace", interrupt_mode="per_call")
+    made = Parts(settings, ScriptedChatModel(conversations=CONVERSATIONS), build_backend(settings))
+    app = Starlette(routes=run_routes.ROUTES)
+    app.state.runs = Runs(Runtime(made, InMemorySaver()))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
+        asked = (await client.post("/run", json={"input": "two commands"})).json()
+        path, waiting = f"/run/{asked['thread_id']}/resume", asked["interrupts"]
+        assert [each["value"]["args"]["command"] for each in waiting] == ["true", "false"]
+        answer = await client.post(path, json={"decisions": REJECTED})
+        assert answer.status_code == 422
+        assert "2 questions wait" in answer.json()["error"]
+        if by_id:
+            answer = await client.post(path, json={"decisions": {waiting[1]["id"]: REJECTED[0]}})
+            assert (answer.status_code, answer.json()["interrupts"][0]["id"]) == (202, waiting[0]["id"])
+            answer = await client.post(path, json={"decisions": REJECTED[0]})
+        else:
+            answer = await client.post(path, json={"decisions": REJECTED * 2})
+    assert (answer.status_code, answer.json()["output"]) == (200, "As you like.")
 
 
 async def test_resume_without_a_question_is_refused(client: httpx.AsyncClient) -> None:
@@ -265,4 +298,11 @@ async def test_question_can_be_answered_after_approvals_were_turned_off(client: 
     app.app.state.runs = Runs(Runtime(parts, runtime.threads))
     answer = await client.post(f"/run/{thread}/resume", json={"decisions": REJECTED})
     assert answer.status_code == 500, "the script ends there, so the thread has gone on"
-    assert "1 replies and was asked for one more" in answer.json()["error"]
+    assert "1 reply for this conversation" in answer.json()["error"]
+
+
+def test_tool_of_mcp_names_absent_paths_of_the_task() -> None:
+    ended = Ended("1", "completed", "There is none.", [], [], absent_paths=["/data/people.csv"])
+    result = answered("deep_agent", ended)
+    assert result.structured_content["absent_paths"] == ["/data/people.csv"]
+    assert [part.text for part in result.content] == ["There is none.\n\n/data/people.csv is not there."]

@@ -5,6 +5,7 @@ import { Approvals } from "../approvals/Approvals";
 import { Grants } from "../approvals/Grants";
 import { Alert } from "../components/Notice";
 import { Listings } from "../files/listings";
+import { harmless } from "../text/visible";
 import { Composer } from "./Composer";
 import { Empty } from "./Empty";
 import { Items } from "./messages/Items";
@@ -34,6 +35,8 @@ interface ChatProps {
   /** Called when files, threads or their states may have changed. */
   onStatus: (status: ChatStatus) => void;
 }
+
+const DATA = /^(\/(workspace\/)?|\.\/)?data\//;
 
 /** One chat: its messages and calls, its open questions, and the message field. */
 export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
@@ -73,6 +76,8 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
     void stopRuns(stream, thread).finally(() => setStopping(false));
   };
   const todos = stream.values.todos ?? [];
+  // Only of the person's files: the agent makes paths in the other folders.
+  const absent = (busy ? [] : (stream.values.absent_paths ?? [])).filter((path) => DATA.test(path));
   return (
     <>
       <div className="scroller" {...box} tabIndex={-1}>
@@ -84,6 +89,11 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
           <ChatContext value={{ stream, outputs, thread, listings, busy, asked }}>
             <Items items={items} />
           </ChatContext>
+          {absent.map((path) => (
+            <p className="note" key={path}>
+              {harmless(path)} was not there when the run began.
+            </p>
+          ))}
           {note && <Alert>{note}</Alert>}
           {asked && (
             <Approvals

@@ -13,6 +13,8 @@ export interface Todo {
 interface AgentState {
   messages: BaseMessage[];
   todos?: Todo[];
+  /** Paths that the latest message names and that did not exist when its run began. */
+  absent_paths?: string[];
   /** For calls of the latest turn: tool call id -> scope of the earlier approval that covers the call. */
   granted_calls?: Record<string, string>;
   [key: string]: unknown;

@@ -20,10 +20,12 @@ export function usePending(stream: Conversation["stream"], thread: string | null
   const [confirmed, setConfirmed] = useState(NONE);
   const [absent, setAbsent] = useState(NONE);
   const [failure, setFailure] = useState<string | null>(null);
-  const streamed = useMemo(
-    () => stream.interrupts.flatMap(({ id, value }): Pending[] => (id && isQuestion(value) ? [{ id, question: value }] : [])),
-    [stream.interrupts],
-  );
+  // A question that is asked again, while others of its reply are decided, is in the stream again, with the same id.
+  const streamed = useMemo(() => {
+    const latest = new Map<string, Pending>();
+    for (const { id, value } of stream.interrupts) if (id && isQuestion(value)) latest.set(id, { id, question: value });
+    return [...latest.values()];
+  }, [stream.interrupts]);
   const unconfirmed = streamed.map(({ id }) => id).filter((id) => !confirmed.has(id)).join();
   const { client, isLoading } = stream;
   const reload = useCallback(async () => {

@@ -1,0 +1,111 @@
+"""Finds the paths that a task names, and looks which of them exist. Words of the task are not read."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from libs.sandbox import Sandbox, SandboxError
+
+__all__ = ["NamedPath", "absent", "named_paths"]
+
+_SECONDS = 10.0
+"""Seconds that a look at the paths may take before a model call."""
+_MOST = 20
+"""Paths of one task that are looked for."""
+_LONGEST_NAME = 255
+
+# No letter, digit or slash stands before a path, so a part of a URL is no path. A path ends at white space, a
+# quotation mark or a separator.
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9_.~/:\\-])(?P<root>/(?:data|results|scripts|workspace|skills|tmp)/|(?:\./)?data/)"
+    r"[^\s\x00-\x1f\"'`“”‘’„«»,;:|]+"
+)
+_CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "‘": "’", "«": "»"}
+_AFTER_PATH = ".!?…)]}。，、；：！？）」』】》"
+_PATTERN = re.compile(r"[*?<>\[\]{}$]")
+# In text without blanks between words, the next word follows the extension directly.
+_EXTENSION_END = re.compile(r"\.[A-Za-z0-9]{1,8}(?=[^\x00-\x7f])")
+_EXTENSION = re.compile(r"[^/]\.[A-Za-z0-9]{1,8}$")
+
+_LOOK = r"""
+import json, os, re, sys
+
+def there(path, text):
+    try:
+        os.stat(path)
+        return True
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError):  # not allowed to look: nothing is known
+        return True
+    folder, last = os.path.split(path.rstrip("/"))
+    try:
+        names = set(os.listdir(folder)) - {last}
+    except OSError:
+        return False
+    # A name may hold blanks or commas, where the text alone does not tell the end of a path.
+    return any(text.startswith(name) and not re.match(r"[\w./-]", text[len(name):], re.A) for name in names)
+
+print(json.dumps([path for path, text in json.loads(sys.argv[1]) if not there(path, text)]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPath:
+    """A path that a task names."""
+
+    path: str
+    text: str = ""
+    """The text of the task from the last part of the path on. Decides where a name with blanks ends."""
+
+
+def named_paths(task: str) -> list[NamedPath]:
+    """Return the first twenty paths that a task names, each once.
+
+    A path begins with /data/, /results/, /scripts/, /workspace/, /skills/ or /tmp/, or with data/ and then
+    ends in an extension. Patterns such as `/data/*.csv` are no paths.
+    """
+    found: dict[str, NamedPath] = {}
+    for token in _TOKEN.finditer(task):
+        path = _quoted(task, token.start()) or _unquoted(token[0])
+        relative = not token["root"].startswith("/")
+        if len(path) <= len(token["root"]) or _PATTERN.search(path):
+            continue
+        if relative and not _EXTENSION.search(path):
+            continue
+        last = token.start() + path.rstrip("/").rfind("/") + 1
+        found.setdefault(path, NamedPath(path, task[last : last + _LONGEST_NAME]))
+    return list(found.values())[:_MOST]
+
+
+def _quoted(task: str, start: int) -> str | None:
+    """Return the path at `start` if quotation marks enclose it and nothing else: it may hold blanks."""
+    closing = _CLOSING.get(task[start - 1 : start])
+    end = task.find(closing, start) if closing else -1
+    path = task[start:end]
+    return None if end < 0 or "\n" in path or _TOKEN.search(path, 1) else path
+
+
+def _unquoted(token: str) -> str:
+    cut = _EXTENSION_END.search(token)
+    return (token[: cut.end()] if cut else token).rstrip(_AFTER_PATH)
+
+
+async def absent(sandbox: Sandbox, named: Sequence[NamedPath]) -> list[str]:
+    """Return the paths that do not exist in the sandbox. Where the sandbox cannot tell, return none."""
+    if not named:
+        return []
+    given = json.dumps([(each.path, each.text) for each in named])
+    command = shlex.join(["python3", "-I", "-S", "-c", _LOOK, given])
+    try:
+        result = await sandbox.arun(command, timeout=_SECONDS, merge_stderr=False)
+    except SandboxError:
+        return []
+    if result.exit_code != 0:
+        return []
+    paths: list[str] = json.loads(result.output)
+    return paths

@@ -1,0 +1,128 @@
+"""Reads AGENTS.md beside `.env`, and shows it to models as deepagents' memory."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from deepagents.backends.protocol import BackendProtocol, FileDownloadResponse
+from deepagents.middleware.memory import MemoryMiddleware, MemoryState, MemoryStateUpdate
+from langchain.agents.middleware.types import ModelRequest
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from agent.prompts import AGENTS_FILE
+from agent.secrets import secret_filter
+from agent.settings import Settings
+
+__all__ = ["AgentsFile", "ShowsAgentsFile"]
+
+logger = logging.getLogger(__name__)
+
+MOST_CHARS = 32_000
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_CUT = f"\n[AGENTS.md is longer: only its first {MOST_CHARS:,} characters are here.]"
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What AGENTS.md says."""
+
+    text: str = ""
+    """Without comments and known secrets, at most `MOST_CHARS` and a remark. "" if there is none."""
+    problem: str = ""
+    """What a person should mend; "" for nothing."""
+    hint: str = ""
+    """How to mend the problem."""
+
+
+class AgentsFile:
+    """The file AGENTS.md beside `.env`, in the working directory if there is no `.env`.
+
+    A file in the workspace is never read, because agents can write there; neither is a link to one.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.path = settings.agents_file
+        self._workspace = settings.workspace_dir.absolute()
+        self._redact: Callable[[str], str] = secret_filter(settings) or str
+
+    def read(self) -> Notes:
+        """Read the file. Every problem is in the result; nothing raises."""
+        if self.path is None or not os.path.lexists(self.path):
+            return Notes()
+        try:
+            places = (self.path.parent.resolve(), self.path.resolve())
+            if any(place.is_relative_to(self._workspace.resolve()) for place in places):
+                why = f"{self.path} is in the workspace, where an agent could write it: it is not read"
+                return Notes(problem=why, hint="Move it, or choose another folder with WORKSPACE_DIR.")
+            if not self.path.is_file():
+                return Notes(problem=f"{self.path} is not a file", hint="Put a text file there, or nothing.")
+            with self.path.open("rb") as file:
+                found = file.read(4 * MOST_CHARS + 1)
+        except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
+            return Notes(problem=f"{self.path} cannot be read: {error}", hint="Let this user read it.")
+        text = found.decode("utf-8-sig", errors="replace")
+        text = self._redact(_COMMENT.sub("", text)).strip()
+        if len(text) > MOST_CHARS:
+            why = f"{self.path} is too long: models get its first {MOST_CHARS:,} characters"
+            return Notes(
+                text[:MOST_CHARS] + _CUT, why, "Shorten it; what only some tasks need can be a skill."
+            )
+        try:
+            found.decode()
+        except UnicodeDecodeError:
+            why = f"{self.path} is not UTF-8: models get \ufffd for what cannot be read"
+            return Notes(text, why, "Save it as UTF-8.")
+        return Notes(text)
+
+
+class ShowsAgentsFile(MemoryMiddleware[Any, Any]):
+    """deepagents' memory with AGENTS.md as its only source, which is read at the beginning of each run.
+
+    The agent's own backend does not have the file, so no tool can change it.
+    """
+
+    def __init__(self, file: AgentsFile) -> None:
+        super().__init__(backend=_OneFile(file), sources=["AGENTS.md"], system_prompt=AGENTS_FILE)
+
+    # deepagents' methods take the config too, which langchain passes.
+    def before_agent(  # type: ignore[override]
+        self,
+        state: MemoryState,  # noqa: ARG002
+        runtime: Runtime[Any],
+        config: RunnableConfig,
+    ) -> MemoryStateUpdate | None:
+        # With the state, deepagents would read the file only once in a thread.
+        return super().before_agent({"messages": []}, runtime, config)
+
+    async def abefore_agent(  # type: ignore[override]
+        self,
+        state: MemoryState,  # noqa: ARG002
+        runtime: Runtime[Any],
+        config: RunnableConfig,
+    ) -> MemoryStateUpdate | None:
+        return await super().abefore_agent({"messages": []}, runtime, config)
+
+    def modify_request(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """Add the section. Without notes the request stays as it is; deepagents would add an empty one."""
+        return super().modify_request(request) if request.state.get("memory_contents") else request
+
+
+class _OneFile(BackendProtocol):
+    """A backend that can read AGENTS.md and do nothing else."""
+
+    def __init__(self, file: AgentsFile) -> None:
+        self._file = file
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        notes = self._file.read()
+        if notes.problem:
+            logger.warning("%s. %s", notes.problem, notes.hint)
+        if not notes.text:
+            return [FileDownloadResponse(path, error="file_not_found") for path in paths]
+        return [FileDownloadResponse(path, content=notes.text.encode()) for path in paths]

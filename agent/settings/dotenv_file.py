@@ -1,0 +1,50 @@
+"""Reads `.env`: its variables, the lines that cannot be read, and names that are nearly those of settings."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+from dotenv import dotenv_values
+from dotenv.parser import parse_stream
+
+__all__ = ["near_names", "unreadable_lines", "variables_in"]
+
+_NEAR = 0.83
+"""Similarity of a misspelt name, from 0 to 1. OPENAI_KEY is near OPENAI_API_KEY, OPENAI_API_TYPE is not."""
+
+
+def variables_in(path: Path) -> dict[str, str]:
+    """Return the variables with a value; none if the file is missing. Lines that cannot be read are skipped.
+
+    Raises:
+        OSError, UnicodeDecodeError: the file cannot be read.
+    """
+    with io.StringIO(_text(path)) as text:
+        readable = "".join(line.original.string for line in parse_stream(text) if not line.error)
+    found = dotenv_values(stream=io.StringIO(readable))
+    return {name: value for name, value in found.items() if value}
+
+
+def unreadable_lines(path: Path) -> list[int]:
+    """Return the numbers of the lines that are neither `NAME=value` nor a comment.
+
+    Raises:
+        OSError, UnicodeDecodeError: the file cannot be read.
+    """
+    with io.StringIO(_text(path)) as text:
+        return [line.original.line for line in parse_stream(text) if line.error]
+
+
+def near_names(names: Iterable[str], settings: Iterable[str]) -> dict[str, str]:
+    """Return the names that are no setting but nearly one -> the setting."""
+    known = {name.upper() for name in settings}
+    unknown = [name for name in names if name.upper() not in known]
+    near = {name: get_close_matches(name.upper(), known, n=1, cutoff=_NEAR) for name in unknown}
+    return {name: found[0] for name, found in near.items() if found}
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""

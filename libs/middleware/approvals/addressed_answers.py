@@ -1,0 +1,43 @@
+"""Find the question that each part of an answer is about."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from libs.middleware.approvals.decisions import WrongAnswer
+
+__all__ = ["answers_by_id"]
+
+_INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
+_MAX_SHOWN = 3
+"""Ids in an example."""
+
+
+def answers_by_id(answer: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return id of a question -> the answer to that question.
+
+    An answer without ids is about the only question. `{"decisions": [...]}` without ids can also decide all
+    calls of one reply, in order, where each call is a question of its own. The order of questions that were
+    asked in parallel, by subagents, is not certain, so these need ids.
+
+    Args:
+        answer: the answer as it was sent. An object whose keys are all ids is returned as it is.
+        waiting: id -> question.
+
+    Raises:
+        WrongAnswer: the answer has no ids and needs some, or the wrong number of decisions.
+    """
+    # LangGraph's own rule for a map from interrupt ids to answers.
+    if isinstance(answer, dict) and all(_INTERRUPT_ID.fullmatch(str(key)) for key in answer):
+        return answer
+    if len(waiting) <= 1:
+        return dict.fromkeys(waiting, answer)
+    decisions = answer.get("decisions") if isinstance(answer, dict) else None
+    groups = {question.get("group", id_) for id_, question in waiting.items()}
+    if isinstance(decisions, list) and len(groups) == 1 and len(decisions) == len(waiting):
+        return dict(zip(waiting, decisions, strict=True))
+    example = {id_: {"decisions": [{"type": "approve"}]} for id_ in [*waiting][:_MAX_SHOWN]}
+    raise WrongAnswer(f"{len(waiting)} questions wait. Answer each under its id: send {json.dumps(example)}.")

@@ -1,0 +1,58 @@
+"""The paths that a task names: where a path begins and ends, and which paths exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.listing import absent, named_paths
+from libs.sandbox.host.local_sandbox import LocalSandbox
+
+
+@pytest.mark.parametrize(
+    ("task", "paths"),
+    [
+        ("What is the mean age in /data/people.csv?", ["/data/people.csv"]),
+        ("(see /data/a.csv,/data/b.csv; or data/c.csv).", ["/data/a.csv", "/data/b.csv", "data/c.csv"]),
+        ("`/results/out.csv` from “/data/my file.csv”!", ["/results/out.csv", "/data/my file.csv"]),
+        ('Compare "/data/a.csv and /data/b.csv".', ["/data/a.csv", "/data/b.csv"]),
+        ("请分析/data/people.csv的平均年龄。", ["/data/people.csv"]),
+        ("/data/people.csvの平均", ["/data/people.csv"]),
+        ("/data/2024/ and /data/2024/ again", ["/data/2024/"]),
+        ("/data/*.csv, /data/sales_*.csv, /results/plot-<n>.png, /data/${name}.csv", []),
+        ("https://x.org/data/x.csv ~/data/z.csv C:/data/x.csv /home/me/data/x.csv", []),
+        ("the folders /data and /data/, the data/model split, /etc/passwd", []),
+        ("nul /data/a\x00b", ["/data/a"]),
+    ],
+)
+def test_paths_of_a_task(task: str, paths: list[str]) -> None:
+    assert [each.path for each in named_paths(task)] == paths
+
+
+def test_at_most_twenty_paths() -> None:
+    assert len(named_paths(" ".join(f"/data/{n}" for n in range(30)))) == 20
+
+
+async def test_absent_paths_are_those_that_do_not_exist(tmp_path: Path) -> None:
+    # The local sandbox has no /data: the file system of this machine stands in below /tmp.
+    place = Path("/tmp") / f"named-{tmp_path.name}-{id(tmp_path)}"
+    (place / "folder").mkdir(parents=True)
+    try:
+        for name in ("there.csv", "two words.csv", "表.csv"):
+            (place / name).touch()
+        (place / "dangling").symlink_to("nowhere")
+        task = (
+            f"{place}/there.csv, {place}/two words.csv {place}/folder/ {place}/表.csv的和 {place}/there.csvx "
+            f"{place}/people.csv {place}/there.csv/below {place}/no/x.csv {place}/dangling "
+            f"{place}/{'n' * 300}"
+        )
+        with LocalSandbox(tmp_path / "workspace") as sandbox:
+            found = await absent(sandbox, named_paths(task))
+            assert await absent(sandbox, []) == []
+        expected = ["there.csvx", "people.csv", "there.csv/below", "no/x.csv", "dangling"]
+        assert found == [f"{place}/{name}" for name in expected]
+    finally:
+        for path in place.iterdir():
+            path.rmdir() if path.is_dir() else path.unlink()
+        place.rmdir()

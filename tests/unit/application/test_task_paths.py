@@ -21,8 +21,17 @@ from libs.sandbox.host.local_sandbox import LocalSandbox
         ("/data/people.csvの平均", ["/data/people.csv"]),
         ("/data/2024/ and /data/2024/ again", ["/data/2024/"]),
         ("/data/*.csv, /data/sales_*.csv, /results/plot-<n>.png, /data/${name}.csv", []),
-        ("https://x.org/data/x.csv ~/data/z.csv C:/data/x.csv /home/me/data/x.csv", []),
-        ("the folders /data and /data/, the data/model split, /etc/passwd", []),
+        ("https://x.org/data/x.csv C:/data/x.csv ftp://x.org/a/b.csv x/y/z.csv", []),
+        ("the folders /data and /data/, the data/model split, /etc/passwd, 1/2, and/or.x, /3.5", []),
+        ("~/z.csv? /home/me/x.csv, ~/a/b.csv", ["/home/me/x.csv", "~/a/b.csv"]),
+        (
+            "workspace/data/x.csv results/y.md ./scripts/z.py",
+            ["workspace/data/x.csv", "results/y.md", "./scripts/z.py"],
+        ),
+        (
+            "**/data/x.csv** and *data/y.csv*. file:///data/z.csv",
+            ["/data/x.csv", "data/y.csv", "/data/z.csv"],
+        ),
         ("nul /data/a\x00b", ["/data/a"]),
     ],
 )

@@ -36,7 +36,7 @@ interface ChatProps {
   onStatus: (status: ChatStatus) => void;
 }
 
-const DATA = /^(\/(workspace\/)?|\.\/)?data\//;
+const MADE = /^(\.?\/)?(workspace\/(?!data\/)|results\/|scripts\/|tmp\/)/;
 
 /** One chat: its messages and calls, its open questions, and the message field. */
 export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
@@ -76,8 +76,8 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
     void stopRuns(stream, thread).finally(() => setStopping(false));
   };
   const todos = stream.values.todos ?? [];
-  // Only of the person's files: the agent makes paths in the other folders.
-  const absent = (busy ? [] : (stream.values.absent_paths ?? [])).filter((path) => DATA.test(path));
+  // The agent itself makes paths in some folders.
+  const absent = (busy ? [] : (stream.values.absent_paths ?? [])).filter((path) => !MADE.test(path));
   return (
     <>
       <div className="scroller" {...box} tabIndex={-1}>

@@ -69,9 +69,9 @@ class NamedPath:
 def named_paths(task: str) -> list[NamedPath]:
     """Return the first twenty paths that a task names, each once.
 
-    A path begins with /data/, /results/, /scripts/, /workspace/, /skills/ or /tmp/. Another absolute path, and
-    one that begins with ~/, data/, results/, scripts/ or workspace/, counts if it ends in an extension.
-    Patterns such as `/data/*.csv` are no paths.
+    A path begins with /data/, /results/, /scripts/, /workspace/, /skills/ or /tmp/. Another absolute path
+    counts if it ends in an extension. So does a path that begins with ~/, data/, results/, scripts/ or
+    workspace/. Patterns such as `/data/*.csv` are no paths.
     """
     found: dict[str, NamedPath] = {}
     for token in _TOKEN.finditer(task):

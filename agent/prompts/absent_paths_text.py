@@ -8,7 +8,7 @@ __all__ = ["absent_section"]
 
 _SECTION = """\
 ## Paths of the task
-The task names these paths, and nothing was there in your computer when it began: {paths}
+The task names these paths, and nothing was there when it began: {paths}
 If the task reads such a path, say that it is missing, and do not answer from another file in its place."""
 
 

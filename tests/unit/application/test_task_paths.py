@@ -23,15 +23,10 @@ from libs.sandbox.host.local_sandbox import LocalSandbox
         ("/data/*.csv, /data/sales_*.csv, /results/plot-<n>.png, /data/${name}.csv", []),
         ("https://x.org/data/x.csv C:/data/x.csv ftp://x.org/a/b.csv x/y/z.csv", []),
         ("the folders /data and /data/, the data/model split, /etc/passwd, 1/2, and/or.x, /3.5", []),
-        ("~/z.csv? /home/me/x.csv, ~/a/b.csv", ["/home/me/x.csv", "~/a/b.csv"]),
-        (
-            "workspace/data/x.csv results/y.md ./scripts/z.py",
-            ["workspace/data/x.csv", "results/y.md", "./scripts/z.py"],
-        ),
-        (
-            "**/data/x.csv** and *data/y.csv*. file:///data/z.csv",
-            ["/data/x.csv", "data/y.csv", "/data/z.csv"],
-        ),
+        ("~/z.csv? /home/me/x.csv, ~/a/b.csv", ["~/z.csv", "/home/me/x.csv", "~/a/b.csv"]),
+        ("workspace/data/x.csv results/y.md", ["workspace/data/x.csv", "results/y.md"]),
+        ("**/data/x.csv** and *data/y.csv*.", ["/data/x.csv", "data/y.csv"]),
+        ("file:///data/z.csv ./scripts/z.py", ["/data/z.csv", "./scripts/z.py"]),
         ("nul /data/a\x00b", ["/data/a"]),
     ],
 )

@@ -90,7 +90,7 @@ class Journal:
             self._done = asked
 
     async def write_last(self) -> None:
-        """Write all changes when the server ends, and take back the attempts of the runs that are still open.
+        """Write all changes when the server ends. The current start of an open run then counts as no attempt.
 
         Otherwise the server would give up a run after a few reloads.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, Page, Response, Route, expect
@@ -43,15 +44,27 @@ def data(page_server: Served) -> None:
     (page_server.workspace / "data" / "late.png").write_bytes(png(600, 380))
 
 
-def hold_pictures(page: Page) -> list[Route]:
-    """Hold back requests of pictures. Return the list of held requests, which grows."""
+def hold_pictures(page: Page) -> Callable[[], None]:
+    """Hold back requests of pictures until the returned function is called."""
     held: list[Route] = []
+    released = False
 
     def hold(route: Route) -> None:
-        held.append(route)
+        if released:
+            route.continue_()
+        else:
+            held.append(route)
+
+    def release() -> None:
+        nonlocal released
+        released = True
+        assert held
+        while held:  # the pictures arrive one after the other
+            held.pop().continue_()
+            page.wait_for_timeout(300)
 
     page.route(PICTURES, hold)
-    return held
+    return release
 
 
 def row(page: Page, name: str) -> Locator:
@@ -91,7 +104,7 @@ def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
         (answers if response.status < 400 else failed).append(line)
 
     page.context.on("response", note)
-    held = hold_pictures(page)
+    release = hold_pictures(page)
     open_chat(page)
     page.get_by_role("button", name="Files").click()
     say(page, "whole session")
@@ -102,11 +115,8 @@ def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
     expect(page.get_by_role("img", name="late.png")).to_have_count(1)
     last = page.get_by_role("img", name="unnamed.png")  # no message names this picture
     expect(last).to_have_count(1)
-    page.wait_for_timeout(1_000)
-    page.unroute(PICTURES)  # pictures that come into sight later are not held
-    while held:  # the pictures arrive a second after the end of the run
-        held.pop().continue_()
-        page.wait_for_timeout(300)
+    page.wait_for_timeout(1_000)  # the pictures arrive a second after the end of the run
+    release()
     expect_to_be_whole(page, last)
     expect(page.get_by_role("img", name="It is here")).to_have_js_property("naturalWidth", 600)
     expect(page.get_by_text("[picture: It is not]")).to_be_visible()
@@ -150,7 +160,7 @@ def test_page_stays_where_the_person_has_scrolled_until_the_next_message(
     page: Page, page_server: Served
 ) -> None:
     (page_server.workspace / "results").mkdir(exist_ok=True)
-    held = hold_pictures(page)
+    release = hold_pictures(page)
     page.set_viewport_size({"width": 1280, "height": 500})
     open_chat(page)
     say(page, "scrolled up")
@@ -162,7 +172,7 @@ def test_page_stays_where_the_person_has_scrolled_until_the_next_message(
     page.mouse.wheel(0, -200)
     eventually(lambda: 190 < from_end(page) < 210)
     place = page.locator(".scroller").evaluate("box => box.scrollTop")
-    held.pop().continue_()
+    release()
     expect(plot).to_have_js_property("naturalWidth", 600)
     page.wait_for_timeout(500)
     assert page.locator(".scroller").evaluate("box => box.scrollTop") == place

@@ -2,6 +2,7 @@
 # SETUP_ENGINE=0: do not touch the Docker Engine. TASK="…": the task of `make run`. MODEL=…: another model than the
 # configured one. PORT: the port of `make dev`. RELOAD=1: `make dev` restarts when the code changes.
 # SUBSET=dev|practice|held-out|TASK: the tasks of `make eval`.
+# RUNTIME=runsc: `make setup` also installs gVisor.
 
 BIN := .venv/bin
 PORT ?= 2024
@@ -11,10 +12,10 @@ export TASK
 # Without bytecode on the disk, each program that the tests start would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup local model run demo dev ui ui-check page-picture test run-tests test-all test-rest chromium lint lines bench soak eval lock clean
+.PHONY: setup local model run demo dev ui ui-check page-picture test run-tests test-all test-rest test-runsc chromium lint lines bench soak eval lock clean
 
 setup: .venv/.ready
-	@$(BIN)/code-agent setup
+	@$(BIN)/code-agent setup $(if $(RUNTIME),--runtime $(RUNTIME))
 
 # Outside a terminal, pip prints a line for each package. Otherwise a log would show nothing for minutes.
 PIP_PROGRESS = if [ -t 1 ]; then set -- -qq; else set -- --progress-bar off; fi
@@ -138,6 +139,14 @@ test-all: test test-rest
 
 test-rest: setup chromium
 	$(PYTEST) -m thorough
+
+# The tests of commands, attacks and interpreters in gVisor: about 20 minutes, by hand. tests/integration/gvisor.py lists
+# what cannot hold there. The long attacks at random moments are left out.
+test-runsc:
+	@$(MAKE) --no-print-directory setup RUNTIME=runsc
+	SANDBOX_RUNTIME=runsc $(BIN)/python -m pytest -m docker --durations 20 \
+	  tests/integration/commands tests/integration/interpreter tests/integration/attacks \
+	  --ignore tests/integration/attacks/test_attack_race.py --ignore tests/integration/attacks/test_break.py
 
 # The browser of the page's tests. The page itself does not need Chromium.
 chromium:

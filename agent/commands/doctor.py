@@ -50,12 +50,19 @@ def _engine_checks(image: str, runtime: str | None) -> list[Check]:
     built = Check(
         "image", not missing, f"{image} {missing or 'is current'}", f"{program()} setup" if missing else ""
     )
-    checks = [engine, _limits_check(info), built, _disk_check(Path(info["DockerRootDir"]))]
-    if runtime:
-        known = ", ".join(sorted(info["Runtimes"]))
-        hint = f"Unset SANDBOX_RUNTIME, or install it; the Engine knows {known}."
-        checks.append(Check("runtime", runtime in info["Runtimes"], runtime, hint))
-    return checks
+    disk = _disk_check(Path(info["DockerRootDir"]))
+    return [engine, _runtime_check(info, runtime), _limits_check(info), built, disk]
+
+
+def _runtime_check(info: dict[str, Any], runtime: str | None) -> Check:
+    """Check that the Engine knows the container runtime of sandboxes."""
+    if runtime is None:
+        return Check("runtime", True, f"{info['DefaultRuntime']}, the Engine's default")
+    if runtime in info["Runtimes"]:
+        return Check("runtime", True, f"{runtime} (SANDBOX_RUNTIME)")
+    known = ", ".join(sorted(info["Runtimes"]))
+    hint = f"Unset SANDBOX_RUNTIME, or choose {known}; `make setup RUNTIME=runsc` installs gVisor."
+    return Check("runtime", False, f"the Engine does not know {runtime} (SANDBOX_RUNTIME)", hint)
 
 
 def _limits_check(info: dict[str, Any]) -> Check:

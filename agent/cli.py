@@ -136,8 +136,13 @@ def chat(
 
 
 @app.command()
-def setup() -> None:
+def setup(
+    runtime: Annotated[
+        Literal["runsc"] | None, typer.Option(help="Also install gVisor and register it with the Engine.")
+    ] = None,
+) -> None:
     """Make this machine ready: a Docker Engine (Debian, as root, unless SETUP_ENGINE=0) and the image."""
+    from agent.commands.runtime_setup import ensure_gvisor
     from agent.commands.setup_command import build_image, ensure_engine
     from agent.terminal import steps
     from libs.sandbox import SandboxError
@@ -147,6 +152,8 @@ def setup() -> None:
     try:
         with steps() as report:
             ensure_engine(report, install=settings.setup_engine)
+            if runtime:
+                ensure_gvisor(report, install=settings.setup_engine)
             image = build_image(
                 settings.image, report, install=settings.setup_engine, browser=settings.sandbox_browser
             )
@@ -154,6 +161,8 @@ def setup() -> None:
         end(f"{error}\n{error.hint}")
     done = f"built in {image.seconds:.0f} s" if image.built else "current"
     typer.echo(f"Ready: Docker Engine answers, image {image.name} is {done}.")
+    if runtime and settings.sandbox_runtime != runtime:
+        typer.echo(f"The Engine knows {runtime}. To use it, set SANDBOX_RUNTIME={runtime}.")
 
 
 @app.command()

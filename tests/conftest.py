@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 import signal
 from collections.abc import Iterator
@@ -18,10 +17,11 @@ from xdist.scheduler import LoadFileScheduling
 from agent.commands.setup_command import build_image, ensure_engine
 from agent.config import load_settings
 from libs.backends.docker import DockerExecutionBackend
+from tests.integration import gvisor
 from tests.servers.served import Served, joined_script, served
+from tests.support.sandboxes import IMAGE, RUNTIME
 
 ROOT = Path(__file__).parents[1]
-IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs like this, and every program of a test would inherit the setting.
@@ -73,6 +73,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesByServe
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _FIRST.index(item.path.relative_to(ROOT / "tests").parts[0]))
+    if RUNTIME == "runsc":
+        gvisor.expect_failures(items)
 
 
 @pytest.fixture(scope="session")
@@ -108,7 +110,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def backend(workspace: Path) -> Iterator[DockerExecutionBackend]:
     """A container with an empty workspace and the project's skills, shared by the tests of a module."""
-    with DockerExecutionBackend(workspace, skills_dir=ROOT / "skills", image=IMAGE, name="test") as backend:
+    with DockerExecutionBackend(
+        workspace, skills_dir=ROOT / "skills", image=IMAGE, runtime=RUNTIME, name="test"
+    ) as backend:
         yield backend
 
 

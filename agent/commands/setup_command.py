@@ -18,7 +18,14 @@ from libs.sandbox.docker import DEFAULT_SOCKET, connect, endpoint
 if TYPE_CHECKING:
     import docker
 
-__all__ = ["build_image", "ensure_engine"]
+__all__ = [
+    "build_image",
+    "engine_process",
+    "ensure_engine",
+    "install_packages",
+    "last_lines",
+    "root_on_debian",
+]
 
 Report = Callable[[str], None]
 
@@ -44,10 +51,10 @@ def ensure_engine(report: Report, *, install: bool = True) -> None:
     problem = _silence()
     if problem is None:
         return
-    if not install or endpoint() != DEFAULT_SOCKET or not _root_on_debian():
+    if not install or endpoint() != DEFAULT_SOCKET or not root_on_debian():
         raise problem
     report("no Docker Engine answers: setting one up")
-    _install([p for command, p in _ENGINE_PACKAGES.items() if shutil.which(command) is None], report)
+    install_packages([p for command, p in _ENGINE_PACKAGES.items() if shutil.which(command) is None], report)
     if _silence() is not None:  # installing may have started it
         _start(report)
     report("the Docker Engine answers")
@@ -70,8 +77,8 @@ def build_image(
         ImageMissing: the image could not be built.
     """
     with closing(connect()) as client:
-        if install and _root_on_debian() and image_state(client, name) != "ready":
-            _install([] if shutil.which("debootstrap") else ["debootstrap"], report)
+        if install and root_on_debian() and image_state(client, name) != "ready":
+            install_packages([] if shutil.which("debootstrap") else ["debootstrap"], report)
         return ensure_image(client, name, progress=report, base=base, browser=browser)
 
 
@@ -85,11 +92,13 @@ def _silence() -> DockerUnavailable | None:
     return None
 
 
-def _root_on_debian() -> bool:
+def root_on_debian() -> bool:
+    """Whether packages can be installed here: by root, with apt-get."""
     return hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
-def _install(packages: Sequence[str], report: Report) -> None:
+def install_packages(packages: Sequence[str], report: Report) -> None:
+    """Install packages of Debian. Raises DockerUnavailable if apt-get fails."""
     if not packages:
         return
     report(f"installing {', '.join(packages)}")
@@ -98,7 +107,7 @@ def _install(packages: Sequence[str], report: Report) -> None:
         done = subprocess.run(step, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
             raise DockerUnavailable(
-                f"apt-get could not install {', '.join(packages)}: {_last_lines(done.stderr)}",
+                f"apt-get could not install {', '.join(packages)}: {last_lines(done.stderr)}",
                 hint=f"See why with `{' '.join(command)}`.",
             )
 
@@ -111,12 +120,12 @@ def _start(report: Report) -> None:
         done = subprocess.run(["systemctl", "start", "docker"], capture_output=True, text=True, check=False)
         if done.returncode:
             raise DockerUnavailable(
-                f"docker.service does not start: {_last_lines(done.stderr)}", hint=f"See why with `{see}`."
+                f"docker.service does not start: {last_lines(done.stderr)}", hint=f"See why with `{see}`."
             )
         _wait(None, see)
-    elif _running():
+    elif pid := engine_process():
         report("waiting for the Docker Engine that is running")
-        _wait(None, f"ps -p {PID_FILE.read_text().strip()}")
+        _wait(None, f"ps -p {pid}")
     else:
         report(f"starting dockerd; its log is {LOG}")
         with LOG.open("ab") as log:
@@ -132,11 +141,13 @@ def _start(report: Report) -> None:
         _wait(process, f"tail {LOG}")
 
 
-def _running() -> bool:
+def engine_process() -> int | None:
+    """Return the process id of the `dockerd` that runs on this machine, if any."""
     try:
-        return Path(f"/proc/{PID_FILE.read_text().strip()}/comm").read_text().strip() == "dockerd"
-    except OSError:
-        return False
+        pid = int(PID_FILE.read_text())
+        return pid if Path(f"/proc/{pid}/comm").read_text().strip() == "dockerd" else None
+    except (OSError, ValueError):
+        return None
 
 
 def _wait(process: subprocess.Popen[bytes] | None, see: str) -> None:
@@ -144,7 +155,7 @@ def _wait(process: subprocess.Popen[bytes] | None, see: str) -> None:
     while (problem := _silence()) is not None:
         if process is not None and process.poll() is not None:
             raise DockerUnavailable(
-                f"dockerd ended: {_last_lines(LOG.read_text('utf-8', 'replace'))}",
+                f"dockerd ended: {last_lines(LOG.read_text('utf-8', 'replace'))}",
                 hint=f"See why with `{see}`.",
             )
         if time.monotonic() > deadline:
@@ -155,5 +166,6 @@ def _wait(process: subprocess.Popen[bytes] | None, see: str) -> None:
         time.sleep(0.2)
 
 
-def _last_lines(text: str) -> str:
+def last_lines(text: str) -> str:
+    """Return the last lines of a program's output, as one line."""
     return " | ".join(text.strip().splitlines()[-3:])

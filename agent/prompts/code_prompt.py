@@ -128,7 +128,7 @@ Prefer a skill's program to one of your own. When it fails, read its error and i
 """
 """A local model gets no such example, so that its prompt stays short."""
 
-STOPPED = "The program was stopped while the code of your last reply ran. How far it came is unknown, and variables are lost: look before you repeat anything."
+STOPPED = "The program was stopped while the code of your last reply ran. How much of the code ran is unknown: look before you repeat anything. The output of the next block says whether variables are lost."
 """Message to the model when a run was cut off while blocks ran."""
 
 

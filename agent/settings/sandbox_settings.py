@@ -40,7 +40,7 @@ one-tool agent."""
     """Seconds without a command after which a sandbox is stopped. The next command starts it again. Files \
 stay; processes in the background and variables of Python blocks are lost."""
     sandbox_runtime: str | None = None
-    """Container runtime, such as `runsc`. Unset: Docker's default."""
+    """Container runtime, such as `runsc` (installed by `make setup RUNTIME=runsc`). Unset: Docker's."""
     sandbox_image: str = "code-execution-agent"
     """Image of the sandbox."""
     sandbox_browser: bool = Field("0", validate_default=True)

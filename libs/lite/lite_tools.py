@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from libs.lite.sandbox_path import UNFINISHED, LiteError, SandboxPath, resolve_sandbox_path
+from libs.lite.sandbox_path import MAX_FOLDERS, UNFINISHED, LiteError, SandboxPath, resolve_sandbox_path
 
 __all__ = ["MAX_BYTES", "MAX_LISTED", "TOOLS", "ToolFailed", "call_tool"]
 
@@ -18,7 +18,6 @@ MAX_BYTES = 1_000_000
 """Limit for a file that is read or written."""
 MAX_LISTED = 1_000
 """Files in one listing."""
-_MAX_DEPTH = 32
 
 
 class ToolFailed(LiteError):
@@ -28,7 +27,7 @@ class ToolFailed(LiteError):
 def list_files(root: Path) -> str:
     """Return the files in the folder and below it, without links: sorted, one path a line, or `(empty)`."""
     with resolve_sandbox_path(root, ".") as place:
-        found = sorted(_files(place.open_folder(), "", _MAX_DEPTH))
+        found = sorted(_files(place.open_folder(), "", MAX_FOLDERS))
     shown = found[:MAX_LISTED]
     if len(found) > MAX_LISTED:
         shown.append(f"({len(found) - MAX_LISTED:,} more)")
@@ -109,8 +108,8 @@ def _files(folder: int, prefix: str, depth: int) -> Iterator[str]:
     try:
         for name in os.listdir(folder):
             place = SandboxPath(folder, name)
-            shown, kind = os.fsencode(name).decode("utf-8", "replace"), place.kind()
-            if kind == stat.S_IFREG and not name.startswith(UNFINISHED):
+            shown, kind = os.fsencode(name).decode("utf-8", "backslashreplace"), place.kind()
+            if kind == stat.S_IFREG and not UNFINISHED.fullmatch(name):
                 yield prefix + shown
             elif kind == stat.S_IFDIR and depth:
                 # The folder may be gone or replaced by now.

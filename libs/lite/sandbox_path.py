@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -19,8 +20,10 @@ __all__ = ["LiteError", "PathRefused", "SandboxPath", "resolve_sandbox_path"]
 
 MAX_PATH = 1_000
 """Characters of a path."""
-UNFINISHED = ".unfinished-"
-"""Prefix of a file during its write."""
+MAX_FOLDERS = 32
+"""Folders in one another."""
+UNFINISHED = re.compile(r"\.unfinished-[0-9a-f]{16}")
+"""Name of a file while it is written."""
 
 
 class LiteError(Exception):
@@ -69,7 +72,7 @@ class SandboxPath:
 
         The file belongs to the owner of its folder. Raises OSError.
         """
-        unfinished = f"{UNFINISHED}{secrets.token_hex(8)}"
+        unfinished = f".unfinished-{secrets.token_hex(8)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         opened = os.open(unfinished, flags, 0o644, dir_fd=self.folder)
         try:
@@ -128,6 +131,8 @@ def _names(path: str) -> list[str]:
     names = [name for name in path.split("/") if name not in ("", ".")]
     if ".." in names:
         raise PathRefused(f"The path {path!r} holds '..': nothing outside of the folder can be reached.")
+    if len(names) > MAX_FOLDERS + 1:
+        raise PathRefused(f"The path has more than {MAX_FOLDERS} folders in one another.")
     if "\0" in path or any("\ud800" <= character <= "\udfff" for character in path):
         raise PathRefused(f"The path {path!r} holds a character that no name can have.")
     return names

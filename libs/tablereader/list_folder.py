@@ -31,6 +31,7 @@ MAX_FILES = 40
 MAX_CHARS = 8_000
 MAX_FILE_CHARS = 2_500
 MAX_PATH_CHARS = 250
+MAX_UNREAD = 3
 HEAD_BYTES = 2_000_000
 """Limit of bytes read from a file."""
 ALIKE = 3
@@ -149,6 +150,11 @@ def content(path: Path, size: int, tables: dict[str, Raw]) -> list[str]:
     return [encoding + lines[0], *lines[1:]] if lines else []
 
 
+def named(path: Path | str) -> str:
+    """Return a path as text. Paths that differ only in bytes that are not UTF-8 stay different."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def describe(path: Path, tables: dict[str, Raw]) -> str | None:
     """Return the lines on a file, or None if the path is not a regular file."""
     try:
@@ -160,7 +166,7 @@ def describe(path: Path, tables: dict[str, Raw]) -> str | None:
         said = []
     except Exception:  # noqa: BLE001 - a broken file can cause any error
         said = ["cannot be read"]
-    head = f"{plain(path, MAX_PATH_CHARS)} ({state.st_size:,} bytes)"
+    head = f"{plain(named(path), MAX_PATH_CHARS)} ({state.st_size:,} bytes)"
     shown = "\n".join([f"{head}: {said[0]}", *said[1:]] if said else [head])
     return shown if len(shown) <= MAX_FILE_CHARS else shown[:MAX_FILE_CHARS] + "…"
 
@@ -176,7 +182,8 @@ def main(folder: str) -> None:
     tables: dict[str, Raw] = {}
     forms: dict[tuple[Path, str, tuple[str, ...]], list[str]] = {}
     room, left_out = MAX_CHARS, 0
-    for parent, folders, files in os.walk(folder):
+    unread: list[OSError] = []
+    for parent, folders, files in os.walk(folder, onerror=unread.append):
         folders.sort()
         for name in sorted(name for name in files if not name.startswith(".")):
             if len(said) >= MAX_FILES or room <= 0:
@@ -197,6 +204,11 @@ def main(folder: str) -> None:
             said[Path(other)] = f"{head}, columns as in {plain(Path(first).name)}"
             del tables[other]
     shown = list(said.values())
+    unread = [error for error in unread if not isinstance(error, FileNotFoundError)]
+    for error in unread[:MAX_UNREAD]:
+        shown.append(f"{plain(named(error.filename), MAX_PATH_CHARS)}/: this folder cannot be read")
+    if len(unread) > MAX_UNREAD:
+        shown.append(f"{len(unread) - MAX_UNREAD} more folders cannot be read")
     if left_out:
         shown.append(f"and more: ls -R {folder}")
     if belonging := keys(tables)[:MAX_COLUMNS]:

@@ -27,7 +27,7 @@ from tests.bench import (
     bench_programs,
     bench_tokens,
 )
-from tests.bench.bench_sandboxes import image
+from tests.bench.bench_sandboxes import image, runtime
 from tests.bench.measure import REPORT, Figure
 from tests.bench.peers import Peers
 
@@ -37,7 +37,7 @@ Part = Callable[[Path, Peers], Iterator[Figure]]
 def _in_one_sandbox(figures: Callable[[DockerExecutionBackend, Peers], Iterator[Figure]]) -> Part:
     def part(root: Path, peers: Peers) -> Iterator[Figure]:
         peers.open()
-        with DockerExecutionBackend(root, name="bench", image=image()) as backend:
+        with DockerExecutionBackend(root, name="bench", image=image(), runtime=runtime()) as backend:
             yield from figures(backend, peers)
 
     return part

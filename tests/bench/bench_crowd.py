@@ -14,7 +14,7 @@ from docker import DockerClient
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.docker.engine import connect
 from libs.sandbox.docker.strays import NAME_LABEL
-from tests.bench.bench_sandboxes import container_of, image, in_thread, memory_of
+from tests.bench.bench_sandboxes import container_of, image, in_thread, memory_of, runtime
 from tests.bench.measure import Figure, timed
 
 NAME = "bench-crowd"
@@ -67,7 +67,7 @@ class _Crowd:
 def figures(root: Path) -> Iterator[Figure]:
     client = connect()
     with DockerExecutionBackend(
-        root, name=NAME, image=image(), scope="thread", warm=0, idle_seconds=IDLE
+        root, name=NAME, image=image(), runtime=runtime(), scope="thread", warm=0, idle_seconds=IDLE
     ) as backend:
         crowd = _Crowd(backend)
         for size in SIZES:

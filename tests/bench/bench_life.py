@@ -16,7 +16,7 @@ from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.docker.engine import connect
 from libs.sandbox.docker.strays import NAME_LABEL
 from libs.sandbox.workspace import prepare_workspace
-from tests.bench.bench_sandboxes import container_of, image, in_thread, memory_of, wait_until
+from tests.bench.bench_sandboxes import container_of, image, in_thread, memory_of, runtime, wait_until
 from tests.bench.measure import Figure, Times, timed
 from tests.bench.peers import Peers
 
@@ -42,7 +42,7 @@ time.sleep(600)
 def figures(root: Path, peers: Peers) -> Iterator[Figure]:
     client = connect()
     yield from _cold(client, root, peers)
-    backend = DockerExecutionBackend(root, name="bench-life", image=image())
+    backend = DockerExecutionBackend(root, name="bench-life", image=image(), runtime=runtime())
     backend.execute("true")
     time.sleep(IDLE_SECONDS)
     used = memory_of(client, str(container_of(backend)))
@@ -62,7 +62,7 @@ def figures(root: Path, peers: Peers) -> Iterator[Figure]:
 def _cold(client: DockerClient, root: Path, peers: Peers) -> Iterator[Figure]:
     """Measure from nothing to the first output, without the removal of the container."""
     peers.shut()
-    alone = DockerExecutionBackend(root / "cold", name="bench-life", image=image())
+    alone = DockerExecutionBackend(root / "cold", name="bench-life", image=image(), runtime=runtime())
     theirs = peers.reporting("cold")
     peers.shut()
     ours = {"bare container": lambda: _bare(client, alone), "sandbox": lambda: _new(alone)}
@@ -95,7 +95,9 @@ def _cold(client: DockerClient, root: Path, peers: Peers) -> Iterator[Figure]:
 
 
 def _spares(root: Path) -> list[float]:
-    spared = DockerExecutionBackend(root / "spare", name="bench-life", image=image(), scope="thread", warm=1)
+    spared = DockerExecutionBackend(
+        root / "spare", name="bench-life", image=image(), runtime=runtime(), scope="thread", warm=1
+    )
     spared.execute("true")
     samples = []
     for number in range(ROUNDS // 2 + 2):

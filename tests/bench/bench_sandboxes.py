@@ -13,7 +13,7 @@ from agent.config import load_settings
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.docker.container import DockerSandbox
 
-__all__ = ["container_of", "image", "in_thread", "memory_of", "wait_until"]
+__all__ = ["container_of", "image", "in_thread", "memory_of", "runtime", "wait_until"]
 
 T = TypeVar("T")
 
@@ -21,6 +21,11 @@ T = TypeVar("T")
 def image() -> str:
     """Return the image of the settings."""
     return load_settings(None).sandbox_image
+
+
+def runtime() -> str | None:
+    """Return the container runtime of the settings."""
+    return load_settings(None).sandbox_runtime
 
 
 def in_thread(thread: str, does: Callable[[], T]) -> T:

@@ -14,7 +14,7 @@ from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.programs import python
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, RUNTIME
 
 __all__ = ["Bench", "owner"]
 
@@ -35,13 +35,20 @@ class Bench:
         self.open.callback(records.close)
         if self.kind == "pool":
             backend = DockerExecutionBackend(
-                self.folder / "w", image=IMAGE, name="keyed", scope="thread", warm=0, records=records, **more
+                self.folder / "w",
+                image=IMAGE,
+                runtime=RUNTIME,
+                name="keyed",
+                scope="thread",
+                warm=0,
+                records=records,
+                **more,
             )
             return self.open.enter_context(backend).sandbox
         options = {"records": records, "thread": lambda: "t", **more}
         if self.kind == "docker":
             return self.open.enter_context(
-                DockerSandbox(self.folder / "w", image=IMAGE, name="keyed", **options)
+                DockerSandbox(self.folder / "w", image=IMAGE, runtime=RUNTIME, name="keyed", **options)
             )
         return self.open.enter_context(LocalSandbox(self.folder / "w", **options))
 
@@ -76,12 +83,13 @@ def owner(bench: Bench) -> subprocess.Popen[str]:
         "local": ("sandbox.host.local_sandbox", "LocalSandbox(root, records=records, thread=lambda: 't')"),
         "docker": (
             "sandbox.docker.container",
-            f"DockerSandbox(root, image={IMAGE!r}, name='keyed', records=records, thread=lambda: 't')",
+            f"DockerSandbox(root, image={IMAGE!r}, runtime={RUNTIME!r}, name='keyed', records=records, "
+            "thread=lambda: 't')",
         ),
         "pool": (
             "backends.docker",
-            f"DockerExecutionBackend(root, image={IMAGE!r}, name='keyed', scope='thread', warm=0, "
-            "records=records).sandbox",
+            f"DockerExecutionBackend(root, image={IMAGE!r}, runtime={RUNTIME!r}, name='keyed', "
+            "scope='thread', warm=0, records=records).sandbox",
         ),
     }[bench.kind]
     return python(f"""

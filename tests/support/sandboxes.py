@@ -20,6 +20,7 @@ __all__ = [
     "IMAGE",
     "LIMIT",
     "ON_BOTH",
+    "RUNTIME",
     "Session",
     "alive",
     "folder",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
+RUNTIME = os.environ.get("SANDBOX_RUNTIME") or None
+"""The OCI runtime in the tests of commands, attacks and interpreters: see `tests/integration/gvisor.py`."""
 LIMIT = 50_000
 """Most characters of an output."""
 GONE = 0.5
@@ -44,7 +47,7 @@ def make_sandbox(kind: str, root: Path, limits: SandboxLimits = SandboxLimits())
     """Make a sandbox of the kind `local` or `docker`."""
     if kind == "local":
         return LocalSandbox(root, limits=limits)
-    return DockerSandbox(root, image=IMAGE, name="behaviour", limits=limits)
+    return DockerSandbox(root, image=IMAGE, runtime=RUNTIME, name="behaviour", limits=limits)
 
 
 def folder(sandbox: ChannelSandbox) -> str:
@@ -81,7 +84,7 @@ def machine_delay(sandbox: ChannelSandbox, seconds: float) -> float:
 
 
 NEW_INTERPRETER = "[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
-"""First line of a block's output if its variables are lost."""
+"""First line of a block's output if the variables of earlier blocks are lost."""
 
 
 class Session:

@@ -13,9 +13,10 @@ from libs.redaction import Redact
 from libs.sandbox.docker.attach import AttachedTransport
 from libs.sandbox.docker.container_config import bind, container_config, variables
 from libs.sandbox.docker.engine import answering_client
-from libs.sandbox.docker.engine_errors import explained
+from libs.sandbox.docker.engine_errors import RUNTIME_HINT, explained
 from libs.sandbox.docker.ownership import give_to_sandbox
 from libs.sandbox.docker.removal import remove_now, remove_owed
+from libs.sandbox.docker.runtimes import check_runtime, process_limit
 from libs.sandbox.docker.strays import NAME_LABEL, OWNER_LABEL, THREAD_LABEL, WORKSPACE_LABEL, remove_strays
 from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, program
 from libs.sandbox.host import Channel, ChannelSandbox, CommandRecords, Door, Egress
@@ -154,6 +155,8 @@ class DockerSandbox(ChannelSandbox):
         name = f"{self.name}-{secrets.token_hex(4)}"
         door = self._egress() if self._egress else None
         config = self._config(uid, gid, door)
+        if self._runtime:
+            config["HostConfig"]["PidsLimit"] = process_limit(client, self._runtime, self.limits.pids)
         self._check_image(client)
         try:
             with explained():
@@ -168,6 +171,7 @@ class DockerSandbox(ChannelSandbox):
             channel = Channel(transport, on_close=transport.release, door=door)
             with explained():
                 client.api.start(container)
+            self._check_runtime(channel)
         except BaseException:
             transport.close()
             transport.release()
@@ -178,6 +182,14 @@ class DockerSandbox(ChannelSandbox):
         _sweep_once(client)
         remove_owed(client)
         return channel
+
+    def _check_runtime(self, channel: Channel) -> None:
+        # The default runtime is not checked: that would delay each start.
+        if self._runtime:
+            try:
+                check_runtime(channel, self._runtime, self.limits)
+            except SandboxDied as error:
+                raise self._not_ready(error) from None
 
     def _config(self, uid: int, gid: int, door: Door | None) -> dict[str, Any]:
         mounts, disks = self._workspace(uid, gid)
@@ -202,7 +214,9 @@ class DockerSandbox(ChannelSandbox):
             )
         return DockerUnavailable(
             f"The container started but its supervisor did not come up. {died}".rstrip(),
-            hint=f"Rebuild the image with `{program()} setup`; `{program()} doctor` tells more.",
+            hint=RUNTIME_HINT
+            if self._runtime
+            else f"Rebuild the image with `{program()} setup`; `{program()} doctor` tells more.",
         )
 
     def _prepare(self) -> tuple[int, int]:

@@ -12,8 +12,12 @@ from contextlib import contextmanager
 
 from libs.sandbox.errors import DockerUnavailable, ImageMissing, SandboxError, program
 
-__all__ = ["explain", "explained"]
+__all__ = ["RUNTIME_HINT", "explain", "explained"]
 
+RUNTIME_HINT = (
+    "Unset SANDBOX_RUNTIME, or name a runtime that works: `docker info --format '{{json .Runtimes}}'` lists "
+    "those that the Engine knows, and `make setup RUNTIME=runsc` installs gVisor."
+)
 _NO_SPACE = "no space left on device"
 
 
@@ -90,7 +94,7 @@ def _hint_for(refusal: str) -> str:
     """Return a hint for a refusal: the setting to change, if known."""
     text = refusal.lower()
     if "runtime" in text:
-        return "Unset SANDBOX_RUNTIME, or name one that `docker info --format '{{json .Runtimes}}'` lists."
+        return RUNTIME_HINT
     if "reference format" in text:
         return "SANDBOX_IMAGE is not an image name: unset it, or name one that `docker images` lists."
     return f"Look for the cause with `{program()} doctor`."

@@ -4,6 +4,7 @@ The Engine's default profile allows some calls by which a process can affect oth
 
 - `ptrace`. Two processes that trace each other's exits cannot be killed, so the container could not end. A
   tracer also decides when the end of a command is seen.
+- Signals to process 1. Linux drops them (see `supervisor.py`), gVisor does not.
 - Calls that change priority, scheduling, processors or limits of process 1, which keeps every deadline.
 - All calls of another ABI (32-bit programs), because they have other numbers.
 
@@ -34,10 +35,11 @@ _X32 = 0x40000000
 """Bit in the numbers of the x32 ABI, on x86_64 only."""
 
 # AUDIT_ARCH of the machine; ptrace; the calls whose first argument is a process; setpriority, ioprio_set.
-# The second group: prlimit64, sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr.
+# The calls on a process: prlimit64, sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr;
+# kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo.
 _MACHINES = {
-    "x86_64": (0xC000003E, 101, (302, 142, 144, 203, 314), (141, 251)),
-    "aarch64": (0xC00000B7, 117, (261, 118, 119, 122, 274), (140, 30)),
+    "x86_64": (0xC000003E, 101, (302, 142, 144, 203, 314, 62, 200, 234, 129, 297), (141, 251)),
+    "aarch64": (0xC00000B7, 117, (261, 118, 119, 122, 274, 129, 130, 131, 138, 240), (140, 30)),
 }
 # PRIO_USER, IOPRIO_WHO_USER: all processes of the uid, process 1 included.
 _OF_ALL = (2, 3)

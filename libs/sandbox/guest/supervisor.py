@@ -17,7 +17,7 @@ import time
 from libs.sandbox.guest.guest_stdio import Stdio
 from libs.sandbox.guest.worker_pool import WorkerPool
 from libs.sandbox.guest.workers.children import Child, Job
-from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, kill, kill_trees
+from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, SUBREAPERS, kill, kill_trees
 from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.wire.frames import ANSWER, CHUNK, INSIDE, Ending, Kind, Worker, encode
 
@@ -203,6 +203,8 @@ class Supervisor:
         ending, idle = ANSWER.unpack_from(payload)
         if job.ended_by is not None:
             ending = job.ended_by
+        if not SUBREAPERS and ending in (Ending.TIMEOUT, Ending.CANCELLED, Ending.LOST):
+            self._workers.kill_orphans(job.arrived)
         if ending == Ending.BUSY:
             # The worker could not start a process. Make room for the next attempt.
             self._workers.end_background()

@@ -15,9 +15,11 @@ from libs.sandbox.guest.workers.children import Child
 from libs.sandbox.guest.workers.kill_process_trees import (
     SIGCONT,
     SIGKILL,
+    SUBREAPERS,
     children_of,
     have_zombies,
     kill,
+    kill_orphans,
     kill_trees,
     refused_forks,
 )
@@ -183,8 +185,9 @@ class WorkerPool:
             _, status = os.waitpid(child.pid, 0)
         except ChildProcessError:
             pass
-        # Its processes are now children of this process, beside the other workers.
-        kill_trees(os.getpid(), besides={other.pid for other in self._children.values()})
+        if SUBREAPERS:
+            # Its processes are now children of this process, beside the other workers.
+            self.kill_orphans()
         if not child.given_up and time.monotonic() - child.made < _YOUNG:
             self._harmed()
         if child.job:
@@ -196,6 +199,10 @@ class WorkerPool:
                 idle.clear()
         self._fill()
         return status
+
+    def kill_orphans(self, since: float = 0.0) -> None:
+        """Kill the adopted orphans. `since`: see `kill_process_trees.kill_orphans`."""
+        kill_orphans(since, self._pids())
 
     def _forget(self, descriptor: int) -> None:
         try:
@@ -233,6 +240,8 @@ class WorkerPool:
         left = self._left()
         pids = [child.pid for child in left]
         kill_trees(*pids)
+        if not SUBREAPERS:
+            self.kill_orphans()
         # A killed process counts against the process limit until its worker has collected it.
         deadline = time.monotonic() + _COLLECT_SECONDS
         while have_zombies(*pids) and time.monotonic() < deadline:
@@ -260,7 +269,8 @@ class WorkerPool:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
                 if pid == 0:
                     break
-                if os.WIFSTOPPED(status):
+                # Without subreapers, other children are orphans, which may stay stopped.
+                if os.WIFSTOPPED(status) and pid in self._pids():
                     stopped = True
                     kill(pid, SIGCONT)
         except ChildProcessError:
@@ -272,6 +282,9 @@ class WorkerPool:
             for child in {child for child in self._children.values() if child.job is None}:
                 for shell in children_of(child.pid):
                     kill(shell, SIGCONT)
+
+    def _pids(self) -> set[int]:
+        return {child.pid for child in self._children.values()}
 
     def _left(self) -> list[Child]:
         """Return the workers whose last command has left background processes."""

@@ -11,6 +11,7 @@ from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.command_log import CommandRecords, process_ends
 from libs.sandbox.host.connections import Door, Egress, way_out
+from libs.sandbox.host.first_command import first_command_problem
 from libs.sandbox.host.loop_thread import blocking, core
 from libs.sandbox.host.results import failed_result, shortened
 from libs.sandbox.host.run_once import Form, Once
@@ -29,6 +30,7 @@ __all__ = [
     "core",
     "current_call",
     "failed_result",
+    "first_command_problem",
     "process_ends",
     "shortened",
     "way_out",

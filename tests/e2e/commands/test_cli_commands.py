@@ -14,6 +14,7 @@ import docker
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
+from libs.sandbox.docker import connect
 from tests.clients.cli_program import ROOT, Program
 
 
@@ -38,6 +39,7 @@ def test_help_imports_no_agent(program: Program) -> None:
         ({"SANDBOX_CPUS": "many"}, "settings", ".env"),
         ({}, "", ""),
         ({"SANDBOX_IMAGE": "no-such-image"}, "image", "code-agent setup"),
+        ({"SANDBOX_RUNTIME": "no-such-runtime"}, "runtime", "make setup RUNTIME=runsc"),
         ({"DOCKER_HOST": "unix:///nonexistent/docker.sock"}, "Docker Engine", "docker"),
     ],
 )
@@ -48,7 +50,13 @@ def test_doctor_names_what_is_missing(
     # Hides the local model, which may be on this machine.
     program.environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), **environment}
     done = program.run("doctor", "--json")
-    failed = {check["name"]: check["hint"] for check in json.loads(done.stdout)["checks"] if not check["ok"]}
+    checks = json.loads(done.stdout)["checks"]
+    failed = {check["name"]: check["hint"] for check in checks if not check["ok"]}
+    if not name:
+        default = connect().info()["DefaultRuntime"]
+        assert {"runtime": f"{default}, the Engine's default"}.items() <= {
+            c["name"]: c["detail"] for c in checks
+        }.items()
     assert done.returncode == (1 if name else 0)
     assert failed.keys() >= {name} if name else failed == {}
     assert hint in failed.get(name, "")

@@ -13,7 +13,7 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend, SandboxBusy, SandboxLimits
 from libs.sandbox.docker.container import DockerSandbox
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, RUNTIME
 
 pytestmark = pytest.mark.docker
 
@@ -125,7 +125,9 @@ CHEAPEST = ("files in /tmp", "messages", "descriptors", "threads")
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[DockerExecutionBackend]:
-    with DockerExecutionBackend(tmp_path, image=IMAGE, name="attack", limits=LIMITS) as backend:
+    with DockerExecutionBackend(
+        tmp_path, image=IMAGE, runtime=RUNTIME, name="attack", limits=LIMITS
+    ) as backend:
         yield backend
 
 
@@ -238,7 +240,9 @@ def test_download_of_a_growing_file_ends(backend: DockerExecutionBackend) -> Non
 @pytest.mark.thorough
 def test_more_requests_than_descriptors_are_all_served(tmp_path: Path) -> None:
     limits = SandboxLimits(open_files=64)
-    with DockerExecutionBackend(tmp_path, image=IMAGE, name="attack-descriptors", limits=limits) as backend:
+    with DockerExecutionBackend(
+        tmp_path, image=IMAGE, runtime=RUNTIME, name="attack-descriptors", limits=limits
+    ) as backend:
         sandbox = backend.sandbox
         assert isinstance(sandbox, DockerSandbox)
         sandbox.run("true")
@@ -249,5 +253,5 @@ def test_more_requests_than_descriptors_are_all_served(tmp_path: Path) -> None:
             assert [done.result().output for done in commands] == [f"{number}\n" for number in range(40)]
             for done in files:
                 done.result()
-        assert sandbox.run("ls /data | wc -l").output == "40\n"
+        assert sandbox.run("cd /data; ls | wc -l").output == "40\n"
         assert sandbox.container_name == container

@@ -13,6 +13,7 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import RunResult
 from libs.sandbox.docker.container import DockerSandbox
 from tests.load.breaks import IMAGE, LIMITS, of_thread
+from tests.support.sandboxes import RUNTIME
 
 pytestmark = pytest.mark.docker
 
@@ -72,7 +73,7 @@ ATTACKS = {
     ),
     "1 GB printed": Attack("yes | head -c 1000000000", "characters left out"),
     "100,000 files": Attack(
-        "mkdir many; cd many; seq 100000 | xargs touch", "100000\n", "ls many | wc -l; rm -r many"
+        "mkdir many; cd many; seq 100000 | xargs touch", "100000\n", "cd many; ls | wc -l; rm -r ../many"
     ),
     "FIFOs and sockets": Attack(f"python3 -c '{SPECIAL}'", "4000\n"),
     "loops of links": Attack(f"python3 -c '{LOOPS}'", "20003 Too many levels of symbolic links\n"),
@@ -84,7 +85,7 @@ ATTACKS = {
 def threads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerExecutionBackend]:
     root = tmp_path_factory.mktemp("neighbours")
     with DockerExecutionBackend(
-        root, name="neighbours", image=IMAGE, limits=LIMITS, scope="thread", warm=0
+        root, name="neighbours", image=IMAGE, runtime=RUNTIME, limits=LIMITS, scope="thread", warm=0
     ) as backend:
         yield backend
 

@@ -9,7 +9,7 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import guest_tree
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, RUNTIME
 
 pytestmark = pytest.mark.docker
 
@@ -24,7 +24,9 @@ search patterns runner repl interpreter supervisor site sitecustomize usercustom
 @pytest.fixture
 def poisoned(tmp_path: Path) -> Iterator[DockerExecutionBackend]:
     """Plant files; each one writes to /tmp/trace when it runs."""
-    with DockerExecutionBackend(tmp_path / "workspace", image=IMAGE, name="attack") as backend:
+    with DockerExecutionBackend(
+        tmp_path / "workspace", image=IMAGE, runtime=RUNTIME, name="attack"
+    ) as backend:
         lines = ["echo \"open('/tmp/trace', 'a').write(__name__ + ' ')\" > /tmp/evil.py"]
         folders = (
             "/workspace /tmp /tmp/home /workspace/scripts /tmp/home/.local/lib/python3*/site-packages /run"

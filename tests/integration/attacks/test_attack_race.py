@@ -20,7 +20,7 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import SandboxError
 from libs.sandbox.docker.ownership import give_to_sandbox
 from libs.sandbox.workspace import prepare_workspace
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, RUNTIME
 
 pytestmark = pytest.mark.docker
 
@@ -78,7 +78,7 @@ def racing(tmp_path: Path, outside: Path) -> Iterator[DockerExecutionBackend]:
     root.mkdir()
     if os.geteuid() == 0:
         os.chown(root, 1000, 1000)
-    with DockerExecutionBackend(root, image=IMAGE, name="attack") as backend:
+    with DockerExecutionBackend(root, image=IMAGE, runtime=RUNTIME, name="attack") as backend:
         links = {"etc": "/etc", "absolute": str(outside), "relative": "../../outside"}
         for name, target in links.items():
             folder = f"/workspace/race/{name}"
@@ -173,7 +173,7 @@ def test_ownership_change_at_start_follows_no_swapped_link(outside: Path, tmp_pa
     links = {"absolute": str(outside), "relative": "../../outside", "given": "../../outside/file"}
     before = fingerprint(outside)
     handed: Counter[str] = Counter()
-    with DockerExecutionBackend(root, image=IMAGE, name="attack") as backend:
+    with DockerExecutionBackend(root, image=IMAGE, runtime=RUNTIME, name="attack") as backend:
         made = "mkdir -p race/absolute race/relative && cd race && touch given"
         linked = "; ".join(f"ln -s {target} {name}.link" for name, target in links.items())
         assert backend.execute(f"{made} && {linked}").exit_code == 0
@@ -236,13 +236,15 @@ def test_thread_sandbox_refuses_links_of_a_shared_sandbox(
     tmp_path: Path, outside: Path, place: str, exists: bool
 ) -> None:
     """A command of a shared sandbox leaves the link. Later a thread gets a sandbox on the same workspace."""
-    with DockerExecutionBackend(tmp_path / "workspace", image=IMAGE, name="attack") as shared:
+    with DockerExecutionBackend(
+        tmp_path / "workspace", image=IMAGE, runtime=RUNTIME, name="attack"
+    ) as shared:
         target = outside if exists else outside.parent / "elsewhere"
         plant = f"cd /workspace; mkdir -p $(dirname {place}); rm -rf {place}; ln -s {target} {place}"
         assert shared.execute(plant).exit_code == 0
     before = fingerprint(outside)
     with DockerExecutionBackend(
-        tmp_path / "workspace", image=IMAGE, name="attack", scope="thread", warm=1
+        tmp_path / "workspace", image=IMAGE, runtime=RUNTIME, name="attack", scope="thread", warm=1
     ) as backend:
         sandbox = backend.sandbox_of("one")
         with pytest.raises(SandboxError, match="link"):

@@ -13,7 +13,7 @@ import pytest
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.wire.frames import ANSWER, Ending, Fd, Kind, encode
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, RUNTIME
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
@@ -44,7 +44,7 @@ while goes_on():
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[DockerExecutionBackend]:
-    with DockerExecutionBackend(tmp_path, image=IMAGE, name="attack") as backend:
+    with DockerExecutionBackend(tmp_path, image=IMAGE, runtime=RUNTIME, name="attack") as backend:
         yield backend
 
 
@@ -150,9 +150,9 @@ ATTEMPTS = [
 
 def test_shell_state_does_not_pass_to_the_next_command(backend: DockerExecutionBackend) -> None:
     look = (
-        "echo on; ls -d /workspace; pwd; umask; ulimit -n; shopt nullglob extdebug; trap; alias; declare -F; "
-        "env | sort; echo $- $SHLVL; set -o | grep -v history; touch /tmp/x; stat -c %a /tmp/x; rm /tmp/x; "
-        "ls /proc/$$/fd"
+        "echo on; (cd /usr; ls); pwd; umask; ulimit -n; shopt nullglob extdebug; trap; alias; declare -F; "
+        "env | sort; echo $- $SHLVL; set -o | grep -v history; touch /tmp/x; find /tmp/x -printf %m; "
+        "rm /tmp/x; cd /proc/$$/fd; ls"
     )
     before = backend.execute(look)
     assert before.exit_code == 0

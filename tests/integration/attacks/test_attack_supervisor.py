@@ -36,7 +36,7 @@ number = {"pidfd_getfd": 438, "process_madvise": 440, "kcmp": 312 if x86 else 27
     "move_pages": 279 if x86 else 239, "migrate_pages": 256 if x86 else 238, "process_mrelease": 448}
 result = {}
 for pid in map(int, sys.argv[1:]):
-    pidfd = os.pidfd_open(pid)
+    pidfd = libc.syscall(434, ctypes.c_long(pid), ctypes.c_long(0))  # pidfd_open
     def call(name, *arguments):
         return libc.syscall(number[name], *map(ctypes.c_long, arguments))
     tried = {f"pidfd_getfd {fd}": call("pidfd_getfd", pidfd, fd, 0) for fd in range(12)}
@@ -88,7 +88,7 @@ tried = {
     "mknod": libc.mknod(b"/tmp/disk", 0o60666, 0x800),
     **{f"unshare {flag:x}": libc.unshare(flag) for flag in
        (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000, 0x80)},
-    **{f"setns {name}": libc.setns(os.open(f"/proc/self/ns/{name}", os.O_RDONLY), 0)
+    **{f"setns {name}": libc.setns(libc.open(f"/proc/self/ns/{name}".encode(), 0), 0)
        for name in ("mnt", "net", "pid", "ipc", "uts", "user")},
     **{f"clone {flag:x}": libc.syscall(56, flag | 17, 0, 0, 0, 0)
        for flag in (0x10000000, 0x30000000, 0x20000)},
@@ -135,13 +135,13 @@ def run(backend: DockerExecutionBackend, program: str, *arguments: str) -> str:
 def test_proc_files_of_supervisor_and_workers_cannot_be_opened(backend: DockerExecutionBackend) -> None:
     opened = []
     for pid in ("1", *workers(backend)):
-        tries = "\n".join(
-            [
-                f"(head -c1 /proc/{pid}/{name} || ls /proc/{pid}/{name}/) > /dev/null && echo read {name}"
-                for name in READ.split()
-            ]
-            + [f"(echo 1 > /proc/{pid}/{name}) && echo wrote {name}" for name in WRITE.split()]
-        )
+        reads = [
+            f"(head -c1 /proc/{pid}/{name} || find /proc/{pid}/{name}/ -maxdepth 1) > /dev/null"
+            f" && echo read {name}"
+            for name in READ.split()
+        ]
+        writes = [f"(echo 1 > /proc/{pid}/{name}) && echo wrote {name}" for name in WRITE.split()]
+        tries = "\n".join(reads + writes)
         opened += backend.execute(f"{{ {tries}\n}} 2>/dev/null; true").output.splitlines()
     assert opened == []
 

@@ -29,6 +29,7 @@ from tests.load.breaks import IMAGE, LIMITS, SEED, TIMES, attempt, of_thread, un
 from tests.load.crowd import Crowd, Place
 from tests.load.ledger import Ledger, half_files
 from tests.load.left import Held, containers, eventually_gone
+from tests.support.sandboxes import RUNTIME
 
 pytestmark = [pytest.mark.docker, pytest.mark.thorough, pytest.mark.timeout(900)]
 
@@ -51,7 +52,7 @@ def nothing_stays(name: str, tmp_path: Path) -> Iterator[None]:
 
     The first sandbox of a process starts threads that stay, so one is used before the comparison.
     """
-    with DockerExecutionBackend(tmp_path / "first", name=name, image=IMAGE) as backend:
+    with DockerExecutionBackend(tmp_path / "first", name=name, image=IMAGE, runtime=RUNTIME) as backend:
         backend.execute("true")
     before = Held()
     yield
@@ -62,9 +63,11 @@ def nothing_stays(name: str, tmp_path: Path) -> Iterator[None]:
 @pytest.fixture
 def places(tmp_path: Path, name: str, nothing_stays: None) -> Iterator[dict[str, Place]]:
     """Make a shared sandbox, and sandboxes of two threads beside a spare."""
-    shared = DockerExecutionBackend(tmp_path / "shared", name=name, image=IMAGE, limits=LIMITS)
+    shared = DockerExecutionBackend(
+        tmp_path / "shared", name=name, image=IMAGE, runtime=RUNTIME, limits=LIMITS
+    )
     threads = DockerExecutionBackend(
-        tmp_path / "threads", name=name, image=IMAGE, limits=LIMITS, scope="thread"
+        tmp_path / "threads", name=name, image=IMAGE, runtime=RUNTIME, limits=LIMITS, scope="thread"
     )
     with shared, threads:
         found = {"shared": Place(shared.sandbox, tmp_path / "shared")}
@@ -132,7 +135,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_disk_filled_ten_times(small_disk: Path, name: str, nothing_stays: None) -> None:
     random = Random(f"{SEED}/disk")
-    with DockerExecutionBackend(small_disk, name=name, image=IMAGE, limits=LIMITS) as backend:
+    with DockerExecutionBackend(
+        small_disk, name=name, image=IMAGE, runtime=RUNTIME, limits=LIMITS
+    ) as backend:
         place = Place(backend.sandbox, small_disk)
 
         def fill() -> None:

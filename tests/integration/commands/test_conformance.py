@@ -10,7 +10,7 @@ from deepagents.backends.protocol import SandboxBackendProtocol
 from langchain_tests.integration_tests import SandboxIntegrationTests
 
 from libs.backends.docker import DockerExecutionBackend, SandboxLimits
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, RUNTIME
 
 pytestmark = [
     pytest.mark.docker,
@@ -38,7 +38,9 @@ class TestConformance(SandboxIntegrationTests):
         root: Path = tmp_path_factory.mktemp("workspace")
         # The suite expects 500 KiB of output; the default limit is 50,000 characters.
         limits = SandboxLimits(output_chars=1_000_000)
-        with DockerExecutionBackend(root, name="conformance", image=IMAGE, limits=limits) as backend:
+        with DockerExecutionBackend(
+            root, name="conformance", image=IMAGE, runtime=RUNTIME, limits=limits
+        ) as backend:
             yield backend
 
     @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, RUNTIME
 
 pytestmark = pytest.mark.docker
 
@@ -29,7 +29,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def full(workspace: Path) -> Iterator[DockerExecutionBackend]:
-    with DockerExecutionBackend(workspace, name="full", image=IMAGE) as backend:
+    with DockerExecutionBackend(workspace, name="full", image=IMAGE, runtime=RUNTIME) as backend:
         assert backend.write("/workspace/note", "before\n").error is None
         done = backend.execute(FULL)
         assert done.exit_code != 0
@@ -60,7 +60,7 @@ def test_sandbox_starts_on_a_full_disk_and_works_when_there_is_room(full: Docker
 def test_start_on_a_disk_without_inodes_has_a_hint(tmp_path: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=2", "tmpfs", tmp_path], check=True)
     try:
-        with DockerExecutionBackend(tmp_path, name="full", image=IMAGE) as backend:
+        with DockerExecutionBackend(tmp_path, name="full", image=IMAGE, runtime=RUNTIME) as backend:
             done = backend.execute("true")
         assert done.exit_code == 125
         assert "No space left on device" in done.output

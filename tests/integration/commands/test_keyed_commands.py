@@ -30,7 +30,7 @@ from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.keyed_bench import Bench, owner
-from tests.support.sandboxes import IMAGE, NEW_INTERPRETER
+from tests.support.sandboxes import IMAGE, NEW_INTERPRETER, RUNTIME
 from tests.support.waiting import eventually
 
 THOROUGH = [pytest.mark.docker, pytest.mark.thorough]
@@ -251,7 +251,9 @@ async def test_event_loop_is_never_blocked(tmp_path: Path, records: CommandRecor
 async def test_backend_reports_an_interrupted_call_to_the_model(
     tmp_path: Path, records: CommandRecords
 ) -> None:
-    with DockerExecutionBackend(tmp_path / "w", name="keyed", image=IMAGE, records=records) as backend:
+    with DockerExecutionBackend(
+        tmp_path / "w", name="keyed", image=IMAGE, runtime=RUNTIME, records=records
+    ) as backend:
         with carrying("1", "m/1"):
             assert (await backend.aexecute("echo x >> log; echo hi")).output == "hi\n"
             assert backend.execute("echo x >> log; echo hi").output == "hi\n"

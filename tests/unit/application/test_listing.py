@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -185,6 +186,30 @@ def test_only_the_beginning_of_a_large_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.csv").unlink()
     (tmp_path / "b.jsonl").write_text('{"n": 1}\n' * 400_000)
     assert ": one JSON object a line, of the first 2 MB: list of 222,222 objects\n" in listing(tmp_path)
+
+
+def test_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Its path is longer than a path may be."""
+    here = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        for _ in range(25):
+            Path("d" * 200).mkdir()
+            os.chdir("d" * 200)
+    finally:
+        os.chdir(here)
+    (tmp_path / "a.log").write_text("one\n")
+    first, second, *rest = listing(tmp_path).split("\n")
+    assert (first, second) == ("a.log (4 bytes): 1 lines, beginning with", "  one")
+    assert len(rest) == 1
+    assert rest[0].endswith("/: this folder cannot be read")
+
+
+def test_names_that_differ_in_foreign_bytes_are_listed_apart(tmp_path: Path) -> None:
+    for name in (b"a\xff.log", b"a\xfe.log"):
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text("")
+    lines = listing(tmp_path).split("\n")
+    assert len(lines) == len(set(lines)) == 2
 
 
 def test_hostile_files_are_listed(tmp_path: Path) -> None:

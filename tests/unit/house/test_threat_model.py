@@ -7,6 +7,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from tests.integration.gvisor import EXCEPTIONS
+
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/threat-model.md").read_text()
 PROMISED = PAGE.partition("## What is promised")[2].partition("\n## ")[0]
@@ -33,6 +35,12 @@ def test_every_named_test_exists() -> None:
     parted = [name.partition("::") for name in sorted(set(NAMED))]
     assert len(parted) > 100
     assert [name for name in parted if name[2] not in names_in(name[0])] == []
+
+
+def test_exceptions_with_gvisor_exist_and_stand_on_the_page() -> None:
+    assert [reason for reason in EXCEPTIONS if f"| {reason} |" not in PAGE] == []
+    tests = [test.partition("[")[0].partition("::") for names in EXCEPTIONS.values() for test in names]
+    assert [test for test in tests if test[2] not in names_in(test[0])] == []
 
 
 def test_every_promise_names_a_test() -> None:

@@ -37,7 +37,7 @@ def test_listing_leaves_out_folders_and_shows_bytes_that_are_no_text(root: Path)
     (root / "empty" / "inner").mkdir(parents=True)
     assert call_tool(root, "list_files", {}) == "(empty)"
     (root / "empty" / os.fsdecode(b"a\xff")).touch()
-    assert call_tool(root, "list_files", {}) == "empty/a\ufffd"
+    assert call_tool(root, "list_files", {}) == "empty/a\\xff"
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,14 @@ def test_error_is_named(root: Path, name: str, args: dict[str, Any], error: str)
         call_tool(root, name, args)
     assert error in str(caught.value)
     assert str(root) not in str(caught.value)
+
+
+def test_every_file_that_can_be_written_is_listed(root: Path) -> None:
+    for path in (".unfinished-notes", ".hidden", "/".join(["d"] * 32) + "/deep"):
+        call_tool(root, "write_file", {"filePath": path, "content": "x"})
+        assert path in call_tool(root, "list_files", {}).splitlines()
+    with pytest.raises(LiteError, match="more than 32 folders"):
+        call_tool(root, "write_file", {"filePath": "d/" * 33 + "deeper", "content": "x"})
 
 
 def test_long_listing_is_cut(root: Path) -> None:

@@ -11,9 +11,10 @@ from libs.sandbox.guest.seccomp import _program
 ALLOW, REFUSE, KILL = 0x7FFF0000, 0x00050001, 0x80000000
 MACHINES = {
     # AUDIT_ARCH; ptrace, prlimit64, sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr,
+    # kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo,
     # setpriority, ioprio_set: linux/asm/unistd.h.
-    "x86_64": (0xC000003E, (101, 302, 142, 144, 203, 314, 141, 251)),
-    "aarch64": (0xC00000B7, (117, 261, 118, 119, 122, 274, 140, 30)),
+    "x86_64": (0xC000003E, (101, 302, 142, 144, 203, 314, 62, 200, 234, 129, 297, 141, 251)),
+    "aarch64": (0xC00000B7, (117, 261, 118, 119, 122, 274, 129, 130, 131, 138, 240, 140, 30)),
 }
 
 

@@ -21,6 +21,7 @@ class Job:
         self.kind, timeout = REQUEST.unpack_from(payload)
         self.deadline = time.monotonic() + timeout
         """Counted from the arrival, including the time in the queue."""
+        self.arrived = time.clock_gettime(time.CLOCK_BOOTTIME)
         self.early = b""
         """Input frames that arrived while the request was queued."""
         self.ended_by: int | None = None

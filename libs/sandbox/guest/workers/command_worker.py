@@ -9,7 +9,7 @@ import time
 
 from libs.sandbox.guest.workers.capture import Captured, last_frames, read_some, read_waiting
 from libs.sandbox.guest.workers.frame_pipes import Link
-from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, kill_trees
+from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, SUBREAPERS, kill_trees
 from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
 from libs.sandbox.guest.workers.shells import Shells
@@ -91,7 +91,7 @@ class Runner(ProcessWorker):
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            return True
+            return SUBREAPERS or not self._shells.written_to()
         return False
 
     def _wait_for_background(self) -> None:
@@ -101,8 +101,9 @@ class Runner(ProcessWorker):
             poll.register(descriptor, select.POLLIN)
         poll.register(self._link.reader, 0)
         while not self._childless():
-            for descriptor, _ in poll.poll():
+            for descriptor, event in poll.poll():
                 if descriptor == self._link.reader:
                     self._leave()
-                read_some(descriptor)
+                if not read_some(descriptor) and event & select.POLLHUP:
+                    poll.unregister(descriptor)
         self._link.send(encode(0, Kind.IDLE))

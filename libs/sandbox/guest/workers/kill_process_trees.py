@@ -2,6 +2,9 @@
 
 No process can leave the tree below its worker. The worker is a child subreaper, so it adopts each child whose
 parent is gone (double fork, `setsid`, `nohup`). A descendant that is a subreaper itself is still below it.
+
+The gVisor of Debian 12 has no subreapers: there, PID 1 adopts all orphans, and knows the orphans of a
+command by their start: see `kill_orphans`.
 """
 
 from __future__ import annotations
@@ -18,12 +21,14 @@ if TYPE_CHECKING:
 __all__ = [
     "SIGCONT",
     "SIGKILL",
+    "SUBREAPERS",
     "become_subreaper",
     "children_of",
     "descendants",
     "have_zombies",
     "hide_from_own_uid",
     "kill",
+    "kill_orphans",
     "kill_trees",
     "prctl",
     "refused_forks",
@@ -31,6 +36,7 @@ __all__ = [
 
 _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_GET_CHILD_SUBREAPER = 37
 # Equal on all Linux architectures. The module `signal` takes 4 ms to import.
 SIGKILL = 9
 SIGCONT = 18
@@ -42,15 +48,35 @@ _LOOKS = 10
 _libc = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type] # None: this program
 
 
-def prctl(option: int, value: int, memory: bytes | int = 0) -> None:
+class _Int(_ctypes._SimpleCData):  # type: ignore[type-arg]
+    _type_ = "i"
+
+
+def prctl(option: int, value: int | _ctypes._CArgObject, memory: bytes | int = 0) -> None:
     """Call prctl(2). Raises OSError if the kernel refuses."""
     if _ctypes.call_function(_ctypes.dlsym(_libc, "prctl"), (option, value, memory, 0, 0)) != 0:
         raise OSError(f"prctl({option}, {value}) is refused")
 
 
+def _have_subreapers() -> bool:
+    try:
+        prctl(_PR_GET_CHILD_SUBREAPER, _ctypes.byref(_Int(0)))
+    except OSError:
+        return False
+    return True
+
+
+SUBREAPERS = _have_subreapers()
+"""Whether the kernel has child subreapers. Found in the supervisor, and inherited by its workers."""
+
+
 def become_subreaper() -> None:
-    """Adopt every descendant whose parent exits, from now on. See prctl(2), PR_SET_CHILD_SUBREAPER."""
-    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    """Adopt every descendant whose parent exits, from now on. See prctl(2), PR_SET_CHILD_SUBREAPER.
+
+    Does nothing if the kernel has no subreapers.
+    """
+    if SUBREAPERS:
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def hide_from_own_uid() -> None:
@@ -146,9 +172,10 @@ def _made() -> bytes:
     """Return the id of the newest process in this PID namespace, if known. See proc(5), loadavg."""
     try:
         with open("/proc/loadavg", "rb") as file:
-            return file.read().split()[-1]
+            newest = file.read().split()[-1]
     except (OSError, IndexError):
         return b""
+    return newest if newest != b"0" else b""  # gVisor does not count
 
 
 def kill_trees(
@@ -163,8 +190,9 @@ def kill_trees(
     All processes are stopped first, until a search finds no new one. A stopped process cannot fork, so a fork
     bomb ends, too. Then all are killed, until a search finds none. A search may miss a process that forks and
     exits all the time if processes are made meanwhile. If that happens again and again, PID 1 stops all
-    processes for the search. Outside a container, other programs make processes all the time: there, two
-    searches in a row must find none. Each search reads all of `/proc`, for all trees together.
+    processes for the search. Outside a container, other programs make processes all the time, and gVisor does
+    not count processes: there, two searches in a row must find none. Each search reads all of `/proc`, for
+    all trees together.
 
     Args:
         patience: seconds after which to give up.
@@ -194,7 +222,7 @@ def kill_trees(
         left = look()
         for pid in left:
             kill(pid, SIGKILL)
-        if not left and (_made() == before if _IN_CONTAINER else not look()):
+        if not left and (_made() == before if _IN_CONTAINER and before else not look()):
             return True
         if time.monotonic() > deadline:
             return False
@@ -203,6 +231,22 @@ def kill_trees(
             if looks == _LOOKS and os.getpid() == 1:
                 return _kill_frozen(look, deadline)
         time.sleep(0.001)
+
+
+def kill_orphans(since: float, besides: Collection[int]) -> None:
+    """Kill the orphans that PID 1 has adopted since a command began, with their descendants.
+
+    Without subreapers, nothing tells of which command an orphan is. So orphans of other commands are killed,
+    too, if they began meanwhile.
+
+    Args:
+        since: seconds of CLOCK_BOOTTIME. Older orphans and their descendants are left out.
+        besides: children of PID 1 that are no orphans.
+    """
+    ticks = int(since * os.sysconf("SC_CLK_TCK"))
+    own = os.getpid()
+    older = {pid for pid, (parent, _, start) in _processes().items() if parent == own and start < ticks}
+    kill_trees(own, besides={*besides, *older})
 
 
 def _kill_frozen(look: Callable[[], list[int]], deadline: float) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 # The module `signal` takes 4 ms to import.
 import _signal  # type: ignore[import-not-found]
 import os
+import select
 
 from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, kill
 from libs.sandbox.guest.workers.skill_commands import search_path
@@ -41,10 +42,15 @@ class Shells:
         self._path = b""
         """PATH of the waiting shell."""
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-        self.pipes = {fd: os.pipe2(os.O_CLOEXEC) for fd in (Fd.OUT, Fd.ERR)}
+        self.pipes: dict[int, tuple[int, int]] = {}
         """Output pipes of the shells. Reading does not block."""
-        for reader, _ in self.pipes.values():
-            os.set_blocking(reader, False)
+        self._open_pipes()
+
+    def _open_pipes(self) -> None:
+        self._writable = True
+        for fd in (Fd.OUT, Fd.ERR):
+            self.pipes[fd] = os.pipe2(os.O_CLOEXEC)
+            os.set_blocking(self.pipes[fd][0], False)
 
     def prepare(self) -> None:
         """Start a waiting shell. If that fails, the next command tries again.
@@ -52,6 +58,10 @@ class Shells:
         Each shell has its own pipe, so no shell runs the unread command of a killed one.
         """
         self._waiting = None
+        if not self._writable:
+            for reader, _ in self.pipes.values():
+                os.close(reader)
+            self._open_pipes()
         self._path = search_path()
         reader, writer = os.pipe2(os.O_CLOEXEC)
         try:
@@ -84,6 +94,20 @@ class Shells:
             return self._spawn(memory, Fd.OUT if request.merge else Fd.ERR, path, added)
         finally:
             os.close(memory)
+
+    def written_to(self) -> bool:
+        """Return whether a process can still write to the pipes. `prepare` then makes new pipes.
+
+        Without subreapers, background processes of a command are not descendants. This finds them.
+        """
+        if self._writable:
+            self._writable = False
+            for _, writer in self.pipes.values():
+                os.close(writer)
+        poll = select.poll()
+        for reader, _ in self.pipes.values():
+            poll.register(reader, 0)
+        return len(poll.poll(0)) < len(self.pipes)
 
     def _spawn(self, command_fd: int, stderr: int, path: bytes, added: Mapping[bytes, bytes] = {}) -> int:
         return os.posix_spawn(

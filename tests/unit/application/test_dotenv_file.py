@@ -6,7 +6,9 @@ import logging
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from agent.cli import app
 from agent.commands.doctor import check_all
 from agent.secrets.secret_values import PROVIDER_KEYS
 from agent.settings import SettingsError, load_settings, unchecked_settings
@@ -23,18 +25,19 @@ def test_line_that_cannot_be_read_is_an_error_with_file_and_line(
     env_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     env_file.write_text(
-        "# a comment\nMODEL: foo\n\nAPPROVALS=auto\nexport RUN_MAX_CALLS=7\nBRAVE_API_KEY='x\n"
+        "# a comment\n\nMODEL: foo\n\nAPPROVALS=auto\nexport RUN_MAX_CALLS=7\nMODEL=\n\n"
+        "INTERRUPT_MODE\nexport SANDBOX_SCOPE\nBRAVE_API_KEY='x\n"
     )
     with pytest.raises(SettingsError) as caught:
         load_settings(env_file)
-    assert str(caught.value) == (
-        ".env, line 2: cannot be read. Write NAME=value.\n.env, line 6: cannot be read. Write NAME=value."
-    )
+    assert str(caught.value).splitlines() == [
+        f".env, line {number}: cannot be read. Write NAME=value." for number in (3, 9, 10, 11)
+    ]
     # The variables of the other lines are known, and python-dotenv's own warnings are not printed.
     assert unchecked_settings(env_file).dotenv() == {"APPROVALS": "auto", "RUN_MAX_CALLS": "7"}
     settings = check_all()[0]
     assert (settings.name, settings.ok) == ("settings", False)
-    assert ".env, line 2" in settings.detail
+    assert ".env, line 3" in settings.detail
     assert [record for record in caplog.records if record.name.startswith("dotenv")] == []
 
 
@@ -53,6 +56,9 @@ def test_name_near_a_setting_is_named_once(env_file: Path, caplog: pytest.LogCap
     assert sorted(record.message for record in caplog.records if ".env" in record.message) == expected
     settings = check_all()[0]
     assert (settings.ok, settings.detail) == (False, " ".join(expected))
+    shown = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "300"}).output
+    assert "Did you mean SANDBOX_MEMORY?" in shown
+    assert "?." not in shown
 
 
 def test_variables_of_other_programs_are_not_named(env_file: Path) -> None:

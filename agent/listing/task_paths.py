@@ -21,7 +21,9 @@ _LONGEST_NAME = 255
 # No letter, digit or slash stands before a path, so a part of a URL is no path. A path ends at white space, a
 # quotation mark or a separator.
 _TOKEN = re.compile(
-    r"(?<![A-Za-z0-9_.~/:\\-])(?P<root>/(?:data|results|scripts|workspace|skills|tmp)/|(?:\./)?data/)"
+    r"(?:(?<=file://)|(?<![A-Za-z0-9_.~/:\\-]))"
+    r"(?P<root>(?P<known>/(?:data|results|scripts|workspace|skills|tmp)/)|~/|/[A-Za-z0-9_.-]+/"
+    r"|(?:\./)?(?:data|results|scripts|workspace)/)"
     r"[^\s\x00-\x1f\"'`“”‘’„«»,;:|]+"
 )
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "‘": "’", "«": "»"}
@@ -29,12 +31,13 @@ _AFTER_PATH = ".!?…)]}。，、；：！？）」』】》"
 _PATTERN = re.compile(r"[*?<>\[\]{}$]")
 # In text without blanks between words, the next word follows the extension directly.
 _EXTENSION_END = re.compile(r"\.[A-Za-z0-9]{1,8}(?=[^\x00-\x7f])")
-_EXTENSION = re.compile(r"[^/]\.[A-Za-z0-9]{1,8}$")
+_EXTENSION = re.compile(r"[^/]\.[A-Za-z][A-Za-z0-9]{0,7}$")
 
 _LOOK = r"""
 import json, os, re, sys
 
 def there(path, text):
+    path = os.path.expanduser(re.sub(r"^(\./)?workspace/", "/workspace/", path))
     try:
         os.stat(path)
         return True
@@ -66,16 +69,18 @@ class NamedPath:
 def named_paths(task: str) -> list[NamedPath]:
     """Return the first twenty paths that a task names, each once.
 
-    A path begins with /data/, /results/, /scripts/, /workspace/, /skills/ or /tmp/, or with data/ and then
-    ends in an extension. Patterns such as `/data/*.csv` are no paths.
+    A path begins with /data/, /results/, /scripts/, /workspace/, /skills/ or /tmp/. Another absolute path
+    counts if it ends in an extension. So does a path that begins with ~/, data/, results/, scripts/ or
+    workspace/. Patterns such as `/data/*.csv` are no paths.
     """
     found: dict[str, NamedPath] = {}
     for token in _TOKEN.finditer(task):
         path = _quoted(task, token.start()) or _unquoted(token[0])
-        relative = not token["root"].startswith("/")
+        if task[: token.start()].endswith("*"):
+            path = path.rstrip("*" + _AFTER_PATH)  # bold text in Markdown
         if len(path) <= len(token["root"]) or _PATTERN.search(path):
             continue
-        if relative and not _EXTENSION.search(path):
+        if not token["known"] and not _EXTENSION.search(path):
             continue
         last = token.start() + path.rstrip("/").rfind("/") + 1
         found.setdefault(path, NamedPath(path, task[last : last + _LONGEST_NAME]))

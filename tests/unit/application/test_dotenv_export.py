@@ -53,7 +53,7 @@ def python(program: str, folder: Path, **added: str) -> list[str]:
         env=environment | {"PYTHONPATH": str(ROOT), "DOCKER_HOST": "unix:///nonexistent"} | added,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

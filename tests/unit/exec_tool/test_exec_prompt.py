@@ -105,7 +105,7 @@ def test_prompt_says_where_keys_are(
     assert ("Programs are given none." in text) is not (more or passed)
 
 
-def test_search_is_told_as_programs_reach_it() -> None:
+def test_prompt_shows_the_request_of_a_search() -> None:
     without = exec_prompt.system_prompt(load_settings(None), CATALOGUE)
     searching = load_settings(None, search_provider="searxng", searxng_url="http://localhost:8888")
     text = exec_prompt.system_prompt(searching, CATALOGUE)

@@ -71,8 +71,8 @@ def prepared(settings: Settings | None = None) -> Settings:
     """
     settings = settings or load_settings()
     settings.export_dotenv()
-    # LangGraph's server has asked for LangSmith's variables before, and LangSmith keeps what it has read.
-    # The function is an `lru_cache`, which its overloads hide.
+    # LangSmith caches its variables, and LangGraph's server may have read them before this line.
+    # mypy does not know `cache_clear`, because the function is overloaded.
     get_env_var.cache_clear()  # type: ignore[attr-defined]
     if known := secret_filter(settings):
         guard_traces(known)
@@ -80,9 +80,9 @@ def prepared(settings: Settings | None = None) -> Settings:
 
 
 def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] = build_model) -> Parts:
-    """Make the parts. Prepares this process, and redacts secrets in its log and its crashes.
+    """Make the parts. Prepares this process, and redacts secrets in its log and its crash tracebacks.
 
-    Logs a warning if the key of a provider is set and no model is chosen.
+    Logs a warning if the key of a provider is set but no model is chosen.
 
     Raises:
         ScriptError: the file in `MODEL=scripted:<file>` is not a script.

@@ -208,14 +208,22 @@ are LangChain's."""
         return {**os.environ, **self.dotenv(), **given}
 
     def export_dotenv(self) -> None:
-        """Put the variables of `.env` into the environment, for packages that read only the environment."""
-        os.environ.update(self.environment())
+        """Put the variables of packages in `.env` into the environment, because packages read only that.
+
+        A variable of the environment wins, unless an earlier call put it there. Settings are not exported: as
+        variables of the environment they would win over a later change of the file.
+        """
+        settings = {name.upper() for name in type(self).model_fields}
+        for name, value in self.dotenv().items():
+            if name.upper() not in settings and os.environ.get(name, "") in ("", _exported.get(name)):
+                os.environ[name] = _exported[name] = value
 
     def variables_of_programs(self, keys_in_use: Collection[str] = ()) -> dict[str, str]:
         """Return the variables of the host that programs of the one-tool agent see.
 
         Args:
-            keys_in_use: keys of the models in use. EXEC_PASS_KEYS passes no variable with such a value.
+            keys_in_use: keys of the models in use. EXEC_PASS_KEYS passes no variable with such a value;
+                SANDBOX_ENV_ALLOW passes each variable that it names.
         """
         placeholders = {rule.secret for rule in self.egress_credentials}
 
@@ -226,6 +234,10 @@ are LangChain's."""
             return self.exec_pass_keys and key and name not in placeholders and value not in keys_in_use
 
         return {name: value for name, value in self.environment().items() if passed(name, value)}
+
+
+_exported: dict[str, str] = {}
+"""The variables that `export_dotenv` has put into the environment of this process."""
 
 
 def _cache() -> Path:

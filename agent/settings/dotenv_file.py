@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from dotenv import dotenv_values
-from dotenv.parser import parse_stream
+from dotenv.parser import Binding, parse_stream
 
 __all__ = ["near_names", "unreadable_lines", "variables_in"]
 
@@ -29,13 +29,15 @@ def variables_in(path: Path) -> dict[str, str]:
 
 
 def unreadable_lines(path: Path) -> list[int]:
-    """Return the numbers of the lines that are neither `NAME=value` nor a comment.
+    """Return the numbers of the lines that are neither `NAME=value`, `NAME=` nor a comment.
 
     Raises:
         OSError, UnicodeDecodeError: the file cannot be read.
     """
     with io.StringIO(_text(path)) as text:
-        return [line.original.line for line in parse_stream(text) if line.error]
+        return [
+            _number(line) for line in parse_stream(text) if line.error or (line.key and line.value is None)
+        ]
 
 
 def near_names(names: Iterable[str], settings: Iterable[str]) -> dict[str, str]:
@@ -44,6 +46,12 @@ def near_names(names: Iterable[str], settings: Iterable[str]) -> dict[str, str]:
     unknown = [name for name in names if name.upper() not in known]
     near = {name: get_close_matches(name.upper(), known, n=1, cutoff=_NEAR) for name in unknown}
     return {name: found[0] for name, found in near.items() if found}
+
+
+def _number(line: Binding) -> int:
+    """Return the number of a line. To python-dotenv, the blank lines before a line are a part of it."""
+    string = line.original.string
+    return line.original.line + string[: -len(string.lstrip())].count("\n")
 
 
 def _text(path: Path) -> str:

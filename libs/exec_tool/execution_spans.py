@@ -63,14 +63,14 @@ def record(span: Span | None, call: Call, thread: str, result: ExecResult) -> No
             span.set_attribute("error.type", error)
             span.set_status(Status(StatusCode.ERROR, error))
     named = {
-        "dependencies": call.dependencies,
+        "dependencies": _named(call.dependencies),
         "files_in": _named(call.files),
         "files_out": _named(result.files),
     }
     logger.info("%s", json.dumps({"event": "execution", "thread": thread, "error": error, **facts, **named}))
 
 
-def _named(files: Iterable[str]) -> list[str]:
-    names = sorted(files)
+def _named(things: Iterable[str]) -> list[str]:
+    names = sorted(things)
     more = len(names) - _MOST_NAMED
     return [*names[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]

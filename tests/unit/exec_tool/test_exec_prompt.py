@@ -146,6 +146,7 @@ def test_prompt_states_the_rules() -> None:
     assert "Keys and tokens are never printed" in text
     assert text.count("Good, for") == len(CATALOGUE.good) > 0
     assert text.count("Bad (") == len(CATALOGUE.bad) > 0
+    assert "from zoneinfo import ZoneInfo" in text  # not pytz, and no offset by hand
 
 
 def test_new_entry_needs_no_code(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import yaml
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
+from tests.servers.chat_server import HOLD, serving
 from tests.servers.served import Served
 from tests.support.waiting import eventually
 
@@ -23,6 +25,12 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
 
 Clients = Callable[[Served], SyncLangGraphClient]
 APPROVE = {"resume": {"decisions": [{"type": "approve", "scope": "tool"}]}}
+PROGRAMS = [
+    f"echo {name} >> /workspace/ran; echo 'print({name} * 7)' > /scripts/p{name}.py; "
+    f"sleep 2; python3 /scripts/p{name}.py"
+    for name in (1, 2)
+]
+"""Commands, each of which causes a reload."""
 CUT_OFF = "The program or the sandbox ended while this call was running."
 
 
@@ -65,17 +73,22 @@ def clients() -> Iterator[Clients]:
         yield lambda server: stack.enter_context(get_sync_client(url=server.url))
 
 
+def succeeded(client: SyncLangGraphClient, thread: str, run: str) -> Callable[[], bool]:
+    def look() -> bool:
+        try:
+            return client.runs.get(thread, run)["status"] == "success"
+        except httpx.HTTPError:  # the server starts anew
+            return False
+
+    return look
+
+
 def began(server: Served, name: str) -> Callable[[], bool]:
     return (server.workspace / name).exists
 
 
 def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, clients: Clients) -> None:
-    programs = [
-        f"echo {name} >> /workspace/ran; echo 'print({name} * 7)' > /scripts/p{name}.py; "
-        f"sleep 2; python3 /scripts/p{name}.py"
-        for name in (1, 2)
-    ]
-    server = Served(tmp_path, script(programs=programs), APPROVALS="ask")
+    server = Served(tmp_path, script(programs=PROGRAMS), APPROVALS="ask")
     server.reloads = True
     try:
         server.start()
@@ -95,6 +108,105 @@ def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, c
         assert "langgraph dev --no-reload" in server.log().partition("Starting In-Memory runtime")[0]
     finally:
         server.end()
+
+
+def test_run_request_is_continued_after_a_reload(tmp_path: Path, clients: Clients) -> None:
+    server = Served(tmp_path, script(programs=PROGRAMS), APPROVALS="ask")
+    server.reloads = True
+    try:
+        server.start()
+        asked = httpx.post(f"{server.url}/run", json={"input": "task programs."}, timeout=120)
+        assert asked.status_code == 202, asked.text
+        thread = asked.json()["thread_id"]
+        approval = {"decisions": APPROVE["resume"]["decisions"]}
+        answer = httpx.post(f"{server.url}/run/{thread}/resume", json=approval, timeout=120)
+        assert answer.status_code == 503, answer.text
+        assert answer.json()["thread_id"] == thread
+        run = answer.json()["run_id"]
+        assert f"GET /threads/{thread}/runs/{run}/join" in answer.json()["error"]
+        client = clients(server)
+        eventually(succeeded(client, thread, run), 180)
+        state = client.threads.get_state(thread)
+        assert state["values"]["messages"][-1]["content"] == "Finished."
+        assert [each.split("\n")[0] for each in outputs(state)] == ["7", "14"]
+        assert (server.workspace / "ran").read_text() == "1\n2\n"
+        joined = httpx.get(f"{server.url}/threads/{thread}/runs/{run}/join", timeout=120)
+        assert joined.json()["messages"][-1]["content"] == "Finished."
+    finally:
+        server.end()
+
+
+def test_reload_during_a_command_over_the_limit(tmp_path: Path, clients: Clients) -> None:
+    """The program that causes the reload is written by a command that does not end in time."""
+    waiting = "echo x >> /workspace/direct; sleep 500"
+    writing = (
+        "echo x >> /workspace/queued; until [ -e /workspace/direct ]; do sleep 0.1; done; "
+        "echo 'print(1)' > /scripts/p.py; sleep 500"
+    )
+    server = Served(
+        tmp_path,
+        script(queued=[writing], direct=[waiting]),
+        APPROVALS="auto",
+        SHUTDOWN_SECONDS="2",
+        SANDBOX_TIMEOUT="600",
+    )
+    server.reloads = True
+    try:
+        server.start()
+        client = clients(server)
+        queued = client.threads.create()["thread_id"]
+        run = client.runs.create(queued, "deep_agent", input=task("queued"))["run_id"]
+        answer = httpx.post(f"{server.url}/run", json={"input": "task direct."}, timeout=120)
+        assert answer.status_code == 503, answer.text
+        direct = answer.json()
+        for thread, each in ((queued, run), (direct["thread_id"], direct["run_id"])):
+            eventually(succeeded(client, thread, each), 180)
+            state = client.threads.get_state(thread)
+            [told] = outputs(state)
+            assert told.startswith(CUT_OFF), told
+            assert state["values"]["messages"][-1]["content"] == "Finished."
+        for name in ("queued", "direct"):
+            assert (server.workspace / name).read_text() == "x\n"
+        assert "steps have not ended and are stopped" in server.log()
+        assert server.log().count("Application started up") > 1, server.log()
+    finally:
+        server.end()
+
+
+def test_reload_waits_for_run_lite(tmp_path: Path) -> None:
+    """A run that ends within the limit is answered; the client of another is told to send the task again."""
+    go, asked = threading.Event(), threading.Event()
+
+    def reply(body: dict[str, Any]) -> Any:
+        if "hold" in str(body["messages"][1]):
+            return HOLD
+        asked.set()
+        assert go.wait(60)
+        return {"type": "final", "content": "In time."}
+
+    with serving(reply) as chat, ThreadPoolExecutor(2) as pool:
+        settings = {"OPENAI_API_KEY": "sk-1vQ8Kq3Vn5", "OPENAI_LITE_BASE_URL": chat.url}
+        server = Served(tmp_path, "- text: x\n", SHUTDOWN_SECONDS="15", **settings)
+        server.reloads = True
+        try:
+            server.start()
+            slow, held = (
+                pool.submit(httpx.post, f"{server.url}/run-lite", json={"input": each}, timeout=120)
+                for each in ("slow", "hold")
+            )
+            assert asked.wait(60)
+            assert chat.held.acquire(timeout=60)
+            (tmp_path / "changed.py").touch()
+            eventually(lambda: "SHUTDOWN_SECONDS" in server.log(), 60)
+            time.sleep(3)
+            go.set()
+            assert slow.result().json() == {"output": "In time."}
+            assert not held.done()
+            assert held.result().status_code == 503
+            assert "keeps no runs of /run-lite: send the task again" in held.result().json()["error"]
+        finally:
+            go.set()
+            server.end()
 
 
 def test_sigterm_waits_for_the_running_step(tmp_path: Path, clients: Clients) -> None:
@@ -118,22 +230,20 @@ def test_sigterm_waits_for_the_running_step(tmp_path: Path, clients: Clients) ->
             assert time.monotonic() - began_at < 20 + 15  # SHUTDOWN_SECONDS, and LangGraph's own shutdown
             answer = asking.result()
         assert answer.status_code == 503, answer.text
-        direct = answer.json()["thread_id"]
+        direct, continued = answer.json()["thread_id"], answer.json()["run_id"]
         for name, ran in {"queued": "x\n", "inner": "x\n", "direct": "x\n", "loose": "x\ny\n"}.items():
             assert (server.workspace / name).read_text() == ran
 
         server.start()
-        for each in (thread, outer):
+        for each in (thread, outer, direct):
             client.runs.join(each, client.runs.list(each)[0]["run_id"])
+        assert [each["run_id"] for each in client.runs.list(direct)] == [continued]
         for found in (thread, direct):
-            assert outputs(client.threads.get_state(found))[0].startswith("slept\n")
-        again = httpx.post(f"{server.url}/run", json={"input": "Go on.", "thread_id": direct}, timeout=120)
-        assert again.json()["status"] == "completed", again.text
-        state = client.threads.get_state(thread)
-        assert outputs(state)[1].startswith("second\n")
-        assert state["values"]["status"] == "completed"
+            state = client.threads.get_state(found)
+            assert [each.split("\n")[0] for each in outputs(state)] == ["slept", "second"]
+            assert state["values"]["status"] == "completed"
         assert outputs(client.threads.get_state(outer)) == ["Finished."]
-        for name in ("queued", "loose", "inner"):
+        for name in commands:
             assert (server.workspace / name).read_text() == "x\ny\n"
     finally:
         server.end()

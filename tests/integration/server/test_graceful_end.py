@@ -19,6 +19,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 
 from tests.servers.chat_server import HOLD, serving
 from tests.servers.served import Served
+from tests.support.owners import ALICE, ALICES, BOB, BOBS
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
@@ -110,28 +111,31 @@ def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, c
         server.end()
 
 
-def test_run_request_is_continued_after_a_reload(tmp_path: Path, clients: Clients) -> None:
-    server = Served(tmp_path, script(programs=PROGRAMS), APPROVALS="ask")
+def test_run_request_is_continued_after_a_reload(tmp_path: Path) -> None:
+    server = Served(tmp_path, script(programs=PROGRAMS), APPROVALS="ask", AUTH_TOKENS=f"{ALICES},{BOBS}")
     server.reloads = True
     try:
         server.start()
-        asked = httpx.post(f"{server.url}/run", json={"input": "task programs."}, timeout=120)
-        assert asked.status_code == 202, asked.text
-        thread = asked.json()["thread_id"]
-        approval = {"decisions": APPROVE["resume"]["decisions"]}
-        answer = httpx.post(f"{server.url}/run/{thread}/resume", json=approval, timeout=120)
-        assert answer.status_code == 503, answer.text
-        assert answer.json()["thread_id"] == thread
-        run = answer.json()["run_id"]
-        assert f"GET /threads/{thread}/runs/{run}/join" in answer.json()["error"]
-        client = clients(server)
-        eventually(succeeded(client, thread, run), 180)
-        state = client.threads.get_state(thread)
-        assert state["values"]["messages"][-1]["content"] == "Finished."
-        assert [each.split("\n")[0] for each in outputs(state)] == ["7", "14"]
-        assert (server.workspace / "ran").read_text() == "1\n2\n"
-        joined = httpx.get(f"{server.url}/threads/{thread}/runs/{run}/join", timeout=120)
-        assert joined.json()["messages"][-1]["content"] == "Finished."
+        with (
+            server.client(ALICE) as http,
+            server.client(BOB) as other,
+            get_sync_client(url=server.url, api_key=ALICE) as client,
+        ):
+            asked = http.post("/run", json={"input": "task programs."})
+            assert asked.status_code == 202, asked.text
+            thread = asked.json()["thread_id"]
+            answer = http.post(f"/run/{thread}/resume", json=APPROVE["resume"])
+            assert answer.status_code == 503, answer.text
+            run, join = answer.json()["run_id"], f"/threads/{thread}/runs/{answer.json()['run_id']}/join"
+            assert answer.json()["thread_id"] == thread
+            assert f"GET {join}" in answer.json()["error"]
+            eventually(succeeded(client, thread, run), 180)
+            state = client.threads.get_state(thread)
+            assert [each.split("\n")[0] for each in outputs(state)] == ["7", "14"]
+            assert (server.workspace / "threads" / thread / "ran").read_text() == "1\n2\n"
+            assert http.get(join).json()["messages"][-1]["content"] == "Finished."
+            assert other.get(join).status_code == 404
+            assert other.post("/run", json={"input": "x", "thread_id": thread}).status_code == 404
     finally:
         server.end()
 

@@ -29,7 +29,7 @@ RunLite = Callable[..., Coroutine[Any, Any, tuple[str, list[Step]]]]
 """`libs.lite.run_lite` with its model and settings."""
 
 _ENDING = (
-    "The server is ending or starting anew, and keeps no runs of /run-lite: send the task again in a few "
+    "The server is ending or restarting, and keeps no runs of /run-lite: send the task again in a few "
     "seconds. Files that the agent has written are kept."
 )
 _NO_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=100)

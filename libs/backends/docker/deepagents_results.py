@@ -44,7 +44,7 @@ def _told(error: FileFailed | SandboxError) -> str:
 
 
 def _shown(path: str) -> str:
-    """Return a printable path. A path that is not UTF-8 is marked, because no file tool can name it."""
+    """Return a printable path. A path that is not UTF-8 gets a mark, because file tools take only UTF-8."""
     raw = path.encode("utf-8", "surrogateescape")
     try:
         return raw.decode("utf-8")
@@ -162,7 +162,7 @@ def grep(path: str | None, answer: Answer) -> GrepResult:
 
 
 def _unread(found: dict[str, Any]) -> str | None:
-    """Return what a search could not read. deepagents shows the matches below it."""
+    """Return the message about files that a search could not read. deepagents shows the matches below it."""
     if not found["unread"]:
         return None
     names = ", ".join(map(_shown, found["unread_first"]))

@@ -104,7 +104,7 @@ def test_example_of_the_docs(shared_server: Served, capsys: pytest.CaptureFixtur
 
 
 async def test_run_without_a_thread_says_how_to_create_one(client: LangGraphClient) -> None:
-    """LangGraph's quickstart streams a run without a thread. A question of such a run has no answer."""
+    """LangGraph's quickstart streams a run without a thread. Nobody can answer a question of such a run."""
     given = {"messages": [{"role": "user", "content": "dev: one command"}]}
     told = [part async for part in client.runs.stream(None, "deep_agent", input=given)]
     [error] = [part.data for part in told if part.event == "error"]

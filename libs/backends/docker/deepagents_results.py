@@ -29,6 +29,8 @@ from libs.sandbox import FileFailed, RunResult, SandboxError
 Answer = tuple[dict[str, Any], bytes] | FileFailed | SandboxError
 """An answer of the sandbox, or its error."""
 
+_MOST_NAME = 300
+"""Characters of a path in an error about several paths."""
 _EMPTY = "System reminder: File exists but has empty contents"
 _WORDS = {"file_not_found": "path_not_found"}
 _PROTOCOL_ERRORS = {"file_not_found", "permission_denied", "is_directory", "invalid_path"}
@@ -165,7 +167,8 @@ def _unread(found: dict[str, Any]) -> str | None:
     """Return the message about files that a search could not read. deepagents shows the matches below it."""
     if not found["unread"]:
         return None
-    names = ", ".join(map(_shown, found["unread_first"]))
+    shown = map(_shown, found["unread_first"])
+    names = ", ".join(name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…" for name in shown)
     more = ", …" if found["unread"] > len(found["unread_first"]) else ""
     cut = " The search was also cut: there may be more matches." if found["cut"] else ""
     rest = "" if found["matches"] else " No other file has a match."

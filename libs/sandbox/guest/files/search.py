@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -83,8 +84,9 @@ class _Walk:
                 try:
                     if entry.is_file():
                         yield relative
-                except OSError:  # the target of a link cannot be checked
-                    self.skip(relative)
+                except OSError as error:
+                    if error.errno != errno.ELOOP:  # a link to itself leads to no file
+                        self.skip(relative)
             waiting += reversed(folders)
 
 

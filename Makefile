@@ -74,7 +74,7 @@ demo: setup
 # server's end, which takes at most SHUTDOWN_SECONDS and a few seconds.
 dev: export LANGGRAPH_NO_VERSION_CHECK = true
 dev: setup
-	@$(BIN)/python -m agent.server.occupied $(PORT)
+	@$(BIN)/python -m agent.server.occupied "$(PORT)"
 	@$(MAKE) --no-print-directory model || echo "The server starts without a model." >&2
 	@$(if $(filter-out 0,$(RELOAD)),$(RELOADING) "$(SERVER)" agent libs,exec $(SERVER))
 

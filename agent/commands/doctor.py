@@ -179,7 +179,8 @@ def reload_check(workspace: Path) -> Check:
         False,
         f"`langgraph dev` watches the workspace ({', '.join(watching)}): it starts anew with every .py file "
         "that the agent writes, and its runs wait meanwhile",
-        "End that server, and start it with `make dev` or with --no-reload.",
+        "End that server, and start it with `make dev`, or with `langgraph dev --no-reload "
+        "--n-jobs-per-worker 10`.",
     )
 
 

@@ -49,8 +49,8 @@ if _server:
         )
     if os.environ.get("N_JOBS_PER_WORKER") == "1":  # the default of `langgraph dev`, which sets the variable
         logger.warning(
-            "This server carries out one run of LangGraph's routes at a time, and the others wait. For ten at "
-            "a time, start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 10`."
+            "This server carries out one run of LangGraph's routes at a time, and the others wait. For ten "
+            "at a time, start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 10`."
         )
 _known = secret_filter(_settings)
 _bounds = Bounds(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
@@ -74,13 +75,14 @@ class DataListing:
         return self._known[looks]
 
     async def absent(self, named: Sequence[NamedPath]) -> list[str]:
-        """Return those of the paths below /data that do not exist.
+        """Return the paths that do not exist.
 
-        Other folders of the sandbox are not looked at, because the program fills them when it starts.
+        Paths in the folders that the program fills are not checked: files that an earlier program left there
+        are put there only when the next program starts.
         """
-        below = [each for each in named if _relative(each).startswith("data/")]
+        below = [each for each in named if not _FILLED.match(_relative(each))]
         files = await asyncio.to_thread(listing, self._home) if below else {}
-        # A sandbox is started only for what the host does not see, such as a link.
+        # A sandbox is needed only for paths that the host does not see, such as a link.
         unseen = [
             each for each in below if not any(f"{path}/".startswith(f"{_relative(each)}/") for path in files)
         ]
@@ -105,6 +107,9 @@ class DataListing:
 def _relative(named: NamedPath) -> str:
     """Return a path relative to the workspace."""
     return posixpath.normpath(named.path).lstrip("/").removeprefix("workspace/")
+
+
+_FILLED = re.compile(r"(?:results|scripts|tmp|skills)/|[^/]+$")
 
 
 class ListingState(AgentState[Any]):

@@ -58,7 +58,7 @@ class Served:
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
         self.reloads = False
-        """Whether the server starts anew when a .py file below the folder changes."""
+        """Whether the server restarts when a .py file below the folder changes."""
         self.workers = "10"
         """Runs that LangGraph's routes carry out at a time."""
         (folder / "langgraph.json").write_text(json.dumps(configuration()))

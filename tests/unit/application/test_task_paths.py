@@ -1,4 +1,4 @@
-"""The paths that a task names: where a path begins and ends, and which paths exist."""
+"""Finds the paths in a task, and those of them that do not exist."""
 
 from __future__ import annotations
 
@@ -21,8 +21,12 @@ from libs.sandbox.host.local_sandbox import LocalSandbox
         ("/data/people.csvの平均", ["/data/people.csv"]),
         ("/data/2024/ and /data/2024/ again", ["/data/2024/"]),
         ("/data/*.csv, /data/sales_*.csv, /results/plot-<n>.png, /data/${name}.csv", []),
-        ("https://x.org/data/x.csv ~/data/z.csv C:/data/x.csv /home/me/data/x.csv", []),
-        ("the folders /data and /data/, the data/model split, /etc/passwd", []),
+        ("https://x.org/data/x.csv C:/data/x.csv ftp://x.org/a/b.csv x/y/z.csv", []),
+        ("the folders /data and /data/, the data/model split, /etc/passwd, 1/2, and/or.x, /3.5", []),
+        ("~/z.csv? /home/me/x.csv, ~/a/b.csv", ["~/z.csv", "/home/me/x.csv", "~/a/b.csv"]),
+        ("workspace/data/x.csv results/y.md", ["workspace/data/x.csv", "results/y.md"]),
+        ("**/data/x.csv** and *data/y.csv*.", ["/data/x.csv", "data/y.csv"]),
+        ("file:///data/z.csv ./scripts/z.py", ["/data/z.csv", "./scripts/z.py"]),
         ("nul /data/a\x00b", ["/data/a"]),
     ],
 )

@@ -36,7 +36,7 @@ interface ChatProps {
   onStatus: (status: ChatStatus) => void;
 }
 
-const DATA = /^(\/(workspace\/)?|\.\/)?data\//;
+const MADE = /^(\.?\/)?(workspace\/(?!data\/)|results\/|scripts\/|tmp\/)/;
 
 /** One chat: its messages and calls, its open questions, and the message field. */
 export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
@@ -51,7 +51,7 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
   const asked = waiting.length > 0;
   const state = asked ? "waiting" : busy || answering || !questions.settled ? "running" : "ready";
   const { box, follow } = useScrollToEnd(items.length + waiting.length);
-  // New for each message and at the end of a run: files may have changed.
+  // Files may have changed after each message and at the end of a run: each time, the folders are listed again.
   const listings = useMemo(() => (thread ? new Listings(thread) : null), [thread, items.length, busy]);
   const first = items.find((item) => item.kind === "person");
   const report = useEffectEvent(() =>
@@ -76,8 +76,8 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
     void stopRuns(stream, thread).finally(() => setStopping(false));
   };
   const todos = stream.values.todos ?? [];
-  // Only of the person's files: the agent makes paths in the other folders.
-  const absent = (busy ? [] : (stream.values.absent_paths ?? [])).filter((path) => DATA.test(path));
+  // The agent itself creates files in some folders.
+  const absent = (busy ? [] : (stream.values.absent_paths ?? [])).filter((path) => !MADE.test(path));
   return (
     <>
       <div className="scroller" {...box} tabIndex={-1}>

@@ -74,7 +74,7 @@ demo: setup
 # for the server to end: SHUTDOWN_SECONDS (at most 3,600) and a few seconds more.
 dev: export LANGGRAPH_NO_VERSION_CHECK = true
 dev: setup
-	@$(BIN)/python -m agent.server.occupied $(PORT)
+	@$(BIN)/python -m agent.server.occupied "$(PORT)"
 	@$(MAKE) --no-print-directory model || echo "The server starts without a model." >&2
 	@$(if $(filter-out 0,$(RELOAD)),$(RELOADER) "$(SERVER)" agent libs,exec $(SERVER))
 

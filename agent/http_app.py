@@ -39,13 +39,18 @@ logger = logging.getLogger(__name__)
 _settings = load_settings()
 _server = os.environ.get("LANGGRAPH_API_URL")  # set by `langgraph dev`
 if _server:
+    hold_folder()  # first: a server of this folder may be the program at the port
     refuse_another_port(_server)
-    hold_folder()
     if watches(_settings.workspace_dir):
         logger.warning(
             "This server restarts when a .py file below %s changes, also in the workspace. To avoid "
             "restarts, start the server with `make dev` or with `langgraph dev --no-reload`.",
             Path.cwd(),
+        )
+    if os.environ.get("N_JOBS_PER_WORKER") == "1":  # the default of `langgraph dev`, which sets the variable
+        logger.warning(
+            "This server carries out one run of LangGraph's routes at a time, and the others wait. For ten "
+            "at a time, start it with `make dev`, or with `langgraph dev --n-jobs-per-worker 10`."
         )
 _known = secret_filter(_settings)
 _bounds = Bounds(

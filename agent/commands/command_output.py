@@ -17,10 +17,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other prog
 
 def read_settings() -> Settings:
     """Read the settings; wrong settings end the command with status 2."""
-    from agent.settings import SettingsError, load_settings
+    from agent.settings import SettingsError, checked_settings
 
     try:
-        return load_settings()
+        return checked_settings()
     except SettingsError as error:
         end(str(error), status=2)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.settings import Settings, SettingsError, load_settings, unchecked_settings
+from agent.settings import Settings, SettingsError, checked_settings, unchecked_settings
 from libs.backends.docker import host_certificates, image_state
 from libs.middleware.skills.skill_files import SkillFolders
 from libs.middleware.skills.skill_validation import validate_skills
@@ -106,7 +106,7 @@ def _trust_check() -> Check:
 def check_all() -> list[Check]:
     """Check everything. Changes nothing; a problem is a failed check, not an exception."""
     try:
-        settings = load_settings()
+        settings = checked_settings()
     except SettingsError as error:
         hint = "Change it in the environment or in .env; docs/configuration.md lists what is allowed."
         # The other checks use the defaults: they may find problems too.
@@ -179,7 +179,8 @@ def reload_check(workspace: Path) -> Check:
         False,
         f"`langgraph dev` watches the workspace ({', '.join(watching)}): it restarts with every .py file "
         "that the agent writes, and its runs wait for each restart",
-        "End that server, and start it with `make dev` or with --no-reload.",
+        "End that server, and start it with `make dev`, or with `langgraph dev --no-reload "
+        "--n-jobs-per-worker 10`.",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -35,6 +36,8 @@ __all__ = [
     "shown_name",
 ]
 
+logger = logging.getLogger(__name__)
+
 RUNTIME_COMMAND = "pip install -e '.[local]'"
 """Installs the runtime of a local model."""
 
@@ -58,7 +61,7 @@ def build_model(settings: Settings) -> BaseChatModel:
 
 
 def served_model(settings: Settings) -> BaseChatModel:
-    """Make the settings' model. If a script cannot be read, the first call raises `ModelUnavailable`.
+    """Make the settings' model. If a script cannot be read, logs that; a call raises `ModelUnavailable`.
 
     So importing a module that serves a graph does not fail, for example for callers with another model.
     """
@@ -70,7 +73,8 @@ def served_model(settings: Settings) -> BaseChatModel:
     try:
         return build_model(settings)
     except ScriptError as error:
-        reason = ModelUnavailable(str(error))
+        reason = ModelUnavailable(f"MODEL={settings.chosen_model} cannot be played. {error}")
+        logger.warning("%s", reason)
 
     def refuse() -> BaseChatModel:
         raise reason

@@ -106,10 +106,10 @@ KNOWN = _LazyFilter()
 
 def _look_up() -> SecretFilter:
     from agent.secrets.secret_values import secret_filter
-    from agent.settings import SettingsError, load_settings, unchecked_settings
+    from agent.settings import SettingsError, checked_settings, unchecked_settings
 
     try:
-        settings = load_settings()
+        settings = checked_settings()
     except SettingsError:
         settings = unchecked_settings()
     try:

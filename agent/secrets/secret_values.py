@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from agent.settings import Settings
 from libs.gateway import is_placeholder
-from libs.redaction import SecretFilter
+from libs.redaction import SecretFilter, unfit
 
 __all__ = ["PROVIDER_KEYS", "key_of", "known_secrets", "secret_filter"]
 
@@ -86,7 +86,15 @@ def known_secrets(settings: Settings) -> dict[str, str]:
 
 def secret_filter(settings: Settings) -> SecretFilter | None:
     """Return the filter of the known secrets; None without any. Logs a warning about unusable secrets."""
-    known = known_secrets(settings)
+    # A setting that holds no secret, or a misspelt one, may look like a secret by its name: AUTH_TOKENS.
+    fields = type(settings).model_fields.items()
+    plain = {name.upper() for name, field in fields if field.annotation != SecretStr | None}
+    plain |= {name.upper() for name in settings.near_settings()}
+    known = {
+        name: value
+        for name, value in known_secrets(settings).items()
+        if not (_NAMED.search(name) and name.upper() in plain and unfit(value.strip()))
+    }
     return (_filter(tuple(sorted(known.items()))) or None) if known else None
 
 

@@ -25,6 +25,7 @@ from libs.persistence import ThreadInUse, thread_lock
 __all__ = ["hold_folder", "refuse_another_port", "server_of_this_folder", "taken_port", "watches"]
 
 _HOST = "127.0.0.1"
+_HIGHEST_PORT = 65_535
 _SERVERS = {"langgraph", "watchfiles"}
 """Programs that start a server as a child process, and may start another one if only the child is killed."""
 
@@ -179,7 +180,10 @@ def _is_free(port: int) -> bool:
 
 
 def _main() -> None:
-    port = int(sys.argv[1])
+    asked = sys.argv[1]
+    port = int(asked) if asked.isascii() and asked.isdigit() else 0
+    if not 1 <= port <= _HIGHEST_PORT:
+        raise SystemExit(f"PORT={asked}: must be a number from 1 to {_HIGHEST_PORT}.")
     if reason := server_of_this_folder() or taken_port(port):
         raise SystemExit(reason)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 __all__ = ["BYTES", "ShownStep", "Task", "described"]
 
@@ -15,7 +15,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 BYTES: Schema = {"type": "string", "format": "binary"}
 """The schema of a file."""
-Task = Annotated[str, Field(pattern=r"\S", description="The task.")]
+
+
+def _not_blank(task: str) -> str:
+    if not task.strip():
+        raise ValueError("it is empty: give a task")
+    return task
+
+
+Task = Annotated[
+    str, AfterValidator(_not_blank), Field(description="The task.", json_schema_extra={"pattern": r"\S"})
+]
 
 
 class ToolStep(BaseModel):

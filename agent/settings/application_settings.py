@@ -186,17 +186,20 @@ are LangChain's."""
         """Return all variables in `.env`, also those of other programs."""
         return variables_in(self._dotenv) if self._dotenv else {}
 
-    def misspelt(self) -> list[str]:
-        """Return a sentence for each variable in `.env` that is no setting but has nearly the name of one.
+    def near_settings(self) -> dict[str, str]:
+        """Return the variables in `.env` that are no setting but have nearly the name of one -> the setting.
 
         Variables that EGRESS_CREDENTIALS or SANDBOX_ENV_ALLOW names are meant as they are.
         """
         meant = [*(rule.secret for rule in self.egress_credentials), *self.sandbox_env_allow]
         names = [name for name in self.dotenv() if not any(fnmatchcase(name, each) for each in meant)]
-        near = near_names(names, type(self).model_fields)
+        return near_names(names, type(self).model_fields)
+
+    def misspelt(self) -> list[str]:
+        """Return a sentence for each variable of `near_settings`."""
         return [
             f"{name} in {self._dotenv} is not a setting. Did you mean {setting}?"
-            for name, setting in sorted(near.items())
+            for name, setting in sorted(self.near_settings().items())
         ]
 
     def environment(self) -> dict[str, str]:

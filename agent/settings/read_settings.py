@@ -13,7 +13,7 @@ from agent.settings.application_settings import Settings
 from agent.settings.dotenv_file import unreadable_lines
 from agent.settings.egress_settings import check_secrets
 
-__all__ = ["SettingsError", "load_settings", "unchecked_settings"]
+__all__ = ["SettingsError", "checked_settings", "load_settings", "unchecked_settings"]
 
 logger = logging.getLogger(__name__)
 
@@ -23,9 +23,21 @@ class SettingsError(Exception):
 
 
 def load_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Settings:
+    """As `checked_settings`. Logs a warning for a variable in `env_file` with nearly the name of a setting.
+
+    Raises:
+        SettingsError: one or more settings are wrong, or a line of `env_file` cannot be read.
+    """
+    settings = checked_settings(env_file, **overrides)
+    for sentence in settings.misspelt():
+        _warn_once(sentence)
+    return settings
+
+
+def checked_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Settings:
     """Read the settings; `overrides` win over the environment, which wins over `env_file`.
 
-    A variable in `env_file` with nearly the name of a setting is logged as a warning.
+    For programs that prepare others, such as `code-agent setup`: the hints of `load_settings` come once.
 
     Raises:
         SettingsError: one or more settings are wrong, or a line of `env_file` cannot be read.
@@ -39,8 +51,6 @@ def load_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Set
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{env_file}: cannot be read: {error}") from error
     settings._dotenv = env_file
-    for sentence in settings.misspelt():
-        _warn_once(sentence)
     if lines := check_secrets(settings.egress_credentials, settings.secret):
         raise SettingsError("\n".join(lines))
     return settings
@@ -50,7 +60,7 @@ _warned: set[str] = set()
 
 
 def _warn_once(sentence: str) -> None:
-    """Log a warning once, however often this process reads the settings. Logging reads them, too."""
+    """Log a warning once, however often this process reads the settings."""
     if sentence not in _warned:
         _warned.add(sentence)
         logger.warning("%s", sentence)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import cache
 from pathlib import Path
 
 import psutil
 
-__all__ = ["owner_gone", "owner_label", "owner_lives"]
+__all__ = ["label_in", "name_with", "owner_gone", "owner_label", "owner_lives"]
 
 
 @cache
@@ -27,6 +28,19 @@ def owner_label() -> str:
     """Return a label that names this process, distinct from a later process with the same id."""
     pid = os.getpid()
     return json.dumps({"pid": pid, "began": _start(psutil.Process(pid)), **_here()}, sort_keys=True)
+
+
+def name_with(label: str, ending: str) -> str:
+    """Return a file name with a label in it."""
+    return f"{urlsafe_b64encode(label.encode()).decode()}.{ending}"
+
+
+def label_in(name: str) -> str:
+    """Return the label in a name of `name_with`; empty for other names."""
+    try:
+        return urlsafe_b64decode(name.partition(".")[0]).decode()
+    except ValueError:
+        return ""
 
 
 def _start(process: psutil.Process) -> float:

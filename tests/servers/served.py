@@ -59,6 +59,8 @@ class Served:
         self.process: subprocess.Popen[bytes] | None = None
         self.reloads = False
         """Whether the server restarts when a .py file below the folder changes."""
+        self.workers = "10"
+        """Runs that LangGraph's routes carry out at a time."""
         (folder / "langgraph.json").write_text(json.dumps(configuration()))
         (folder / "script.yaml").write_text(script)
         image = {name: os.environ[name] for name in ("SANDBOX_IMAGE",) if name in os.environ}
@@ -76,7 +78,7 @@ class Served:
         return [
             str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser",
             *([] if self.reloads else ["--no-reload"]),
-            "--n-jobs-per-worker", "10", "--host", "127.0.0.1", "--port", str(self.port),
+            "--n-jobs-per-worker", self.workers, "--host", "127.0.0.1", "--port", str(self.port),
         ]  # fmt: skip
 
     def client(self, token: str | None = None, **headers: str) -> httpx.Client:

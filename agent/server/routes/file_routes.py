@@ -35,7 +35,7 @@ _BYTES = "application/octet-stream"
 
 
 class _Folder(BaseModel):
-    path: str = "/workspace"
+    path: str = Field("", description="A path below /workspace. Empty: /workspace.")
 
 
 class _File(BaseModel):
@@ -91,7 +91,7 @@ _REFUSALS = {
 )
 async def _list(request: Request) -> Response:
     asked, files = read_query(request, _Folder), await _files(request)
-    return _data(await files.list(asked.path))
+    return _data(await files.list(asked.path or "."))
 
 
 @endpoint

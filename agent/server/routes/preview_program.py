@@ -207,7 +207,7 @@ def page(path: str, number: int) -> tuple[dict[str, Any], bytes]:
         document = pypdfium2.PdfDocument(data)
         pages = len(document)
         if not 1 <= number <= pages:
-            raise Failed("no_page", f"it has {pages} pages, and no page {number}")
+            raise Failed("no_page", f"it has {pages} page{'s' * (pages != 1)}, and no page {number}")
         shown = document[number - 1]
         width, height = shown.get_size()
         # A PDF can declare a page that is kilometres long.

@@ -110,7 +110,10 @@ class Runs:
         if thread_id is None:
             thread_id = str(uuid4())
         else:
-            owner = await self._owner(thread_id, owner)
+            try:
+                owner = await self._owner(thread_id, owner)
+            except Refused as refused:
+                raise Refused(refused.status, f"{refused} To begin one, leave thread_id out.") from None
         run = await self._run(thread_id, agent or "auto", owner)
         # A new thread is listed as soon as it begins, so another run may try to enter.
         async with _held(thread_id):
@@ -174,7 +177,7 @@ class Runs:
         latest = await self._runtime.threads.aget_tuple({"configurable": {"thread_id": thread_id}})
         its_owner = cast("str | None", latest.metadata.get(OWNER)) if latest else None
         if latest is None or owner not in (None, its_owner):
-            raise Refused(404, "There is no such thread. To begin one, leave thread_id out.")
+            raise Refused(404, "There is no such thread.")
         return its_owner
 
     async def _carry_out(self, run: Run, events: AsyncGenerator[Event, None], owner: str | None) -> Ended:

@@ -238,7 +238,7 @@ class WorkspaceFiles:
         try:
             return await self._sandbox.afile(do, **arguments)
         except FileFailed as error:
-            status, says = _SAYS.get(error.code, (422, f"It could not be done: {error}."))
+            status, says = _SAYS.get(error.code, (422, f"It could not be done: {str(error).rstrip('.')}."))
             raise Refused(status, says) from error
         except SandboxError as error:
             raise _failed(error) from error
@@ -260,7 +260,7 @@ def _parsed(head: bytes, kind: type[T]) -> T:
         value = json.loads(head)
         if isinstance(value, dict) and "error" in value:
             code, detail = str(value["error"]), str(value.get("detail"))[:300]
-            raise Refused(*_SAYS.get(code, (422, f"It cannot be shown: {detail}.")))
+            raise Refused(*_SAYS.get(code, (422, f"It cannot be shown: {detail.rstrip('.')}.")))
         return kind.model_validate(value, strict=True)
     except (ValueError, RecursionError) as error:  # a ValidationError is one
         raise _no_answer() from error

@@ -116,8 +116,9 @@ def _asked(
     made: dict[str, Decision | Granted] = {}
     while questions:
         answers = _interrupt([question for _, question in questions.values()], per_call=rules.per_call)
+        about = answers.keys() & questions.keys()
         for key, (group, question) in list(questions.items()):
-            if answers.keys() & questions.keys() and key not in answers:
+            if about and key not in about:
                 continue  # this answer is about other questions
             try:
                 decisions = decided(answers.get(key), group)

@@ -141,7 +141,8 @@ def read_answer(
     if not isinstance(sent, list):
         raise WrongAnswer(f'"decisions" must be a list with one decision for each call. {_example(requests)}')
     if len(sent) != len(requests):
-        raise WrongAnswer(f"{len(sent)} decisions for {len(requests)} calls. {_example(requests)}")
+        counts = f"{_counted(sent, 'decision')} for {_counted(requests, 'call')}"
+        raise WrongAnswer(f"{counts}. {_example(requests)}")
     lasting = question.get("scopes") != ["call"]
     bound: list[Decision] = []
     for given, request, config in zip(sent, requests, configs, strict=True):
@@ -198,6 +199,10 @@ def _decision(
             edit = {"type": "edit", "edited_action": {"name": request["name"], "args": {}}}
             example = f'Send {json.dumps(edit)} with all arguments under "args".'
         raise WrongAnswer(f"{where}{_reason(error)[:200]}. {example}") from None
+
+
+def _counted(items: Sequence[object], name: str) -> str:
+    return f"{len(items)} {name}{'s' * (len(items) != 1)}"
 
 
 def _example(requests: Sequence[Mapping[str, Any]]) -> str:

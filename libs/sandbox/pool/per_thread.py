@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from psutil import pid_exists
-
 from libs.sandbox.docker import give_to_sandbox
 from libs.sandbox.pool.spares import Ready
+from libs.sandbox.process_owner import label_in, name_with, owner_gone, owner_label, owner_lives
 from libs.sandbox.workspace import owner_of, prepare_workspace, thread_folder
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ __all__ = ["SandboxPool", "Spares"]
 
 _SPARE = ".spare-"
 _LEFT_BEHIND = 600.0
-"""Seconds after which the folder of a spare without its program is removed."""
+"""Seconds after which the folder of a spare is removed if nobody knows whether its program lives."""
 _MOST_KEPT = 1_000
 """Sandbox objects that are kept although stopped, with their notes for interpreters."""
 _ENDED_AT_ONCE = 32
@@ -108,8 +107,8 @@ class SandboxPool:
 class Spares:
     """Sandboxes that are started before a thread needs them.
 
-    Each has its own folder, `threads/.spare-<process id>-<8 hex>`. When a thread takes the spare, the folder
-    is renamed. A mount stays with its folder.
+    Each has its own folder, `threads/.spare-<label of this process>.<8 hex>`. When a thread takes the spare,
+    the folder is renamed. A mount stays with its folder.
 
     Args:
         folder: the parent of the threads' folders.
@@ -140,16 +139,17 @@ class Spares:
 
     def _make_spare(self) -> DockerSandbox:
         self._sweep()
-        return self._make(self._folder / f"{_SPARE}{os.getpid()}-{secrets.token_hex(4)}")
+        return self._make(self._folder / f"{_SPARE}{name_with(owner_label(), secrets.token_hex(4))}")
 
     def _sweep(self) -> None:
         """Remove folders of spares whose program was killed."""
         with suppress(OSError):
             for folder in self._folder.glob(f"{_SPARE}*"):
+                owner = label_in(folder.name.removeprefix(_SPARE))
                 old = time.time() - folder.stat().st_mtime > _LEFT_BEHIND
-                owner = folder.name.removeprefix(_SPARE).partition("-")[0]
                 # The owner may be in another process namespace. Without its folder, it discards the spare.
-                if old and not any(folder.glob("*/*")) and not (owner.isdigit() and pid_exists(int(owner))):
+                gone = owner_gone(owner) or (old and not owner_lives(owner))
+                if gone and not any(folder.glob("*/*")):
                     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -54,6 +54,10 @@ class TestPaths:
             assert get("content", path=path, view="text").status_code == status
             assert get("table", path=path).status_code == status
 
+    def test_empty_path_of_a_list_is_the_workspace(self, get: Any) -> None:
+        named, empty = get("list", path="/workspace"), get("list", path="")
+        assert (empty.status_code, empty.json()) == (200, named.json())
+
     @pytest.mark.parametrize("target", ["/etc", "../../../../etc", "/dev/zero"])
     def test_link_to_outside_is_404(
         self, alice: httpx.Client, get: Any, thread: str, workspace: Path, target: str

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import SandboxError
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.docker.strays import THREAD_LABEL, WORKSPACE_LABEL
+from libs.sandbox.process_owner import label_in, owner_lives
 from tests.load import left
 from tests.support.sandboxes import IMAGE, NEW_INTERPRETER
 from tests.support.waiting import eventually
@@ -214,6 +217,21 @@ class TestSpares:
             other.backend.close()
         assert containers() == []
         assert not list((root / "threads").glob(".spare-*"))
+
+    def test_spares_of_a_killed_program_are_removed_at_the_next_start(self, tmp_path: Path) -> None:
+        root = tmp_path / "workspace"
+        program = "from libs.sandbox.process_owner import *; print(name_with(owner_label(), '00000000'))"
+        name = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        left = root / "threads" / f".spare-{name.stdout.strip()}"
+        (left / "data").mkdir(parents=True)
+        made = Threads(root, warm=1)
+        try:
+            made.run("first", "true")
+            eventually(lambda: not left.exists())
+            [own] = (root / "threads").glob(".spare-*")
+            assert owner_lives(label_in(own.name.removeprefix(".spare-")))
+        finally:
+            made.backend.close()
 
     def test_dead_spare_is_not_used_for_a_thread(
         self, warm: Threads, docker_client: docker.DockerClient

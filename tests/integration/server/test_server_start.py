@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.settings import ROOT
-from tests.servers.served import Served
+from tests.servers.served import Served, served
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
@@ -32,7 +32,7 @@ WITH_AND_WITHOUT_RELOAD = pytest.mark.parametrize(
 )
 
 
-def occupied(folder: Path, port: int) -> subprocess.CompletedProcess[str]:
+def occupied(folder: Path, port: int | str) -> subprocess.CompletedProcess[str]:
     """Run the check that `make dev` begins with."""
     command = [sys.executable, "-m", "agent.server.occupied", str(port)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -64,10 +64,31 @@ def test_taken_port_is_an_error_that_names_the_program(tmp_path: Path, *, reload
         assert inherited.poll() is None
 
 
+@pytest.mark.parametrize("port", ["notaport", "99999", "0", "-1", ""])
+def test_wrong_port_is_one_line(tmp_path: Path, port: str) -> None:
+    told = occupied(tmp_path, port)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr == f"PORT={port}: must be a number from 1 to 65535.\n"
+
+
+def test_server_of_the_folder_is_named_before_the_port(tmp_path: Path) -> None:
+    with served(tmp_path, SCRIPT) as server:
+        alone = [part for part in server.command if part not in {"--n-jobs-per-worker", "10"}]
+        done = subprocess.run(
+            alone, cwd=tmp_path, env=server.environment, capture_output=True, text=True, timeout=180
+        )
+    assert f"Another server works in {tmp_path}: process " in done.stderr
+    assert "is taken" not in done.stderr
+    assert "choose another port" not in done.stderr
+
+
 @WITH_AND_WITHOUT_RELOAD
-def test_log_ends_with_the_address_and_begins_with_a_warning(tmp_path: Path, *, reloads: bool) -> None:
+@pytest.mark.parametrize("workers", ["10", "1"])
+def test_log_ends_with_the_address_and_begins_with_a_warning(
+    tmp_path: Path, workers: str, *, reloads: bool
+) -> None:
     server = Served(tmp_path, SCRIPT)
-    server.reloads = reloads
+    server.reloads, server.workers = reloads, workers
     try:
         server.start()
         address = f"The page: {server.url}/app"
@@ -80,6 +101,7 @@ def test_log_ends_with_the_address_and_begins_with_a_warning(tmp_path: Path, *, 
             assert after.strip() == ""
         warned, _, _ = before.partition("Starting In-Memory runtime")
         assert ("langgraph dev --no-reload" in warned) is reloads
+        assert ("one run of LangGraph's routes at a time" in warned) is (workers == "1")
     finally:
         server.end()
 

@@ -13,8 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.cli import app
+from agent.commands.command_output import read_settings
 from agent.commands.doctor import check_all
-from agent.secrets.secret_values import PROVIDER_KEYS
+from agent.secrets.secret_values import PROVIDER_KEYS, secret_filter
 from agent.settings import ROOT, Settings, SettingsError, load_settings, unchecked_settings
 from tests.support.canaries import listening
 
@@ -93,6 +94,28 @@ def test_name_near_a_setting_is_named_once(env_file: Path, caplog: pytest.LogCap
     shown = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "300"}).output
     assert "Did you mean SANDBOX_MEMORY?" in shown
     assert "?." not in shown
+
+
+def test_setting_without_a_secret_gets_no_warning_about_redaction(
+    env_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The names look like those of secrets."""
+    env_file.write_text("AUTH_TOKEN=x\nEXEC_PASS_KEYS=1\nAUTH_TOKENS=alice\nMY_TOKEN=short\n")
+    with pytest.raises(SettingsError, match="AUTH_TOKENS"):
+        load_settings(env_file)
+    assert secret_filter(unchecked_settings(env_file)) is None
+    assert [record.message for record in caplog.records] == [
+        "MY_TOKEN is not redacted where it is printed: it is shorter than 8 characters"
+    ]
+
+
+def test_commands_that_prepare_a_program_leave_the_hint_to_it(
+    env_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`make dev` starts several of them before the server."""
+    env_file.write_text("MODELL=local\n")
+    assert read_settings().misspelt()
+    assert caplog.records == []
 
 
 def test_variables_of_other_programs_are_not_named(env_file: Path) -> None:

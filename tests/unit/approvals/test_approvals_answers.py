@@ -62,7 +62,7 @@ def test_valid_decisions_are_read(decision: object, expected: object) -> None:
         ("yes", '"decisions" must be a list with one decision for each call. ' + SEND),
         ([{"type": "approve"}], '"decisions" must be a list with one decision for each call. ' + SEND),
         ({"decisions": {"type": "approve"}}, '"decisions" must be a list'),
-        ({"decisions": [{"type": "approve"}] * 2}, "2 decisions for 1 calls. " + SEND),
+        ({"decisions": [{"type": "approve"}] * 2}, "2 decisions for 1 call. " + SEND),
         (
             {"decisions": [{"type": "respond", "message": "x"}]},
             "decisions[0]: 'respond' is not offered; the types are: approve, reject. " + SEND,

@@ -180,7 +180,7 @@ async def test_revoked_grant_while_a_question_waits_asks_again(tmp_path: Path) -
     await revoke(graph.checkpointer, saved, list(standing_in(saved)))
     assert commands(graph.invoke(None, thread())) == ["one", "two"]
     again = graph.invoke(Command(resume={"decisions": [APPROVE]}), thread())
-    assert "1 decisions for 2 calls" in questions(again)[0]["error"]
+    assert "1 decision for 2 calls" in questions(again)[0]["error"]
     graph.invoke(decide(REJECT, APPROVE), thread())
     assert ran(tmp_path) == ["one", "two"]
 

@@ -74,6 +74,16 @@ def test_calls_run_when_all_are_decided(tmp_path: Path) -> None:
     assert_answered_once(result["messages"])
 
 
+@pytest.mark.parametrize("first", ["one", "two", "three"])
+@pytest.mark.parametrize("answer", [APPROVE, {"decisions": [APPROVE]}])
+def test_other_questions_stay_as_they_were(tmp_path: Path, first: str, answer: Any) -> None:
+    graph, asked = asking(tmp_path, THREE)
+    ids = waiting(asked)
+    asked = graph.invoke(Command(resume={ids.pop(first): answer}), thread())
+    assert waiting(asked) == ids
+    assert not any("error" in question for question in questions(asked))
+
+
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
 def test_batched_answer_decides_all_calls_in_order(tmp_path: Path, mode: str) -> None:
     graph, _ = asking(tmp_path, THREE, mode=mode)

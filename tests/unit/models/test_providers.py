@@ -17,6 +17,7 @@ from agent.cli import app
 from agent.commands.doctor import check_all
 from agent.config import build_model
 from agent.parts import build_parts
+from agent.parts.chat_model import served_model
 from agent.secrets import PROVIDER_KEYS
 from agent.settings import ROOT, Settings, load_settings
 from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
@@ -116,6 +117,20 @@ def test_error_names_the_missing_package_and_the_command(monkeypatch: pytest.Mon
         assert f"requires the {package} package" in told[provider]
         assert f"`pip install {package}`" in told[provider]
         assert "`.venv/bin/pip`" in told[provider]
+
+
+@pytest.mark.parametrize(("text", "why"), [(None, "cannot read the script"), ("- reply: x", "not a script")])
+def test_script_that_cannot_be_played_is_named_at_the_start_of_a_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str | None, why: str
+) -> None:
+    script = tmp_path / "script.yaml"
+    if text:
+        script.write_text(text)
+    model = served_model(load_settings(None, model=f"scripted:{script}"))
+    [warning] = [record.message for record in caplog.records]
+    assert warning.startswith(f"MODEL=scripted:{script} cannot be played. {script}: {why}")
+    with pytest.raises(ModelUnavailable, match="cannot be played"):
+        model.invoke("go")
 
 
 def test_key_without_a_model_is_named_with_the_line_to_write(

@@ -45,9 +45,9 @@ __all__ = [
 # `update_state` would instead make a new checkpoint, on which waiting subagents would start again.
 #
 # CONFIG_KEY_TASK_ID, CONFIG_KEY_CHECKPOINT_MAP, CONFIG_KEY_SCRATCHPAD, CONFIG_KEY_DURABILITY, INTERRUPT and
-# RESUME: a graph that is a node of another graph reads from its config that it is one, the outermost checkpoint,
-# the answer that LangGraph keeps there (RESUME), and the questions that wait there (INTERRUPT). Nothing public
-# tells a nested graph of an answer, which could otherwise decide a later question.
+# RESUME: a graph that is a node of another graph reads from its config that it is one, the outermost
+# checkpoint, the answer that LangGraph keeps there (RESUME), and the questions that wait there (INTERRUPT).
+# Nothing public tells a nested graph of an answer, which could otherwise decide a later question.
 
 USED_IN_PLACE: Final[Mapping[str, str]] = {
     "deepagents.backends.composite.CompositeBackend._get_backend_and_key": (

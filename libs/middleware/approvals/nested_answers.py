@@ -52,7 +52,7 @@ def is_nested(config: RunnableConfig | None) -> bool:
 
 def patched(config: RunnableConfig | None, reader: AnswerReader) -> RunnableConfig:
     """Return the config with a reader for the gate."""
-    # Only `configurable` is completed: the defaults of `ensure_config` would hide the graph's recursion limit.
+    # Only `configurable`: the other defaults of `ensure_config` would hide the graph's recursion limit.
     configurable = {**ensure_config(config)["configurable"], ANSWER_READER: reader}
     return {**(config or {}), "configurable": configurable}
 

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langgraph.types import Checkpointer, Command
 
-from agent.config import INTERRUPT_ON, build_model
+from agent.config import INTERRUPT_ON, build_model, given_or_loaded
 from agent.exec_agent import CallsInText, OneExecution
 from agent.parts import (
     AgentsFile,
@@ -25,7 +25,7 @@ from agent.parts import (
 from agent.parts.deep_file_tools import call_of, with_artifact
 from agent.prompts import exec_prompt, load_catalogue
 from agent.secrets import clean_input, provider_errors, secret_filter, suspected
-from agent.settings import Settings, load_settings
+from agent.settings import Settings
 from libs.backends.docker import live_output
 from libs.exec_tool import NAME, Call, ExecResult, execute_code_tool
 from libs.middleware.approvals import AddressedGraph, ApprovalMiddleware, GrantsKept, answer_by_id
@@ -54,7 +54,8 @@ def build_graph(
         parts: the parts of the agent, if the caller closes them. Default: new parts.
 
     Raises:
-        SettingsError: a setting is wrong.
+        SettingsError: a setting, or the name of the model, is wrong.
+        TypeError: `model` or `settings` has another type.
         ScriptError: the file in `scripted:<file>` is not a script.
     """
     # Imported here, because containers and databases are slow to import.
@@ -62,7 +63,7 @@ def build_graph(
     from agent.listing import SaysAbsentPaths, ShowsData
     from agent.parts.exec_parts import build_exec_parts
 
-    settings = settings or load_settings()
+    settings = given_or_loaded(settings)
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)

@@ -11,12 +11,12 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.types import Checkpointer
 
 from agent import prompt
-from agent.config import INTERRUPT_ON, build_backend, build_model
+from agent.config import INTERRUPT_ON, build_backend, build_model, given_or_loaded
 from agent.listing import NamedPath, SaysAbsentPaths, absent
 from agent.parts import AgentsFile, RealModel, ShowsAgentsFile, graph_of, run_budget, stream_transformers
 from agent.parts.deep_file_tools import FilesystemMiddleware
 from agent.secrets import clean_input, provider_errors, secret_filter
-from agent.settings import Settings, load_settings
+from agent.settings import Settings
 from libs.backends import WorkspaceBackend
 from libs.middleware.approvals import AddressedGraph, ApprovalMiddleware, GrantsKept, answer_by_id
 from libs.middleware.budget import BudgetMiddleware
@@ -42,10 +42,11 @@ def build_graph(
         backend: the computer, if the caller starts and stops it. Default: a new computer.
 
     Raises:
-        SettingsError: a setting is wrong.
+        SettingsError: a setting, or the name of the model, is wrong.
+        TypeError: `model` or `settings` has another type.
         ScriptError: the file in `scripted:<file>` is not a script.
     """
-    settings = settings or load_settings()
+    settings = given_or_loaded(settings)
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)

@@ -62,5 +62,5 @@ def test_missing_skill_folder_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_value_is_refused(tmp_path: Path, given: dict[str, Any], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
+    with pytest.raises((TypeError, ValueError), match=error):
         DockerExecutionBackend(tmp_path / "work", **given)

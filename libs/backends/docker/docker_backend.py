@@ -118,7 +118,8 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
         Raises:
             TypeError: `limits` is no `SandboxLimits`, or `env_allow` is a text.
             ValueError: `scope` or `warm` has a wrong value, `root_dir` cannot be a workspace, two extra skill
-                folders have the same name, a skill folder does not exist, or the sandbox does not isolate commands from this machine.
+                folders have the same name, a skill folder does not exist, or the sandbox does not isolate
+                commands from this machine.
         """
         if sandbox is not None and not sandbox.isolated:
             raise ValueError(f"{type(sandbox).__name__} does not isolate: it must not get a model's commands")

@@ -189,7 +189,7 @@ class Call(BaseModel):
     )
     args: Annotated[Any, AfterValidator(_args)] = Field(
         default=None,
-        description='Any JSON value; the program reads it with json.loads(os.environ["ARGS_JSON"]).',
+        description="Any JSON value; the program reads it, as JSON, from the environment variable ARGS_JSON.",
     )
     language: Language = Field(default="python", description="python or bash.")
 

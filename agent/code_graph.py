@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel, BaseLLM
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.types import Checkpointer
 
-from agent.config import INTERRUPT_ON, build_backend, build_model
+from agent.config import INTERRUPT_ON, build_backend, build_model, given_or_loaded
 from agent.listing import LISTING_SECONDS, NamedPath, absent, data_listing, named_paths
 from agent.parts import AgentsFile, graph_of, is_local, prepared, run_budget, stream_transformers
 from agent.prompts import absent_section, agents_section, code_prompt, example_turns
@@ -51,12 +51,13 @@ def build_graph(
         max_steps: most replies of the model in one run.
 
     Raises:
-        SettingsError: a setting is wrong.
+        SettingsError: a setting, or the name of the model, is wrong.
+        TypeError: `model` or `settings` has another type.
         ScriptError: the file in `scripted:<file>` is not a script.
         TypeError: the backend has no container.
         ValueError: `max_steps` is not positive.
     """
-    settings = prepared(settings)
+    settings = prepared(given_or_loaded(settings))
     if not isinstance(model, BaseChatModel | BaseLLM):
         model = build_model(settings, model)
     known = secret_filter(settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.settings import Settings, SettingsError, load_settings
+from agent.settings import Settings, SettingsError, check_model_name, load_settings
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from libs.backends import WorkspaceBackend
     from libs.middleware.approvals import InterruptOn
 
-__all__ = ["INTERRUPT_ON", "Settings", "SettingsError", "build_backend", "build_model", "load_settings"]
+__all__ = [
+    "INTERRUPT_ON",
+    "Settings",
+    "SettingsError",
+    "build_backend",
+    "build_model",
+    "given_or_loaded",
+    "load_settings",
+]
 
 INTERRUPT_ON: InterruptOn = {
     "execute": {"allowed_decisions": ["approve", "reject"]},
@@ -27,13 +35,35 @@ person is asked.
 """
 
 
+def given_or_loaded(settings: Settings | None) -> Settings:
+    """Return the settings, by default those of the environment and `.env`.
+
+    Raises:
+        SettingsError: a setting is wrong.
+        TypeError: the argument is not a `Settings`.
+    """
+    if settings is None:
+        return load_settings()
+    if not isinstance(settings, Settings):
+        raise TypeError(f"settings has the type {type(settings).__name__}: give load_settings(model=…, …).")
+    return settings
+
+
 def build_model(settings: Settings, spec: str | None = None) -> BaseChatModel:
     """Make the chat model that `spec` names in the form of MODEL; without `spec`, the settings' model.
 
     See `agent.parts.chat_model.build_model`.
+
+    Raises:
+        SettingsError: `spec` has not the form of MODEL.
+        TypeError: `spec` is not a text.
     """
     from agent.parts import build_model as build
 
+    if spec is not None and not isinstance(spec, str):
+        raise TypeError(f"model is {spec!r}: give a chat model, or a name such as 'openai:gpt-5-mini'.")
+    if spec:
+        check_model_name(spec)
     return build(settings.model_copy(update={"model": spec}) if spec else settings)
 
 

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langgraph.types import Checkpointer, Command
 
-from agent.config import INTERRUPT_ON, build_model
+from agent.config import INTERRUPT_ON, build_model, given_or_loaded
 from agent.exec_agent import CallsInText, OneExecution
 from agent.parts import (
     AgentsFile,
@@ -55,7 +55,8 @@ def build_graph(
         parts: the parts of the agent, if the caller closes them. Default: new parts.
 
     Raises:
-        SettingsError: a setting is wrong.
+        SettingsError: a setting, or the name of the model, is wrong.
+        TypeError: `model` or `settings` has another type.
         ScriptError: the file in `scripted:<file>` is not a script.
     """
     # Imported here, because containers and databases are slow to import.
@@ -63,7 +64,7 @@ def build_graph(
     from agent.listing import SaysAbsentPaths, ShowsData
     from agent.parts.exec_parts import build_exec_parts
 
-    settings = prepared(settings)
+    settings = prepared(given_or_loaded(settings))
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.types import Checkpointer
 
 from agent import prompt
-from agent.config import INTERRUPT_ON, build_backend, build_model
+from agent.config import INTERRUPT_ON, build_backend, build_model, given_or_loaded
 from agent.listing import NamedPath, SaysAbsentPaths, absent
 from agent.parts import (
     AgentsFile,
@@ -50,10 +50,11 @@ def build_graph(
         backend: the computer, if the caller starts and stops it. Default: a new computer.
 
     Raises:
-        SettingsError: a setting is wrong.
+        SettingsError: a setting, or the name of the model, is wrong.
+        TypeError: `model` or `settings` has another type.
         ScriptError: the file in `scripted:<file>` is not a script.
     """
-    settings = prepared(settings)
+    settings = prepared(given_or_loaded(settings))
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)

@@ -10,10 +10,30 @@ from typing import Final
 
 from deepagents.backends.utils import _get_backend_read_file_type
 from langchain.agents.middleware.human_in_the_loop import _EDITED_TOOL_CALLS_KEY as EDITED_TOOL_CALLS
-from langgraph._internal._constants import NULL_TASK_ID
+from langgraph._internal._constants import (
+    CONFIG_KEY_CHECKPOINT_MAP,
+    CONFIG_KEY_DURABILITY,
+    CONFIG_KEY_SCRATCHPAD,
+    CONFIG_KEY_TASK_ID,
+    INTERRUPT,
+    NULL_TASK_ID,
+    RESUME,
+)
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 
-__all__ = ["CONFIG_KEY_CHECKPOINTER", "EDITED_TOOL_CALLS", "NULL_TASK_ID", "USED_IN_PLACE", "is_read_as_text"]
+__all__ = [
+    "CONFIG_KEY_CHECKPOINTER",
+    "CONFIG_KEY_CHECKPOINT_MAP",
+    "CONFIG_KEY_DURABILITY",
+    "CONFIG_KEY_SCRATCHPAD",
+    "CONFIG_KEY_TASK_ID",
+    "EDITED_TOOL_CALLS",
+    "INTERRUPT",
+    "NULL_TASK_ID",
+    "RESUME",
+    "USED_IN_PLACE",
+    "is_read_as_text",
+]
 
 # CONFIG_KEY_CHECKPOINTER: the key of the checkpointer in a run's config. LangGraph's server passes the
 # checkpointer at run time, so a graph cannot know it earlier. LangGraph reserves the name for the server.
@@ -23,6 +43,11 @@ __all__ = ["CONFIG_KEY_CHECKPOINTER", "EDITED_TOOL_CALLS", "NULL_TASK_ID", "USED
 #
 # NULL_TASK_ID: LangGraph stores the update of a `Command` under this task id beside a checkpoint.
 # `update_state` would instead make a new checkpoint, on which waiting subagents would start again.
+#
+# CONFIG_KEY_TASK_ID, CONFIG_KEY_CHECKPOINT_MAP, CONFIG_KEY_SCRATCHPAD, CONFIG_KEY_DURABILITY, INTERRUPT and
+# RESUME: a graph that is a node of another graph reads from its config that it is one, the outermost
+# checkpoint, the answer that LangGraph keeps there (RESUME), and the questions that wait there (INTERRUPT).
+# Nothing public tells a nested graph of an answer, which could otherwise decide a later question.
 
 USED_IN_PLACE: Final[Mapping[str, str]] = {
     "deepagents.backends.composite.CompositeBackend._get_backend_and_key": (

@@ -6,7 +6,13 @@ In come the environment and `.env`. Out goes `Settings`: checked values, nothing
 from __future__ import annotations
 
 from agent.settings.application_settings import Settings
-from agent.settings.read_settings import SettingsError, checked_settings, load_settings, unchecked_settings
+from agent.settings.read_settings import (
+    SettingsError,
+    check_model_name,
+    checked_settings,
+    load_settings,
+    unchecked_settings,
+)
 from agent.settings.state_paths import COMMANDS, LEARNED, LITE_ROOT, MEMORY, ROOT
 from agent.settings.token_settings import Token, TokenRefused, new_token, owner_by_token
 
@@ -20,6 +26,7 @@ __all__ = [
     "SettingsError",
     "Token",
     "TokenRefused",
+    "check_model_name",
     "checked_settings",
     "load_settings",
     "new_token",

@@ -6,14 +6,15 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from agent.settings.application_settings import Settings
 from agent.settings.dotenv_file import unreadable_lines
 from agent.settings.egress_settings import check_secrets
+from agent.settings.setting_types import ModelName
 
-__all__ = ["SettingsError", "checked_settings", "load_settings", "unchecked_settings"]
+__all__ = ["SettingsError", "check_model_name", "checked_settings", "load_settings", "unchecked_settings"]
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,16 @@ def checked_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> 
     if lines := check_secrets(settings.egress_credentials, settings.secret):
         raise SettingsError("\n".join(lines))
     return settings
+
+
+def check_model_name(name: str) -> None:
+    """Raise SettingsError if a name has not the form of MODEL."""
+    try:
+        TypeAdapter(ModelName).validate_python(name)
+    except ValidationError as error:
+        raise SettingsError(
+            "\n".join(_explain({**each, "loc": ("model",)}) for each in error.errors())
+        ) from None
 
 
 _warned: set[str] = set()

@@ -188,7 +188,8 @@ class Call(BaseModel):
         description='Files written before the program starts: relative path -> text, or {"base64": …}.',
     )
     args: Annotated[Any, AfterValidator(_args)] = Field(
-        default=None, description="Any JSON value; the program reads it from the variable ARGS_JSON."
+        default=None,
+        description="Any JSON value; the program reads it, as JSON, from the environment variable ARGS_JSON.",
     )
     language: Language = Field(default="python", description="python or bash.")
 

@@ -17,6 +17,8 @@ __all__ = ["Counted", "counted", "why_failed"]
 _COMPUTED = 0.1
 """Share of processor time from which a timed-out program counts as computing, not waiting. The share is small
 because a busy machine gives a program little time."""
+_START = 0.5
+"""Seconds of processor time for the sandbox and the interpreter, which do not count as computing."""
 _MOST_MESSAGE = 600
 
 _HINTS: dict[ErrorClass, str] = {
@@ -126,7 +128,7 @@ def _kind(language: Language, done: RunResult, kernel: Counted, said: str) -> Er
     if done.timed_out:
         if kernel.disk_left == 0:
             return "disk"
-        return "cpu" if (kernel.cpu or 0.0) >= _COMPUTED * done.seconds else "timeout"
+        return "cpu" if (kernel.cpu or 0.0) - _START >= _COMPUTED * done.seconds else "timeout"
     if language == "python" and _SYNTAX.search(said) and "Traceback (most recent call last)" not in said:
         return "syntax"
     if language == "bash" and done.exit_code == 2 and _BASH_SYNTAX.search(said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 from collections.abc import Collection, Mapping
@@ -14,7 +15,7 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from libs.exec_tool import execution_spans as spans
-from libs.exec_tool.execute_code_call import Call, explained, in_another
+from libs.exec_tool.execute_code_call import Binary, Call, explained, in_another
 from libs.exec_tool.execution_outcome import ExecResult, Metrics
 from libs.exec_tool.package_sets import Dependencies, NotInstalled
 from libs.exec_tool.program_visit import Visit
@@ -125,9 +126,11 @@ class CodeRunner:
             key: unique key of the execution in its thread. A key that has ended gives the recorded result.
             on_output: called with each piece of stdout and stderr, in a thread of the sandbox, and with a
                 line before an installation.
-            given: `dependencies`, `files`, `args`, `language` (see `Call`).
+            given: `dependencies`, `files`, `args`, `language` (see `Call`). Contents of files may be bytes.
         """
         try:
+            if isinstance(files := given.get("files"), Mapping):
+                given["files"] = {path: _sendable(content) for path, content in files.items()}
             call = Call(code=code, **given)
         except ValidationError as error:
             return ExecResult.failed("input", explained(error), _AGAIN)
@@ -274,6 +277,10 @@ class CodeRunner:
 
     def _is_read_only(self, path: str) -> bool:
         return path.partition("/")[0] in self._read_only
+
+
+def _sendable(content: Any) -> Any:
+    return Binary(base64=base64.b64encode(content).decode()) if isinstance(content, bytes) else content
 
 
 def _asked(call: Call) -> str:

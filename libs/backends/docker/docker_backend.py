@@ -116,11 +116,21 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
             environment: variables of the host. None: those of this process.
 
         Raises:
-            ValueError: `root_dir` cannot be a workspace, two extra skill folders have the same name, a skill
-                folder does not exist, or the sandbox does not isolate commands from this machine.
+            TypeError: `limits` is no `SandboxLimits`, or `env_allow` is a text.
+            ValueError: `scope` or `warm` has a wrong value, `root_dir` cannot be a workspace, two extra skill
+                folders have the same name, a skill folder does not exist, or the sandbox does not isolate
+                commands from this machine.
         """
         if sandbox is not None and not sandbox.isolated:
             raise ValueError(f"{type(sandbox).__name__} does not isolate: it must not get a model's commands")
+        if scope not in ("shared", "thread"):
+            raise ValueError(f"scope is {scope!r}: write 'shared' or 'thread'.")
+        if not isinstance(limits, SandboxLimits):
+            raise TypeError(f"limits is {limits!r}: give SandboxLimits(…), or leave it out.")
+        if warm < 0:
+            raise ValueError(f"warm is {warm}: give the number of spare containers, 0 or more.")
+        if isinstance(env_allow, str):
+            raise TypeError(f"env_allow is {env_allow!r}: give a list of patterns, [{env_allow!r}].")
         # Resolve links here: the first call may come on an event loop, which must not wait for a disk.
         root = usable_workspace(root_dir)
         mounted = mounted_skills(skills_dir, extra_skills)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -12,8 +11,6 @@ from libs.middleware.approvals.decisions import WrongAnswer
 __all__ = ["answers_by_id"]
 
 _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
-_MAX_SHOWN = 3
-"""Ids in an example."""
 
 
 def answers_by_id(answer: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -39,5 +36,8 @@ def answers_by_id(answer: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict
     groups = {question.get("group", id_) for id_, question in waiting.items()}
     if isinstance(decisions, list) and len(groups) == 1 and len(decisions) == len(waiting):
         return dict(zip(waiting, decisions, strict=True))
-    example = {id_: {"decisions": [{"type": "approve"}]} for id_ in [*waiting][:_MAX_SHOWN]}
-    raise WrongAnswer(f"{len(waiting)} questions wait. Answer each under its id: send {json.dumps(example)}.")
+    # No ids here: LangGraph may give a question another id when the question is asked again.
+    raise WrongAnswer(
+        f"{len(waiting)} questions wait. Answer each under the id of its interrupt: "
+        'send {"<id>": {"decisions": [{"type": "approve"}]}, …} with these ids.'
+    )

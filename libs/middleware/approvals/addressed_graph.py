@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from libs.middleware.approvals.addressed_answers import answers_by_id
 from libs.middleware.approvals.decisions import Decision, WrongAnswer, checked, read_answer
 from libs.middleware.approvals.grants import GRANTS, Grant, granted_by
+from libs.middleware.approvals.nested_answers import areader, is_nested, patched, reader
 from libs.middleware.approvals.question import question_key
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
 
@@ -58,6 +59,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     Inputs, answers and state updates go through `clean` first, so before any checkpoint, trace or model call.
 
+    As a node of another graph it gives the gate a reader of answers (see `nested_answers`). Grants would be
+    lost with the node, so none are offered there.
+
     `turns`, if set, locks the thread during asynchronous runs and updates.
     """
 
@@ -80,6 +84,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if isinstance(input, Command):
             pending = self.get_state(config or {}).interrupts if input.resume is not None else ()
             input = self._checked(input, pending, config)
+        elif is_nested(config):
+            config = patched(config, reader(config, self._read_one))
         return super().stream(input, config, **self._saved_first(config, options))
 
     async def astream(
@@ -93,6 +99,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             if isinstance(input, Command):
                 state = await self.aget_state(config or {}) if input.resume is not None else None
                 input = self._checked(input, state.interrupts if state else (), config)
+            elif is_nested(config):
+                config = patched(config, await areader(config, self._read_one))
             parts = super().astream(input, config, **self._saved_first(config, options))
             # Close the stream when the caller stops reading, so that the lock covers the whole run.
             async with aclosing(cast("AsyncGenerator[Any, None]", parts)):
@@ -155,6 +163,12 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         update: Any = command.update or ()
         sent = update.items() if isinstance(update, dict) else update
         return replace(command, update=[*sent, (GRANTS, grants)])
+
+    def _read_one(self, answer: Any, question: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return checked(read_answer(self.clean(answer), question, self.edits))
+        except WrongAnswer as wrong:
+            return {"error": str(wrong)}
 
     def _read(
         self, answer: Any, pending: tuple[Interrupt, ...], config: RunnableConfig | None

@@ -6,7 +6,8 @@ is about the waiting calls. After a wrong answer the question is asked again, wi
 
 In the mode `per_call` each call has an interrupt with an id of its own. But LangGraph resumes a whole node
 under one id. This id is under `"group"` in each question, and `addressed_graph` collects the answers of a
-group.
+group. In a graph that is a node of another graph, one interrupt asks about all calls of a reply (see
+`nested_answers`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from langgraph.types import Interrupt, interrupt
 from libs.middleware.approvals.decisions import Approve, Decision, WrongAnswer, decided, decision_schema
 from libs.middleware.approvals.gate_rules import GateRules
 from libs.middleware.approvals.grants import Granted, Held
+from libs.middleware.approvals.nested_answers import ANSWER_READER, AnswerReader
 from libs.middleware.approvals.question import Request, question_about, question_key
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
 
@@ -70,10 +72,9 @@ def ask(
     """Interrupt the run with the questions about `requests` and return a decision for each, in order.
 
     Requests that a grant covers, and requests that the rules let pass, are not asked about. The function
-    returns only when all decisions are made, so no call runs while another call of its reply waits. The
-    outermost graph must come from `addressed_graph.answer_by_id`, which checks the answers. Call this
-    function at most once in a node: LangGraph repeats the node from its start for every answer, wrong answers
-    included.
+    returns only when all decisions are made, so no call runs while another call of its reply waits. The graph
+    must come from `addressed_graph.answer_by_id`, which checks the answers. Call this function at most once
+    in a node: LangGraph repeats the node from its start for every answer, wrong answers included.
 
     Args:
         requests: the calls to decide on, at least one.
@@ -95,16 +96,19 @@ def ask(
             settled[request.digest] = Approve(type="approve", digest=request.digest)
         else:
             waiting.append(request)
-    settled |= _asked(waiting, rules, lasting=held is not None, state=state)
+    reader = get_config()["configurable"].get(ANSWER_READER)
+    settled |= _asked(waiting, rules, reader, lasting=held is not None and reader is None, state=state)
     return [settled[request.digest] for request in requests]
 
 
 def _asked(
-    requests: Sequence[Request], rules: GateRules, *, lasting: bool, state: Any
+    requests: Sequence[Request], rules: GateRules, reader: AnswerReader | None, *, lasting: bool, state: Any
 ) -> dict[str, Decision | Granted]:
     """Return digest -> decision for each request."""
+    # Only `addressed_graph` puts the answers to several questions of a node together.
+    per_call = rules.per_call and reader is None
     noted = [replace(request, note=rules.note(request, state)) for request in requests]
-    groups = [[request] for request in noted] if rules.per_call else [noted] if noted else []
+    groups = [[request] for request in noted] if per_call else [noted] if noted else []
     questions = {}
     for group in groups:
         question = question_about(group, rules.offered, lasting=lasting)
@@ -115,7 +119,8 @@ def _asked(
         questions[question_key(question)] = group, question
     made: dict[str, Decision | Granted] = {}
     while questions:
-        answers = _interrupt([question for _, question in questions.values()], per_call=rules.per_call)
+        asked = [question for _, question in questions.values()]
+        answers = _interrupt(asked, reader, per_call=per_call)
         about = answers.keys() & questions.keys()
         for key, (group, question) in list(questions.items()):
             if about and key not in about:
@@ -130,11 +135,14 @@ def _asked(
     return made
 
 
-def _interrupt(questions: Sequence[Mapping[str, Any]], *, per_call: bool) -> Mapping[str, Any]:
+def _interrupt(
+    questions: Sequence[Mapping[str, Any]], reader: AnswerReader | None, *, per_call: bool
+) -> Mapping[str, Any]:
     """Return the answers: key of a question -> the checked answer.
 
     Args:
         questions: the questions without an answer.
+        reader: checks the answer, if the outermost graph does not.
         per_call: whether each question has an interrupt of its own. Otherwise there is one question.
 
     Raises:
@@ -147,6 +155,8 @@ def _interrupt(questions: Sequence[Mapping[str, Any]], *, per_call: bool) -> Map
             raise
         [own] = raised.args[0]
         raise GraphInterrupt([_of_one_call(question, own.id) for question in questions]) from None
+    if reader:
+        return {question_key(questions[0]): reader(answers, questions[0])}
     return answers if isinstance(answers, dict) else {}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent import code_graph, exec_graph, graph
 from agent.config import build_backend, build_model
 from agent.secrets.secret_values import known_secrets
 from agent.settings import ROOT, Settings, SettingsError, load_settings
@@ -168,3 +169,18 @@ def test_database_url_counts_in_production_only(monkeypatch: pytest.MonkeyPatch)
     assert settings.postgres_url == url
     assert "pass-9Zx8Kq3V" not in f"{refused.value} {settings!r} {settings.model_dump_json()}"
     assert known_secrets(settings)["DATABASE_URL"] == "pass-9Zx8Kq3V"
+
+
+@pytest.mark.parametrize("module", [graph, code_graph, exec_graph])
+def test_wrong_arguments_of_a_graph_are_refused_at_once(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError) as refused:
+        module.build_graph("nonsense")
+    monkeypatch.setenv("MODEL", "nonsense")
+    with pytest.raises(SettingsError, match=r"^MODEL=nonsense: .*provider:model") as in_environment:
+        load_settings(None)
+    assert str(refused.value) == str(in_environment.value)
+    monkeypatch.delenv("MODEL")
+    with pytest.raises(TypeError, match="model is 123: give a chat model, or a name such as"):
+        module.build_graph(123)
+    with pytest.raises(TypeError, match="settings has the type dict: give load_settings"):
+        module.build_graph(settings={"model": "local"})

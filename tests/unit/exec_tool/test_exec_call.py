@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from libs.exec_tool.execute_code_call import Binary, Call, canonical, check_path, explained
+from libs.exec_tool.program_runner import _sendable
 
 
 def why_not(**given: Any) -> str:
@@ -115,3 +116,9 @@ def test_accepted_requirement_is_one_word_and_no_option(requirement: str) -> Non
         return
     assert not spelling.startswith("-")
     assert not set(spelling) & set(" \n;@$`'\"&|/\\")
+
+
+def test_runner_takes_bytes_as_files() -> None:
+    assert _sendable(b"\x00") == Binary(base64="AA==")
+    call = Call(code="x", files={"b.bin": _sendable(b"\x00"), "a": _sendable("text")})
+    assert call.contents == {"b.bin": b"\x00", "a": b"text"}

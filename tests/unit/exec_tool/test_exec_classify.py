@@ -73,6 +73,8 @@ TRACE = 'Traceback (most recent call last):\n  File "program.py", line 1, in <mo
         ),
         ({"exit_code": 124, "timed_out": True, "seconds": 30, "kernel": Counted(cpu=28.0)}, "cpu"),
         ({"exit_code": 124, "timed_out": True, "seconds": 30, "kernel": Counted(cpu=0.2)}, "timeout"),
+        ({"exit_code": 124, "timed_out": True, "seconds": 1.3, "kernel": Counted(cpu=0.14)}, "timeout"),
+        ({"exit_code": 124, "timed_out": True, "seconds": 1.3, "kernel": Counted(cpu=1.2)}, "cpu"),
         ({"stderr": f"{TRACE}MemoryError\n"}, "memory"),
         ({"stderr": f"{TRACE}OSError: [Errno 28] No space left on device"}, "disk"),
         ({"stderr": f"{TRACE}ValueError: x", "kernel": Counted(disk_left=0)}, "disk"),

@@ -50,9 +50,12 @@ from libs.middleware.approvals import ApprovalMiddleware
 from libs.models.deferred_model import DeferredChatModel
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
 from libs.private_names import (
+    CONFIG_KEY_CHECKPOINT_MAP,
     CONFIG_KEY_CHECKPOINTER,
     EDITED_TOOL_CALLS,
+    INTERRUPT,
     NULL_TASK_ID,
+    RESUME,
     USED_IN_PLACE,
     is_read_as_text,
 )
@@ -139,6 +142,7 @@ def test_names_stored_in_checkpoints_and_files_read_as_bytes() -> None:
     keys = {key for name, key in vars(_constants).items() if name.startswith("CONFIG_KEY_")}
     public = {"checkpoint_id", "checkpoint_map", "checkpoint_ns", "thread_id"}
     assert {key for key in keys if not key.startswith(OWN_ENTRIES)} == public
+    assert (CONFIG_KEY_CHECKPOINT_MAP, RESUME, INTERRUPT) == ("checkpoint_map", "__resume__", "__interrupt__")
     assert EDITED_TOOL_CALLS in get_type_hints(ApprovalMiddleware.state_schema)
     assert not any(map(is_read_as_text, ("/a.png", "/a.PDF", "/a.mkv", "/a.pptx")))
     assert all(map(is_read_as_text, ("/a.csv", "/a.svg", "/a", "/a.png.txt")))

@@ -54,6 +54,6 @@ async def test_search_does_not_run_on_the_event_loop(tmp_path: Path) -> None:
         searched.append(output)
 
     with LocalSandbox(tmp_path / "workspace") as sandbox:
-        runner = SandboxRunner(lambda: sandbox, suspect=suspect)
+        runner = SandboxRunner(lambda: sandbox, scratch=str(tmp_path / "scratch"), suspect=suspect)
         await runner.run("bash", "echo a block", thread_id="1", key="1/0")
     assert searched == ["a block\n"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,3 +50,17 @@ def test_path_that_cannot_be_a_workspace_is_refused(
 def test_missing_skill_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the skill folder none is not there: make it, or leave it out"):
         DockerExecutionBackend(tmp_path, skills_dir="none")
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"scope": "threads"}, "scope is 'threads': write 'shared' or 'thread'"),
+        ({"limits": None}, "limits is None: give SandboxLimits"),
+        ({"warm": -1}, "warm is -1: give the number of spare containers"),
+        ({"env_allow": "LANG"}, r"give a list of patterns, \['LANG'\]"),
+    ],
+)
+def test_wrong_value_is_refused(tmp_path: Path, given: dict[str, Any], error: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=error):
+        DockerExecutionBackend(tmp_path / "work", **given)

@@ -13,7 +13,7 @@ import { Plan } from "./Plan";
 import { Problem } from "./Problem";
 import { ChatContext } from "./stream/ChatContext";
 import { itemsOf } from "./stream/itemsOf";
-import { stopRuns, takesMessage } from "./stream/runs";
+import { sendMessage, stopRuns, takesMessage } from "./stream/runs";
 import { useAnswers } from "./stream/useAnswers";
 import { useBusy } from "./stream/useBusy";
 import { useConversation } from "./stream/useConversation";
@@ -64,7 +64,7 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
     setSuggestion("");
     clearNote();
     follow();
-    void stream.submit({ messages: [{ type: "human", content: text }] } as never);
+    await sendMessage(stream, thread, text);
     return true;
   };
   const retry = async () => {

@@ -1,8 +1,20 @@
 import { NEEDS_TOKEN, UNREACHABLE } from "../api/http";
 import { Alert } from "../components/Notice";
 
-/** The error of a run, with a button to run again. */
+/** The error of a run, with a button to run again. A run that a person stopped has no error to show. */
 export function Problem({ error, onRetry }: { error: unknown; onRetry: (() => void) | null }) {
+  if (/^(?:CancelledError|UserInterrupt)\b/.test(textOf(error))) {
+    return (
+      <div className="bar" role="status">
+        <p className="note">Stopped. Send a message to go on, or let the agent repeat the step.</p>
+        {onRetry && (
+          <button type="button" onClick={onRetry}>
+            Try again
+          </button>
+        )}
+      </div>
+    );
+  }
   return (
     <Alert>
       <p>
@@ -17,9 +29,11 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry: (() => vo
   );
 }
 
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
 /** The message for a person: what went wrong and what to do. */
 export function explained(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = textOf(error);
   if (/failed to fetch|networkerror|load failed/i.test(text)) return UNREACHABLE;
   if (/\b401\b/.test(text)) return NEEDS_TOKEN;
   if (/\b404\b/.test(text)) return "This chat is not on the server any more. Start a new chat.";

@@ -21,6 +21,10 @@ conversations:
   replies:
   - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
   - text: I heard the queue.
+- when: stop me and continue
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
+  - text: I go on.
 - when: delete me at work
   replies:
   - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
@@ -66,6 +70,19 @@ def test_queued_message_reaches_the_thread_after_a_stop(page: Page, page_server:
 
 
 @pytest.mark.thorough
+def test_stopped_command_is_shown_with_its_whole_explanation(page: Page) -> None:
+    begin(page, "stop me and continue")
+    page.get_by_role("button", name="Stop the agent").click()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_text("I go on.")).to_be_visible()
+    expect(command(page).locator("summary")).to_contain_text("no result")
+    expect(command(page).locator("summary")).not_to_contain_text("125")
+    lines = command(page).locator(".lines")
+    expect(lines).to_contain_text("stopped on purpose")
+    assert lines.evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
+@pytest.mark.thorough
 def test_chat_deleted_during_a_command_stays_deleted(page: Page, page_server: Served) -> None:
     begin(page, "delete me at work")
     thread = page.url.rsplit("/", 1)[1]
@@ -77,3 +94,5 @@ def test_chat_deleted_during_a_command_stays_deleted(page: Page, page_server: Se
     expect(page.get_by_role("button", name="New chat")).to_be_visible()
     expect(page.get_by_role("button", name="Delete the chat delete me at work")).to_have_count(0)
     assert httpx.get(f"{page_server.url}/threads/{thread}").status_code == 404
+    page.goto(f"/app/t/{thread}")
+    expect(page.get_by_role("alert")).to_contain_text("That chat is not on the server")

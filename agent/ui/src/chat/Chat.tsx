@@ -50,7 +50,7 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
   const error = (stream.error === failed ? null : stream.error) ?? questions.failure;
   const asked = waiting.length > 0;
   const state = asked ? "waiting" : busy || answering || !questions.settled ? "running" : "ready";
-  const { box, follow } = useScrollToEnd(items.length + waiting.length);
+  const { box, follow } = useScrollToEnd(items.length + waiting.length, items.length > 0);
   // New for each message and at the end of a run: files may have changed.
   const listings = useMemo(() => (thread ? new Listings(thread) : null), [thread, items.length, busy]);
   const first = items.find((item) => item.kind === "person");

@@ -1,6 +1,6 @@
 # Every target does the set-up it needs, on a machine that has only make.
 # SETUP_ENGINE=0: do not touch the Docker Engine. TASK="…": the task of `make run`. MODEL=…: another model than the
-# configured one. PORT: the port of `make dev`. RELOAD=1: `make dev` starts anew when the code changes.
+# configured one. PORT: the port of `make dev`. RELOAD=1: `make dev` restarts when the code changes.
 # SUBSET=dev|practice|held-out|TASK: the tasks of `make eval`.
 # RUNTIME=runsc: `make setup` also installs gVisor.
 
@@ -17,8 +17,8 @@ unexport PYTHONDONTWRITEBYTECODE
 setup: .venv/.ready
 	@$(BIN)/code-agent setup $(if $(RUNTIME),--runtime $(RUNTIME))
 
-# In a pipe or a log pip names each package, so that no minute passes without a line.
-PIP_SHOWS = if [ -t 1 ]; then set -- -qq; else set -- --progress-bar off; fi
+# Outside a terminal, pip prints a line for each package. Otherwise a log would show nothing for minutes.
+PIP_PROGRESS = if [ -t 1 ]; then set -- -qq; else set -- --progress-bar off; fi
 
 # The stamp .ready skips the installation while requirements.lock and pyproject.toml are unchanged.
 .venv/.ready: requirements.lock pyproject.toml
@@ -32,7 +32,7 @@ PIP_SHOWS = if [ -t 1 ]; then set -- -qq; else set -- --progress-bar off; fi
 	  fi; }
 	@echo "installing the Python packages into .venv; this takes a minute or more"
 	@python3 -m venv .venv
-	@$(PIP_SHOWS); $(BIN)/python -m pip install "$$@" --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(PIP_PROGRESS); $(BIN)/python -m pip install "$$@" --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -42,7 +42,7 @@ local: .venv/.local
 
 .venv/.local: libs/models/requirements.lock .venv/.ready
 	@echo "installing the engine of the local model into .venv (OpenVINO, about 70 MB)"
-	@$(PIP_SHOWS); $(BIN)/python -m pip install "$$@" --disable-pip-version-check --require-hashes -r libs/models/requirements.lock || { \
+	@$(PIP_PROGRESS); $(BIN)/python -m pip install "$$@" --disable-pip-version-check --require-hashes -r libs/models/requirements.lock || { \
 	  echo "The engine of the local model could not be installed. README.md says how to choose another model; make demo needs none." >&2; exit 1; }
 	@touch $@
 
@@ -70,16 +70,16 @@ demo: setup
 # If the model cannot be fetched, the server starts anyway, and its answers say what to do.
 # --no-reload: a script that the agent writes must not restart the server. --no-browser: langgraph would open Studio,
 # which needs an account; the link is printed instead.
-# RELOAD=1: the server starts anew when a .py file in agent or libs changes. watchfiles sends SIGINT and waits for the
-# server's end, which takes at most SHUTDOWN_SECONDS and a few seconds.
+# RELOAD=1: watchfiles restarts the server when a .py file in agent or libs changes. watchfiles sends SIGINT and waits
+# for the server to end: SHUTDOWN_SECONDS (at most 3,600) and a few seconds more.
 dev: export LANGGRAPH_NO_VERSION_CHECK = true
 dev: setup
 	@$(BIN)/python -m agent.server.occupied $(PORT)
 	@$(MAKE) --no-print-directory model || echo "The server starts without a model." >&2
-	@$(if $(filter-out 0,$(RELOAD)),$(RELOADING) "$(SERVER)" agent libs,exec $(SERVER))
+	@$(if $(filter-out 0,$(RELOAD)),$(RELOADER) "$(SERVER)" agent libs,exec $(SERVER))
 
 SERVER = $(BIN)/langgraph dev --port $(PORT) --no-browser --no-reload --n-jobs-per-worker 10
-RELOADING = exec $(BIN)/watchfiles --filter python --target-type command --sigint-timeout 3700
+RELOADER = exec $(BIN)/watchfiles --filter python --target-type command --sigint-timeout 3700
 
 # Build the page from agent/ui/src. Needed only after a change to the page, because the bundle is in the repository.
 ui:

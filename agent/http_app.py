@@ -43,8 +43,8 @@ if _server:
     hold_folder()
     if watches(_settings.workspace_dir):
         logger.warning(
-            "This server starts anew with every .py file that changes below %s, also in the workspace. To "
-            "avoid that, start it with `make dev`, or with `langgraph dev --no-reload`.",
+            "This server restarts when a .py file below %s changes, also in the workspace. To avoid "
+            "restarts, start the server with `make dev` or with `langgraph dev --no-reload`.",
             Path.cwd(),
         )
 _known = secret_filter(_settings)

@@ -120,8 +120,8 @@ class Session:
         run = await self._runtime.run(self._id)
         result = await carry_out(run, run.begin(task), show=show, decide=ask)
         if result.absent_paths:
-            told = "\n\n" + "\n".join(f"{path} is not there." for path in result.absent_paths)
-            await self._send(update_agent_message_text(told))
+            lines = "\n".join(f"{path} is not there." for path in result.absent_paths)
+            await self._send(update_agent_message_text(f"\n\n{lines}"))
         if result.status == "error":
             raise RequestError(INTERNAL_ERROR, result.text or "The run ended with an error.")
         return _STOP.get(result.status, "end_turn")

@@ -65,7 +65,7 @@ class Chat:
         commands: first word of each command -> the command.
         answers: reads a person's answers; None: there is no person, and approvals stay pending.
         thread_id: the first thread; None for a new thread.
-        options: options of this program that a later program needs to go on in a thread.
+        options: options such as `--model` to print in the commands that continue a thread.
     """
 
     def __init__(
@@ -110,11 +110,11 @@ class Chat:
     async def converse(self, lines: Lines) -> int:
         """Read lines until their end or /exit; return the exit status of the program.
 
-        If calls are pending at the end, the commands that go on are printed.
+        If calls are pending at the end, prints the commands that continue the thread.
         """
         status = await self._converse(lines)
         if self._status == exit_status("interrupted"):
-            await self._say_how_to_go_on()
+            await self._say_how_to_continue()
         return status
 
     async def _converse(self, lines: Lines) -> int:
@@ -241,9 +241,9 @@ class Chat:
             self.view.say(text or f"Ended: {result.status}.", "yellow")
         await self.refresh()
 
-    async def _say_how_to_go_on(self) -> None:
+    async def _say_how_to_continue(self) -> None:
         state = await self.runtime.state(self.thread_id)
-        if state is None or not state.interrupts:  # the last line was for another thread
+        if state is None or not state.interrupts:  # the last line changed to another thread
             return
         if self._answers is None:
             self.view.say_pending(["run", "--thread", self.thread_id, *self.options])

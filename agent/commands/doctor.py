@@ -92,7 +92,7 @@ def _workspace_check(workspace: Path) -> Check:
         refuse_as_workspace(workspace)
         refuse_unwritable(workspace)
     except ValueError as error:
-        return Check("workspace", False, f"{workspace} {error}", "WORKSPACE_DIR names the folder.")
+        return Check("workspace", False, f"{workspace} {error}", "Set the folder with WORKSPACE_DIR.")
     return Check("workspace", True, f"{workspace.absolute()} can be written")
 
 
@@ -156,12 +156,12 @@ def _agents_file_check(settings: Settings) -> Check:
     if notes.problem:
         return Check("AGENTS.md", False, notes.problem, notes.hint)
     if not notes.text:
-        return Check("AGENTS.md", True, "none beside .env, or an empty one: prompts stay as they are")
+        return Check("AGENTS.md", True, "no file beside .env, or an empty file: prompts have no notes")
     return Check("AGENTS.md", True, f"{file.path}: {len(notes.text):,} characters, read at each run")
 
 
 def reload_check(workspace: Path) -> Check:
-    """Look for a server that reloads when a file in the workspace changes, while its runs wait."""
+    """Look for a server that restarts when a file in the workspace changes. Its runs wait for restarts."""
     import psutil
 
     workspace = workspace.resolve()
@@ -177,8 +177,8 @@ def reload_check(workspace: Path) -> Check:
     return Check(
         "reload",
         False,
-        f"`langgraph dev` watches the workspace ({', '.join(watching)}): it starts anew with every .py file "
-        "that the agent writes, and its runs wait meanwhile",
+        f"`langgraph dev` watches the workspace ({', '.join(watching)}): it restarts with every .py file "
+        "that the agent writes, and its runs wait for each restart",
         "End that server, and start it with `make dev` or with --no-reload.",
     )
 

@@ -34,17 +34,17 @@ def list_skills(as_json: AsJson = False) -> None:
 @skills_app.command("new")
 def new_skill(
     name: Annotated[
-        str, typer.Argument(help="Lower-case letters, digits and hyphens; with --library underscores.")
+        str, typer.Argument(help="Lower-case letters, digits and hyphens (with --library: underscores).")
     ],
     description: Annotated[
         str,
         typer.Option(
-            help="What the skill does and when to use it. The agent sees only this text at first, and is not "
-            "offered a skill without it."
+            help="What the skill does and when to use it. At first, agents see only this text. A skill "
+            "without a description is not offered to agents."
         ),
     ] = "",
     library: Annotated[
-        bool, typer.Option("--library", help="Create NAME.py, which programs import from skills.NAME.")
+        bool, typer.Option("--library", help="Create NAME.py, which programs import as skills.NAME.")
     ] = False,
 ) -> None:
     """Create a skill in skills/: a folder with SKILL.md and a script, or with --library one Python file."""
@@ -57,7 +57,7 @@ def new_skill(
         end(str(error), status=2)
     typer.echo(f"Written: {path}")
     if not description.strip():
-        typer.echo("No agent is offered it yet: write in its description what it does and when to use it.")
+        typer.echo("Agents cannot see this skill yet. Write a description: what it does and when to use it.")
 
 
 @skills_app.command("validate")

@@ -61,9 +61,9 @@ class Parts:
 
 
 def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] = build_model) -> Parts:
-    """Make the parts. Packages find the variables of `.env` in the environment from now on.
+    """Make the parts, and put the variables of `.env` into the environment, where packages read them.
 
-    Logs a warning if the key of a provider is set and no model is chosen.
+    Logs a warning if the key of a provider is set but no model is chosen.
 
     Raises:
         ScriptError: the file in `MODEL=scripted:<file>` is not a script.
@@ -71,8 +71,8 @@ def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] =
     from agent.parts.agent_backend import build_backend  # imports the container modules
 
     settings.export_dotenv()
-    # LangGraph's server has asked for LangSmith's variables before, and LangSmith keeps what it has read.
-    # The function is an `lru_cache`, which its overloads hide.
+    # LangSmith caches its variables, and LangGraph's server may have read them before this line.
+    # mypy does not know `cache_clear`, because the function is overloaded.
     get_env_var.cache_clear()  # type: ignore[attr-defined]
     guard_process(settings)
     if hint := unused_keys(settings):

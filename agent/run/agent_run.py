@@ -55,7 +55,7 @@ class Run:
         redact: redacts names of files and errors of providers, which the sandbox's channel does not see.
         budget: limits of the run.
         metadata: metadata for the thread's checkpoints.
-        absent: returns those of some paths that do not exist. Default: all of them.
+        absent: returns those of the given paths that do not exist. Default: all given paths.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Run:
             errors = [str(task.error) for task in state.tasks if task.error]
             return self.ended("error", "; ".join(errors) or _CUT_OFF)
         ended = self.ended(state.values.get("status") or "completed", text)
-        # The run may have made the paths meanwhile.
+        # The run may have created some of these paths.
         named = state.values.get("absent_paths")
         return replace(ended, absent_paths=await self._absent(named)) if named else ended
 
@@ -153,7 +153,7 @@ class Run:
         """Yield the events of a run. Closing the generator early stops the run and its command.
 
         Raises:
-            GraphDrained: the server ends; the run has stopped after a step.
+            GraphDrained: the server is ending; the run has stopped after a step.
         """
         if settled:
             await self.settle()

@@ -15,8 +15,8 @@ from libs.sandbox import Execution
 __all__ = ["DeepSteps"]
 
 _STOPPED = (
-    "This {name} call was stopped, including all processes that it started, or never began. Its effect is "
-    "unknown: look before you repeat anything."
+    "This {name} call never began, or it was stopped together with all processes that it started. Its effect "
+    "is unknown: look before you repeat anything."
 )
 
 

@@ -99,7 +99,7 @@ class Runtime:
             graph = graph if state.interrupts else await self._graph(name, "auto")
 
         async def still_absent(paths: list[str]) -> list[str]:
-            if name == "exec":  # its programs cannot change the folder whose paths are looked for
+            if name == "exec":  # its programs cannot change the folder that was searched
                 return paths
             with self.within(thread_id) as computer:
                 return await absent(computer.sandbox, [NamedPath(path) for path in paths])

@@ -11,7 +11,7 @@ import httpx
 __all__ = ["announced"]
 
 _LAST_MESSAGES = 1.0
-"""Seconds in which LangGraph's server logs its first statistics after it is ready."""
+"""Seconds from the first answer to the printed address, in which LangGraph's server logs statistics."""
 
 
 @asynccontextmanager
@@ -19,23 +19,23 @@ async def announced(server: str) -> AsyncIterator[None]:
     """Print the address of the page when the server answers.
 
     Args:
-        server: its address.
+        server: address of the server.
     """
-    telling = asyncio.create_task(_announce(server), name="address of the page")
+    task = asyncio.create_task(_announce(server), name="address of the page")
     try:
         yield
     finally:
-        telling.cancel()
+        task.cancel()
         with suppress(asyncio.CancelledError):
-            await telling
+            await task
 
 
 async def _announce(server: str) -> None:
     async with httpx.AsyncClient(base_url=server, verify=False, trust_env=False) as client:  # noqa: S501
-        while not await _answers(client):  # noqa: ASYNC110 no event tells it
+        while not await _answers(client):  # noqa: ASYNC110 LangGraph has no event for this
             await asyncio.sleep(0.1)
     await asyncio.sleep(_LAST_MESSAGES)
-    print(f"\nThe page: {server}/app\n", flush=True)  # noqa: T201 for a person
+    print(f"\nThe page: {server}/app\n", flush=True)  # noqa: T201 for the person at the terminal
 
 
 async def _answers(client: httpx.AsyncClient) -> bool:

@@ -1,4 +1,4 @@
-"""Names the program that keeps a server from starting: a server of this folder, or a program at the port.
+"""Finds the program that keeps a server from starting: a server in this folder, or a program at the port.
 
 `python -m agent.server.occupied PORT` prints one line and exits with status 1 if a server cannot start here.
 """
@@ -26,7 +26,7 @@ __all__ = ["hold_folder", "refuse_another_port", "server_of_this_folder", "taken
 
 _HOST = "127.0.0.1"
 _SERVERS = {"langgraph", "watchfiles"}
-"""Programs that start a server in a process of their own, and may start it again when that is killed."""
+"""Programs that start a server as a child process, and may start another one if only the child is killed."""
 
 _held = ExitStack()
 
@@ -35,7 +35,7 @@ def hold_folder() -> None:
     """Keep other servers out of the working directory until this process ends.
 
     Raises:
-        SystemExit: another server works there; the message names it.
+        SystemExit: another server works there; the message names its process.
     """
     try:
         _held.enter_context(_folder())
@@ -44,7 +44,7 @@ def hold_folder() -> None:
 
 
 def server_of_this_folder() -> str | None:
-    """Return what to tell a person if a server works in the working directory."""
+    """Return an error message if a server works in the working directory, otherwise None."""
     try:
         with _folder():
             return None
@@ -53,7 +53,7 @@ def server_of_this_folder() -> str | None:
 
 
 def taken_port(port: int) -> str | None:
-    """Return what to tell a person if another program listens at the port."""
+    """Return an error message if another program listens at the port, otherwise None."""
     if _is_free(port):
         return None
     other = next((each for each in range(port + 1, port + 100) if _is_free(each)), port + 1)
@@ -67,10 +67,10 @@ def taken_port(port: int) -> str | None:
 
 
 def refuse_another_port(url: str) -> None:
-    """Refuse to serve at another port than `langgraph dev` was asked for, which it does if that is taken.
+    """Refuse a port that nobody asked for: `langgraph dev` chooses another port if the given port is taken.
 
     Args:
-        url: where the server serves; without a port if that is a tunnel.
+        url: address of this server. The address of a tunnel has no port.
 
     Raises:
         SystemExit: the message names the program at the port.
@@ -86,14 +86,14 @@ def refuse_another_port(url: str) -> None:
 
 
 def watches(folder: Path) -> bool:
-    """Return whether this server starts anew when a `.py` file in the folder changes."""
+    """Return whether this server restarts when a `.py` file in the folder changes."""
     # Only uvicorn's reloader starts the server in a process of its own.
     reloads = multiprocessing.parent_process() is not None
     return reloads and folder.resolve().is_relative_to(Path.cwd())
 
 
 def _end(reason: str) -> NoReturn:
-    if multiprocessing.parent_process() is not None:  # the reloader would wait for a change of a file
+    if multiprocessing.parent_process() is not None:  # otherwise the reloader waits until a file changes
         os.kill(os.getppid(), signal.SIGTERM)
     raise SystemExit(reason)
 
@@ -115,7 +115,7 @@ def _in_folder(used: ThreadInUse) -> str:
 
 
 def _server_of(process: psutil.Process) -> psutil.Process:
-    """Return the process that a person ends to end a server."""
+    """Return the process to kill to end a server: the outermost parent that would start the server again."""
     for parent in process.parents():
         if not _SERVERS & set(_words(parent)):
             break

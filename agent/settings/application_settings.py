@@ -71,7 +71,8 @@ have at most 600 tokens."""
     approvals: Literal["ask", "auto"] = "ask"
     """`ask`: a person approves each command, edit and deletion. `auto`: nobody is asked."""
     interrupt_mode: Literal["batched", "per_call"] = "batched"
-    """`batched`: all calls of a reply are one question. `per_call`: one for each, as LangChain has it."""
+    """`batched`: one question about all calls of a reply. `per_call`: one question for each call. The names \
+are LangChain's."""
     run_max_calls: int = Field(60, ge=1, le=100_000)
     """Model calls that one run may make."""
     run_max_seconds: float = Field(1800, ge=1, le=604_800)
@@ -199,9 +200,9 @@ have at most 600 tokens."""
         ]
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of the environment, or else of `.env`, from which commands may get some.
+        """Return the variables of the host: those of the environment and of `.env`. Commands may get some.
 
-        An empty variable of the environment does not hide a variable of `.env`.
+        The environment overrides `.env`, except with an empty variable.
         """
         given = {name: value for name, value in os.environ.items() if value}
         return {**os.environ, **self.dotenv(), **given}
@@ -214,7 +215,7 @@ have at most 600 tokens."""
         """Return the variables of the host that programs of the one-tool agent see.
 
         Args:
-            keys_in_use: keys of the models in use, which EXEC_PASS_KEYS passes under no name.
+            keys_in_use: keys of the models in use. EXEC_PASS_KEYS passes no variable with such a value.
         """
         placeholders = {rule.secret for rule in self.egress_credentials}
 

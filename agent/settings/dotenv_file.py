@@ -1,4 +1,4 @@
-"""Reads `.env`: its variables, the lines that cannot be read, and names that are nearly those of settings."""
+"""Reads `.env`: its variables, lines that cannot be read, and names that may be misspelt settings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def unreadable_lines(path: Path) -> list[int]:
 
 
 def near_names(names: Iterable[str], settings: Iterable[str]) -> dict[str, str]:
-    """Return the names that are no setting but nearly one -> the setting."""
+    """Return name -> setting, for each name that is not a setting but similar to one."""
     known = {name.upper() for name in settings}
     unknown = [name for name in names if name.upper() not in known]
     near = {name: get_close_matches(name.upper(), known, n=1, cutoff=_NEAR) for name in unknown}

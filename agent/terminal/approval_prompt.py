@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ask_person"]
 
-_HOW = "Type a letter and press Enter. A reason for the model may follow r: r use the tables skill\n"
+_HOW = "Type a letter and press Enter. After r, you can add a reason for the model: r use the tables skill\n"
 _PROMPT = (
     "[a]pprove; for the rest of the thread [e]xactly this, or any call of the [t]ool {tool};\n"
     "{change}[r]eject, or [q]uit and leave it pending: "

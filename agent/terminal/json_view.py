@@ -23,7 +23,7 @@ from agent.run import (
 __all__ = ["JsonLines", "write_result"]
 
 _SHOWN = ("action_requests", "review_configs", "scopes", "error")
-"""What the line `approval` holds of a question."""
+"""Fields of a question that the line `approval` holds."""
 
 
 class JsonLines:

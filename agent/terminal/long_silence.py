@@ -1,4 +1,4 @@
-"""Tells a reader of a pipe or a log that a silent run is still at work."""
+"""Prints in a pipe or a log that a silent run is still at work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent.terminal.terminal_view import EventView
 __all__ = ["telling_silence"]
 
 _SECONDS = 15.0
-"""Seconds without a printed line."""
+"""Longest time in seconds without a printed line."""
 
 
 @asynccontextmanager
@@ -24,17 +24,17 @@ async def telling_silence(view: EventView | None, seconds: float = _SECONDS) -> 
     if view is None or view.console.is_terminal:
         yield
         return
-    telling = asyncio.create_task(_tell(view, seconds))
+    task = asyncio.create_task(_tell(view, seconds))
     try:
         yield
     finally:
-        telling.cancel()
+        task.cancel()
 
 
 async def _tell(view: EventView, seconds: float) -> None:
     begun = time.monotonic()
     while True:
-        await asyncio.sleep(max(view.printed + seconds - time.monotonic(), 0.01))
+        await asyncio.sleep(max(view.printed_at + seconds - time.monotonic(), seconds / 10))
         # Not in the middle of a reply or of a line of output.
-        if view.at_line_start and view.printed + seconds <= time.monotonic():
-            view.say(f"Still at work, {time.monotonic() - begun:.0f} s after the beginning.", "dim")
+        if view.at_line_start and view.printed_at + seconds <= time.monotonic():
+            view.say(f"Still at work, {time.monotonic() - begun:.0f} s after the start.", "dim")

@@ -57,7 +57,8 @@ def harmless(text: str) -> str:
 class EventView:
     """Prints each event. Tabs stay unchanged, and markup is not interpreted.
 
-    At a terminal, sentences are broken between words. Code, commands and output are not: they can be copied.
+    At a terminal, long lines of sentences are broken between words. Code, commands and output are not broken,
+    so that a person can copy them.
     """
 
     def __init__(self, console: Console) -> None:
@@ -69,7 +70,7 @@ class EventView:
         """The last whole reply."""
         self.at_line_start = True
         """Whether the last printed text ended its line."""
-        self.printed = time.monotonic()
+        self.printed_at = time.monotonic()
         """Time of the last printed text."""
         self._wrap = WordWrap()
         self._commands: dict[str, str] = {}
@@ -125,16 +126,16 @@ class EventView:
         self._line(_shifted(requests[index]["description"]), "")
 
     def say(self, text: str, style: str = "", *, whole: bool = False) -> None:
-        """Print text as lines of their own; `whole`: long lines are not broken, as for a command to copy."""
+        """Print text as lines of their own. `whole`: do not break long lines, so that they can be copied."""
         self._end_line()
         self._line(text if whole else self._wrapped(text) + self._rest(), style)
 
     def say_command(self, arguments: Sequence[str]) -> None:
-        """Print a command of this program, for a person to copy."""
+        """Print a command of this program that a person can copy."""
         self.say(f"  {shlex.join([program(), *arguments])}", whole=True)
 
     def say_pending(self, arguments: Sequence[str]) -> None:
-        """Print that calls are pending, and the commands that ask for them or approve them."""
+        """Print that calls are pending, and the commands that ask about the calls or approve them."""
         self.say("The pending calls were not run. Continue at a terminal, or approve them:", "yellow")
         self.say_command(arguments)
         self.say_command([*arguments, "--approve", "auto"])
@@ -173,7 +174,7 @@ class EventView:
             self._piece(f"  │ {line}" if self.at_line_start else line, "dim")
 
     def _wrapped(self, text: str) -> str:
-        """Return what can be printed of streamed text, with line ends between words at a terminal."""
+        """Return the part of streamed text that can be printed now; at a terminal, broken between words."""
         return self._wrap.feed(harmless(text), self.console.width) if self.console.is_terminal else text
 
     def _rest(self) -> str:
@@ -191,7 +192,7 @@ class EventView:
         self._print(f"{harmless(text)}\n", style)
 
     def _print(self, text: str, style: str) -> None:
-        self.printed = time.monotonic()
+        self.printed_at = time.monotonic()
         # As segments, because rich expands tabs and folds long lines in text.
         segments = Segments([Segment(text, self.console.get_style(style))])
         self.console.print(segments, end="", crop=False, soft_wrap=True)

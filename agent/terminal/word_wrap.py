@@ -1,4 +1,4 @@
-"""Breaks streamed text between words at the edge of a terminal, which breaks lines inside words."""
+"""Breaks streamed text between words at the edge of a terminal. The terminal itself would break words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.cells import cell_len
 __all__ = ["WordWrap"]
 
 _HELD = 30
-"""Longest beginning of a word, in cells, that waits for its rest, and only so near to the edge."""
+"""In cells. The last word is held back if it is not longer and ends nearer than this to the edge."""
 _PART = re.compile(r"\n|[^\S\n]+|\S+")
 
 
@@ -18,12 +18,12 @@ class WordWrap:
 
     def __init__(self) -> None:
         self._held = ""
-        """The last word, which may go on in the next piece, and the blanks before it."""
+        """The last word, which may continue in the next piece, and the blanks before the word."""
         self._column = 0
         self._fenced = False
 
     def feed(self, text: str, width: int) -> str:
-        """Return what can be printed now of the text so far."""
+        """Take the next piece; return the part of the text that can be printed now."""
         parts = _PART.findall(self._held + text)
         self._held = ""
         if parts and parts[-1] != "\n" and cell_len(parts[-1]) <= _HELD:
@@ -38,7 +38,7 @@ class WordWrap:
         return shown
 
     def end(self, width: int) -> str:
-        """Return the rest of the text; the next text begins a line."""
+        """Return the rest of the text. The next text begins on a new line."""
         rest = self._wrapped(_PART.findall(self._held), width)
         self._held, self._column, self._fenced = "", 0, False
         return rest

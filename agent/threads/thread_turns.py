@@ -49,8 +49,9 @@ async def held(thread_id: str) -> AsyncIterator[None]:
 async def _in_turn(thread_id: str | None) -> AsyncIterator[RunControl | None]:
     """Wait until the thread is free, then hold it. Yield the control of the run.
 
-    If the server ends, the run stops after its current step and then waits here. LangGraph's server cancels
-    the run while it waits, and runs it again after its next start. A run that is not saved is not stopped.
+    When the server ends, the run stops after its current step and then waits here. LangGraph's server cancels
+    the waiting run, and continues the run after its next start. A run without a thread gets no control: it is
+    not saved, so it must not stop.
     """
     async with AsyncExitStack() as turn:
         if thread_id is not None:

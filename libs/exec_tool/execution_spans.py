@@ -1,8 +1,8 @@
 """Report executions in the log, as structured lines, and as OpenTelemetry spans.
 
-Lines and spans hold no code, values of arguments, output or file contents. Only lines, from which the log
-removes secrets, hold names of packages and files. This module imports OpenTelemetry only if spans are
-switched on.
+Lines and spans hold no code, no values of arguments, no output and no contents of files. Lines also hold
+names of packages and files: the log removes secrets from lines, but not from spans. This module imports
+OpenTelemetry only if spans are switched on.
 """
 
 from __future__ import annotations

@@ -117,8 +117,12 @@ def check_lines(output: str) -> list[dict[str, Any]]:
         "approval": {"thread_id", "interrupt_id", "grants", "action_requests", "review_configs"},
         "result": {"thread_id", "status", "text", "executions", "files"},
     }
-    optional = {"output": {"exit_code", "seconds"}, "approval": {"scopes"}, "command": {"granted"}}
-    optional["result"] = {"absent_paths"}
+    optional = {
+        "output": {"exit_code", "seconds"},
+        "approval": {"scopes"},
+        "command": {"granted"},
+        "result": {"absent_paths"},
+    }
     lines = [json.loads(line) for line in output.splitlines()]
     for line in lines:
         assert ("exit_code" in line) == ("seconds" in line)

@@ -58,7 +58,7 @@ class Served:
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
         self.reloads = False
-        """Whether the server starts anew when a .py file below the folder changes."""
+        """Whether the server restarts when a .py file below the folder changes."""
         (folder / "langgraph.json").write_text(json.dumps(configuration()))
         (folder / "script.yaml").write_text(script)
         image = {name: os.environ[name] for name in ("SANDBOX_IMAGE",) if name in os.environ}

@@ -84,7 +84,7 @@ def machine_delay(sandbox: ChannelSandbox, seconds: float) -> float:
 
 
 NEW_INTERPRETER = "[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
-"""First line of a block's output if its variables are lost."""
+"""First line of a block's output if the variables of earlier blocks are lost."""
 
 
 class Session:

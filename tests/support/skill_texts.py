@@ -1,4 +1,4 @@
-"""Programs and commands that a skill's SKILL.md and docs show to a model."""
+"""Reads the programs and commands in SKILL.md and the docs of a skill."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Lets the running steps end before the server ends: after SIGTERM, Ctrl-C, or a reload.
 
-The server gets the signal only after the steps have ended. Until then, its clients see the results of the
-steps. LangGraph's server then cancels the runs, and continues them after its next start.
+The server gets the signal only after the steps have ended, so clients still get the results of the steps.
+LangGraph's server then cancels the runs, and continues them after its next start.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ logger = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SAME_REQUEST = 1.0
-"""Seconds in which a second signal is part of the same request. A terminal and a reloader both send one."""
+"""Seconds in which a second signal is part of the same request. A terminal and a reloader each send one."""
 _LOOK_AGAIN = 0.05
 """Seconds between checks whether steps are running; runs may be on other event loops."""
 _ANSWER_SECONDS = 1.0
-"""Seconds in which clients get what the last steps gave."""
-_ENDING = "The server is ending or starting anew, and keeps the runs: ask again in a few seconds."
+"""Seconds in which clients can read the results of the last steps."""
+_ENDING = "The server is ending or restarting, and keeps the runs: ask again in a few seconds."
 
 _open: set[asyncio.Task[None]] = set()
 """Tasks of the requests of this process."""
 _cut: set[asyncio.Task[None]] = set()
-"""Those that were ended."""
+"""Tasks of `_open` that `_end_requests` has cancelled."""
 
 
 class OpenRequests:
-    """Ends the requests that are still open when the steps have ended; ASGI middleware.
+    """ASGI middleware that ends the requests that are still open when the steps have ended.
 
     A request that waits for the end of a run would keep the server from ending. A client whose answer has
-    begun sees a broken connection, and can ask for the run again. The others get 503.
+    begun sees a broken connection, and can ask for the run again. The other clients get 503.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -57,14 +57,14 @@ class OpenRequests:
             return
         begun = False
 
-        async def send_it(message: Message) -> None:
+        async def note_and_send(message: Message) -> None:
             nonlocal begun
             begun = True
             await send(message)
 
         _open.add(task)
         try:
-            await self._app(scope, receive, send_it)
+            await self._app(scope, receive, note_and_send)
         except asyncio.CancelledError:
             if task not in _cut:
                 raise
@@ -83,10 +83,10 @@ def _end_requests() -> None:
 
 
 class _End:
-    """The end of the server, which a signal or the server itself requests.
+    """Waits once for the running steps to end, when a signal or the server itself requests the end.
 
     Args:
-        seconds: the longest time that running steps are waited for.
+        seconds: longest time to wait for the running steps.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -126,11 +126,11 @@ class _End:
                 signal.signal(number, handler)
 
     async def steps(self) -> None:
-        """Wait until the running steps have ended, or until they may not run on."""
+        """Wait until the running steps have ended, or until their time is over."""
         await asyncio.shield(self._begun())
 
-    def _pass_on(self, signal_: Callable[[], object]) -> None:
-        self._begun().add_done_callback(lambda _: signal_())
+    def _pass_on(self, end_server: Callable[[], object]) -> None:
+        self._begun().add_done_callback(lambda _: end_server())
 
     def _begun(self) -> asyncio.Task[None]:
         if self._steps is None:
@@ -141,17 +141,19 @@ class _End:
         DRAIN.request()
         if DRAIN.at_work:
             logger.warning(
-                "The server ends when the steps of %d runs have ended, in %g s at most (SHUTDOWN_SECONDS). "
-                "The runs go on after the next start. A second signal ends the server at once.",
-                *(DRAIN.at_work, self._seconds),
+                "The server ends when the current steps of %d runs have ended, or after %g s "
+                "(SHUTDOWN_SECONDS). The runs continue after the next start. A second signal ends the server "
+                "at once.",
+                DRAIN.at_work,
+                self._seconds,
             )
         deadline = time.monotonic() + self._seconds
         while DRAIN.at_work and time.monotonic() < deadline and not self._at_once.is_set():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_AGAIN)
         if DRAIN.at_work:
             logger.warning(
-                "%d steps have not ended and are stopped. They are not repeated after the next start: their "
-                "agents read that the effect of a stopped call is unknown.",
+                "%d steps have not ended and are stopped. The next server does not repeat these steps. It "
+                "tells their agents that the effect of a stopped call is unknown.",
                 DRAIN.at_work,
             )
         process_ends()

@@ -90,9 +90,9 @@ class Journal:
             self._done = asked
 
     async def write_last(self) -> None:
-        """Write all changes when the server ends. This start of an open run does not count as an attempt.
+        """Write all changes when the server ends. The current start of an open run then counts as no attempt.
 
-        Otherwise a run would be given up after a few reloads.
+        Otherwise the server would give up a run after a few reloads.
 
         Raises:
             sqlite3.Error, psycopg.Error: see `write`.
@@ -107,7 +107,8 @@ class Journal:
         """Replace the content of the server's lists with what the database holds.
 
         A run that had not ended becomes pending again. If it had started, that start counts as an attempt.
-        A run whose steps are not saved would do things twice: if it had started, it is removed.
+        A run without a thread saves no steps, so a second start would repeat its commands: if the run had
+        started, it is removed.
         """
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in _KINDS}
         for (kind, key), text in (await self._saver.load_rows()).items():

@@ -49,8 +49,8 @@ class _Answered(BaseModel):
 class _Question(BaseModel):
     id: str
     value: dict[str, Any] = Field(
-        description="Has action_requests and review_configs. A question about one call is also a "
-        "`tool_approval`, as LangChain's `per_call` mode has it."
+        description="Has action_requests and review_configs. A question about one call also has the "
+        "fields of LangChain's `tool_approval`."
     )
 
 

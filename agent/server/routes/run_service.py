@@ -38,8 +38,8 @@ OWNER = "owner"
 """Key of the owner in the metadata of a thread's checkpoints."""
 
 _DRAINED = (
-    "The server is ending or starting anew. The run has stopped after a step, and its thread keeps all "
-    "results: send the next task, such as 'go on', with this thread_id in a few seconds."
+    "The server is ending or restarting. The run has stopped after a step, and its thread keeps all results. "
+    "In a few seconds, send the next task with this thread_id, such as 'go on'."
 )
 
 
@@ -196,7 +196,7 @@ async def _ended(run: Run, result: Result) -> Ended:
 @asynccontextmanager
 async def _held(thread_id: str) -> AsyncIterator[None]:
     if DRAIN.requested:
-        raise Refused(503, "The server is ending or starting anew: ask again in a few seconds.")
+        raise Refused(503, "The server is ending or restarting: ask again in a few seconds.")
     try:
         async with held(thread_id):
             yield
@@ -208,7 +208,8 @@ def _addressed(decisions: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict
     """Return question id -> answer.
 
     Raises:
-        WrongAnswer: the decisions are about no open question, or need the ids of several.
+        WrongAnswer: an id is not that of an open question; or several questions are open, and the decisions
+            have no ids.
     """
     if isinstance(decisions, dict) and decisions and "type" not in decisions:
         if unknown := [question for question in decisions if question not in waiting]:
@@ -219,8 +220,8 @@ def _addressed(decisions: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict
             question: {"decisions": given} if isinstance(given, list) else given
             for question, given in decisions.items()
         }
-    alone = isinstance(decisions, dict) and decisions
-    return answers_by_id(decisions if alone else {"decisions": decisions}, waiting)
+    is_one_decision = isinstance(decisions, dict) and decisions
+    return answers_by_id(decisions if is_one_decision else {"decisions": decisions}, waiting)
 
 
 def _shown(waiting: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Variables of `.env` reach commands by one rule at the terminal, in Python and under the server."""
+"""The terminal, Python programs and the server pass variables of `.env` to commands by one rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE = {
     "SHOP_BOTH": "from the file",
     "SHOP_EMPTY": "from the file",
     "BRAVE_API_KEY": "BSA-5e9b1f7c2a8d",
-    "OTHER": "neither allowed nor a key",
+    "OTHER": "not in SANDBOX_ENV_ALLOW, and not a key",
     "LANGSMITH_TRACING": "true",
     "LANGSMITH_API_KEY": "lsv2_pt_5e9b1f7c2a8d",
 }
@@ -38,17 +38,17 @@ SHOP = {
 }
 KEYS = {name: FILE[name] for name in ("BRAVE_API_KEY", "LANGSMITH_API_KEY")}
 
-LOOK = """
+WRITE_HASHES = """
 import hashlib, os
 with open("results/{agent}", "w") as file:
     for name, value in sorted(os.environ.items()):
         if name.startswith("SHOP_") or name.endswith("_API_KEY") or name == "OTHER":
             print(name, hashlib.sha256(value.encode()).hexdigest(), file=file)
 """
-"""Writes hashes, because values of keys would be redacted."""
+"""Writes hashes of variables, because values of keys would be redacted."""
 CALLS = {
-    "deep": call("execute", command=f"python3 - <<'END'{LOOK.format(agent='deep')}END"),
-    "exec": call("execute_code", code=LOOK.format(agent="exec")),
+    "deep": call("execute", command=f"python3 - <<'END'{WRITE_HASHES.format(agent='deep')}END"),
+    "exec": call("execute_code", code=WRITE_HASHES.format(agent="exec")),
 }
 SCRIPT = yaml.safe_dump(
     {
@@ -62,30 +62,30 @@ SCRIPT = yaml.safe_dump(
 PYTHON = """
 from agent.graph import graph
 from agent.exec_graph import build_graph
-for made, agent in ((graph, "deep"), (build_graph(), "exec")):
-    made.invoke({"messages": [("user", f"look {agent}")]}, {"configurable": {"thread_id": "1"}})
+for built, agent in ((graph, "deep"), (build_graph(), "exec")):
+    built.invoke({"messages": [("user", f"look {agent}")]}, {"configurable": {"thread_id": "1"}})
 """
 
 
-def at_the_terminal(server: Served) -> None:
+def run_at_the_terminal(server: Served) -> None:
     program = Program(server.folder)
     for agent in ("deep", "exec"):
         assert program.lines("--agent", agent, f"look {agent}")[-1]["status"] == "completed"
 
 
-def in_python(server: Served) -> None:
+def run_in_python(server: Served) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PYTHON],
         cwd=server.folder,
         env=Program(server.folder).env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
 
 
-def under_the_server(server: Served) -> None:
+def run_on_the_server(server: Served) -> None:
     server.start()
     try:
         with server.client() as client:
@@ -96,16 +96,16 @@ def under_the_server(server: Served) -> None:
         server.end()
 
 
-@pytest.mark.parametrize("door", [at_the_terminal, in_python, under_the_server])
+@pytest.mark.parametrize("run_tasks", [run_at_the_terminal, run_in_python, run_on_the_server])
 def test_variables_of_the_file_reach_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: Callable[[Served], None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_tasks: Callable[[Served], None]
 ) -> None:
     for name in FILE:
         monkeypatch.delenv(name, raising=False)
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     with listening() as tracing:
-        door(Served(tmp_path, SCRIPT, **FILE, LANGSMITH_ENDPOINT=f"http://127.0.0.1:{tracing.port}"))
+        run_tasks(Served(tmp_path, SCRIPT, **FILE, LANGSMITH_ENDPOINT=f"http://127.0.0.1:{tracing.port}"))
         assert seen(tmp_path, "deep") == hashed(SHOP)
         assert seen(tmp_path, "exec") == hashed({**SHOP, **KEYS})
         assert tracing.bodies, "LangSmith reads its variables from the environment only"

@@ -1,4 +1,4 @@
-"""The examples of docs/exec.md: the way from a Brave key to a result, and the runner without an agent."""
+"""Runs the examples of docs/exec.md: a search with a Brave key, and the runner without an agent."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ libs.gateway.rules.resolve_public = resolve
 from agent.cli import app
 app(prog_name="code-agent")
 """
-"""`code-agent` on a machine whose name service has Brave's host on loopback."""
+"""Runs `code-agent` on a machine whose name service gives a loopback address for Brave's host."""
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -52,7 +52,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 @pytest.fixture
 def service(program: Program) -> Iterator[Server]:
-    """Brave's interface over TLS on loopback. The host and programs in the sandbox trust its certificate."""
+    """Serve Brave's interface over TLS on loopback. The host and sandboxed programs trust its certificate."""
     public, tls = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     public.issue_cert(HOST).configure_cert(tls)
     program.workspace.mkdir()
@@ -71,7 +71,7 @@ def service(program: Program) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("way", ["EGRESS_CREDENTIALS", "EXEC_PASS_KEYS"])
-def test_key_leads_to_a_result(program: Program, service: Server, way: str) -> None:
+def test_search_with_a_key_gives_a_result(program: Program, service: Server, way: str) -> None:
     *settings, command = blocks(RECIPE, "bash")
     [lines] = [each for each in settings if way in each]
     (program.folder / ".env").write_text(lines.replace("your-key", KEY))
@@ -79,7 +79,7 @@ def test_key_leads_to_a_result(program: Program, service: Server, way: str) -> N
     in_prompt = [ast.dump(ast.parse(api.example)) for api in load_catalogue().apis]
     assert ast.dump(ast.parse(code)) in in_prompt
     program.script(call("execute_code", code=code))
-    if way == "EGRESS_CREDENTIALS":  # the certificate of the gateway stands in for the server's
+    if way == "EGRESS_CREDENTIALS":  # programs see the gateway's certificate, not the server's
         del program.environment["SANDBOX_ENV_ALLOW"]
 
     name, verb, *arguments = shlex.split(command)
@@ -105,17 +105,17 @@ print(tool.invoke({"code": "print(6 * 7)"}))
 
 @pytest.mark.parametrize("script", [*EXAMPLES, UNCLOSED], ids=["function", "tool", "unclosed"])
 def test_script_prints_the_result_and_ends_cleanly(tmp_path: Path, script: str) -> None:
-    made = script.replace("fresh_sandboxes())", f"fresh_sandboxes(image={IMAGE!r}))")
-    made = made.replace("code_runner()", f"code_runner({IMAGE!r})")
-    assert IMAGE in made
-    (tmp_path / "script.py").write_text(made)
+    program = script.replace("fresh_sandboxes())", f"fresh_sandboxes(image={IMAGE!r}))")
+    program = program.replace("code_runner()", f"code_runner({IMAGE!r})")
+    assert IMAGE in program
+    (tmp_path / "script.py").write_text(program)
     done = subprocess.run(
         [sys.executable, "script.py"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "42" in done.stdout

@@ -1,4 +1,4 @@
-"""Every command of the README works in a fresh clone. (`test_from_python.py` runs the example in Python.)
+"""Every command of the README works in a fresh clone. `test_from_python.py` runs the Python example.
 
 No test fetches the weights of the local model: most use a script as the model, or a proxy that refuses every
 connection. The one test with the real model needs the weights in the user's cache.

@@ -1,4 +1,4 @@
-"""Calls that are asked about one by one (`INTERRUPT_MODE=per_call`): the page answers each at once."""
+"""With `INTERRUPT_MODE=per_call`, the page sends each decision at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ conversations:
 
 
 def test_calls_are_decided_one_by_one_and_together(page: Page, page_server: Served) -> None:
-    def left() -> list[str]:
+    def written() -> list[str]:
         return sorted(path.name for path in page_server.workspace.glob("single-*.txt"))
 
     open_chat(page)
@@ -39,12 +39,12 @@ def test_calls_are_decided_one_by_one_and_together(page: Page, page_server: Serv
     page.reload()
     expect(cards(page)).to_have_count(2)
     expect(cards(page).nth(1)).to_contain_text("echo c")
-    cards(page).nth(1).get_by_role("button", name="Approve", exact=False).first.click()
+    cards(page).nth(1).get_by_role("button", name="Approve").first.click()
     expect(cards(page)).to_have_count(1)
-    assert left() == []
-    cards(page).get_by_role("button", name="Approve", exact=False).first.click()
+    assert written() == []
+    cards(page).get_by_role("button", name="Approve").first.click()
     expect(cards(page).nth(1)).to_contain_text("echo e")
-    assert left() == ["single-a.txt", "single-c.txt"]
+    assert written() == ["single-a.txt", "single-c.txt"]
     page.get_by_role("button", name="Approve all 2").click()
     expect(page.get_by_text("Four of five.")).to_be_visible()
-    assert left() == [f"single-{name}.txt" for name in "acde"]
+    assert written() == [f"single-{name}.txt" for name in "acde"]

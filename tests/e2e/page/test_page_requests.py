@@ -1,8 +1,9 @@
-"""The page follows to an answer and its plot, and never asks the server for what is not there."""
+"""The page scrolls to an answer and its plot, and requests only files and threads that exist."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, Page, Response, Route, expect
@@ -10,6 +11,7 @@ from playwright.sync_api import Locator, Page, Response, Route, expect
 from tests.e2e.page.talk import approve, cards, open_chat, say
 from tests.servers.served import Served
 from tests.support.small_files import png
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
 
@@ -42,15 +44,27 @@ def data(page_server: Served) -> None:
     (page_server.workspace / "data" / "late.png").write_bytes(png(600, 380))
 
 
-def hold_pictures(page: Page) -> list[Route]:
-    """Hold back the requests of pictures. Returns those that wait, also later."""
+def hold_pictures(page: Page) -> Callable[[], None]:
+    """Hold back requests of pictures until the returned function is called."""
     held: list[Route] = []
+    released = False
 
     def hold(route: Route) -> None:
-        held.append(route)
+        if released:
+            route.continue_()
+        else:
+            held.append(route)
+
+    def release() -> None:
+        nonlocal released
+        released = True
+        assert held
+        while held:  # the pictures arrive one after the other
+            held.pop().continue_()
+            page.wait_for_timeout(300)
 
     page.route(PICTURES, hold)
-    return held
+    return release
 
 
 def row(page: Page, name: str) -> Locator:
@@ -58,9 +72,13 @@ def row(page: Page, name: str) -> Locator:
 
 
 def from_end(page: Page) -> float:
-    """The distance from the end of the chat, in pixels."""
+    """Return the distance from the end of the chat, in pixels."""
     distance = "box => box.scrollHeight - box.scrollTop - box.clientHeight"
     return float(page.locator(".scroller").evaluate(distance))
+
+
+def expect_end_in_sight(page: Page) -> None:
+    eventually(lambda: from_end(page) < 2)
 
 
 def expect_to_be_whole(page: Page, picture: Locator) -> None:
@@ -74,7 +92,7 @@ def expect_to_be_whole(page: Page, picture: Locator) -> None:
     assert box["y"] + box["height"] <= size["height"]
 
 
-def test_whole_session_follows_to_a_late_plot_and_has_no_failed_response(
+def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
     page: Page, page_server: Served
 ) -> None:
     results = page_server.workspace / "results"
@@ -86,7 +104,7 @@ def test_whole_session_follows_to_a_late_plot_and_has_no_failed_response(
         (answers if response.status < 400 else failed).append(line)
 
     page.context.on("response", note)
-    held = hold_pictures(page)
+    release = hold_pictures(page)
     open_chat(page)
     page.get_by_role("button", name="Files").click()
     say(page, "whole session")
@@ -95,16 +113,14 @@ def test_whole_session_follows_to_a_late_plot_and_has_no_failed_response(
     approve(page)
     expect(page.get_by_text("I drew ")).to_be_visible()
     expect(page.get_by_role("img", name="late.png")).to_have_count(1)
-    page.wait_for_timeout(1_000)
-    while held:  # the pictures arrive a second after the end of the run
-        held.pop().continue_()
-        page.wait_for_timeout(300)
-    last = page.get_by_role("img", name="unnamed.png")  # no message names it
+    last = page.get_by_role("img", name="unnamed.png")  # no message names this picture
+    expect(last).to_have_count(1)
+    page.wait_for_timeout(1_000)  # the pictures arrive a second after the end of the run
+    release()
     expect_to_be_whole(page, last)
     expect(page.get_by_role("img", name="It is here")).to_have_js_property("naturalWidth", 600)
     expect(page.get_by_text("[picture: It is not]")).to_be_visible()
     expect(page.locator(".plots figcaption")).to_have_text(["/results/late.png", "/results/unnamed.png"])
-    page.unroute(PICTURES)
 
     page.reload()
     expect_to_be_whole(page, last)
@@ -144,21 +160,19 @@ def test_page_stays_where_the_person_has_scrolled_until_the_next_message(
     page: Page, page_server: Served
 ) -> None:
     (page_server.workspace / "results").mkdir(exist_ok=True)
-    held = hold_pictures(page)
+    release = hold_pictures(page)
     page.set_viewport_size({"width": 1280, "height": 500})
     open_chat(page)
     say(page, "scrolled up")
     approve(page)
     plot = page.get_by_role("img", name="read.png")
     expect(plot).to_have_count(1)
-    page.wait_for_timeout(500)
-    assert from_end(page) < 2
+    expect_end_in_sight(page)
     page.mouse.move(640, 100)
     page.mouse.wheel(0, -200)
-    page.wait_for_timeout(500)
-    assert 190 < from_end(page) < 210
+    eventually(lambda: 190 < from_end(page) < 210)
     place = page.locator(".scroller").evaluate("box => box.scrollTop")
-    held.pop().continue_()
+    release()
     expect(plot).to_have_js_property("naturalWidth", 600)
     page.wait_for_timeout(500)
     assert page.locator(".scroller").evaluate("box => box.scrollTop") == place
@@ -166,5 +180,4 @@ def test_page_stays_where_the_person_has_scrolled_until_the_next_message(
 
     say(page, "Say it again")
     expect(page.get_by_text("Once more.")).to_be_visible()
-    page.wait_for_timeout(500)
-    assert from_end(page) < 2
+    expect_end_in_sight(page)

@@ -133,7 +133,7 @@ def test_lines_typed_during_a_turn_stay_lines_of_the_next_message(program: Progr
     terminal.wait_for("│ up")
     terminal.type("first\r  second\r")
     terminal.wait_for("second")
-    time.sleep(1)
+    time.sleep(2)  # the terminal shows the lines before the program reads them
     (program.workspace / "results" / "go").touch()
     terminal.wait_for("done")
     terminal.wait_for("> first")

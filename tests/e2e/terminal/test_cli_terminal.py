@@ -28,9 +28,9 @@ def test_approved_call_runs_and_rejected_call_does_not(program: Program) -> None
     terminal.type("a\n")
     terminal.wait_for("exit 0")
     terminal.wait_for(PROMPT)
-    terminal.type("a at once\n")  # a reason can follow r only
+    terminal.type("a at once\n")  # a reason can stand only after r
     terminal.wait_for("Please answer a, e, t, r or q.")
-    terminal.wait_for("A reason for the model may follow r: r use the tables skill")
+    terminal.wait_for("After r, you can add a reason for the model: r use the tables skill")
     terminal.wait_for(PROMPT)
     terminal.type("r not on Fridays\n")
     terminal.wait_for("I leave it.")

@@ -1,4 +1,4 @@
-"""The documented ways from Python: the examples of README and docs/python.md, and calls in a notebook."""
+"""Use from Python: the examples of README and docs/python.md, and calls in a notebook."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ model = build_model(load_settings(None), "scripted:script.json")
 """
 
 
-def example(page: str) -> str:
+def first_example(page: str) -> str:
     """Return the first Python block of a page."""
     found = re.search(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     assert found is not None
@@ -61,7 +61,7 @@ def carried_out(program: str, folder: Path, command: str, answer: str) -> str:
 
 
 def test_first_example_of_the_readme(workspace: Path) -> None:
-    program = example("README.md").replace(MODEL, '"scripted:script.json"')
+    program = first_example("README.md").replace(MODEL, '"scripted:script.json"')
     said = carried_out(
         program, workspace, "wc -l /data/sales.csv | tee /results/rows", "3,505 rows and a heading."
     )
@@ -70,15 +70,15 @@ def test_first_example_of_the_readme(workspace: Path) -> None:
     assert (workspace / "results" / "rows").read_text() == "3506 /data/sales.csv\n"
 
 
-def test_example_of_a_deep_agent_of_ones_own(tmp_path: Path) -> None:
-    program = OWN_MODEL + example("docs/python.md").replace(MODEL, "model")
+def test_example_of_an_own_deep_agent(tmp_path: Path) -> None:
+    program = OWN_MODEL + first_example("docs/python.md").replace(MODEL, "model")
     said = carried_out(program, tmp_path, "echo a frog jumps > results/haiku.txt", "Three words.")
     assert "echo a frog jumps > results/haiku.txt" in said
     assert said.endswith("approve or reject? Three words.\n")
     assert (tmp_path / "my-workspace" / "results" / "haiku.txt").read_text() == "a frog jumps\n"
 
 
-async def asked_once(graph: Any, call: Any, thread: str) -> str:
+async def answer_after_approval(graph: Any, call: Any, thread: str) -> str:
     """Run a task in a thread, approve one question, and return the text of the answer."""
     config = {"configurable": {"thread_id": thread}}
     waiting = await call(graph, {"messages": [("user", "go")]}, config)
@@ -109,13 +109,12 @@ def parts(settings: Settings) -> Iterator[ExecParts]:
 
 
 @pytest.mark.parametrize(
-    ("module", "part", "first"),
+    ("module", "first"),
     [
-        (graph, "backend", Reply(tool_calls=(ToolUse(name="execute", args={"command": "echo 42"}),))),
-        (code_graph, "backend", Reply(text="```python\nprint(42)\n```")),
+        (graph, Reply(tool_calls=(ToolUse(name="execute", args={"command": "echo 42"}),))),
+        (code_graph, Reply(text="```python\nprint(42)\n```")),
         (
             exec_graph,
-            "parts",
             Reply(tool_calls=(ToolUse(name="execute_code", args={"code": "print([42])"}),)),
         ),
     ],
@@ -126,12 +125,11 @@ async def test_graph_works_in_a_running_event_loop(
     backend: WorkspaceBackend,
     parts: ExecParts,
     module: ModuleType,
-    part: str,
     first: Reply,
 ) -> None:
     """A cell of a notebook runs in the notebook's event loop."""
     model = ScriptedChatModel(conversations=(Conversation(replies=(first, Reply(text="It is 42."))),))
-    computer = {part: {"backend": backend, "parts": parts}[part]}
+    computer = {"parts": parts} if module is exec_graph else {"backend": backend}
     made = module.build_graph(model, checkpointer=InMemorySaver(), settings=settings, **computer)
     for thread, call in enumerate((synchronous, asynchronous)):
-        assert "42" in await asked_once(made, call, str(thread))
+        assert "42" in await answer_after_approval(made, call, str(thread))

@@ -1,4 +1,4 @@
-"""File operations say what they could not read, and never reach another file than the one they name."""
+"""File operations report files that they could not read, and reach only the file that their path names."""
 
 from __future__ import annotations
 

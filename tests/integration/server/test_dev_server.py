@@ -136,13 +136,14 @@ async def test_written_program_does_not_restart_the_server(client: LangGraphClie
 
 @pytest.mark.parametrize("reload", ["", "1"])
 def test_make_dev_has_these_options(reload: str) -> None:
-    assert "--no-reload" in made(reload)
-    assert "--allow-blocking" not in made(reload)
-    assert ("watchfiles" in made(reload)) is bool(reload)
+    command = command_of_make_dev(reload)
+    assert "--no-reload" in command
+    assert "--allow-blocking" not in command
+    assert ("watchfiles" in command) is bool(reload)
 
 
-def made(reload: str) -> str:
-    """Return the line by which `make dev` starts the server."""
+def command_of_make_dev(reload: str) -> str:
+    """Return the command with which `make dev` starts the server."""
     command = ["make", "-n", "dev", f"RELOAD={reload}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     return next(line for line in done.stdout.splitlines() if "langgraph dev" in line)

@@ -104,7 +104,7 @@ def test_example_of_the_docs(shared_server: Served, capsys: pytest.CaptureFixtur
 
 
 async def test_run_without_a_thread_says_how_to_create_one(client: LangGraphClient) -> None:
-    """LangGraph's quickstart streams a run without a thread. A question of such a run has no answer."""
+    """LangGraph's quickstart streams a run without a thread. Nobody can answer a question of such a run."""
     given = {"messages": [{"role": "user", "content": "dev: one command"}]}
     told = [part async for part in client.runs.stream(None, "deep_agent", input=given)]
     [error] = [part.data for part in told if part.event == "error"]
@@ -189,6 +189,7 @@ async def test_assistants_and_schemas_for_studio(client: LangGraphClient, shared
     assert {"model", "tools"} <= {node["id"] for node in drawn["nodes"]}
     schemas = await client.assistants.get_schemas(found["code_agent"]["assistant_id"])
     assert set(schemas["input_schema"]["properties"]) == {"messages"}
-    assert set(schemas["output_schema"]["properties"]) == {"messages", "status", "executions"}
+    named = {"messages", "status", "executions", "absent_paths"}
+    assert set(schemas["output_schema"]["properties"]) == named
     drawn = await client.assistants.get_graph(found["code_agent"]["assistant_id"], xray=True)
     assert {"model", "approve", "run"} <= {node["id"] for node in drawn["nodes"]}

@@ -1,4 +1,4 @@
-"""`INTERRUPT_MODE=per_call` on the server: the SDK answers calls by their ids, or all of a reply in order."""
+"""`INTERRUPT_MODE=per_call` on the server: clients answer calls by id, or all calls of a reply in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests what a person reads when a server starts, or cannot start, and the reloads of `make dev RELOAD=1`."""
+"""Output of a server that starts or cannot start, and the reloads of `make dev RELOAD=1`."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ conversations:
 """
 
 
-both = pytest.mark.parametrize(
+WITH_AND_WITHOUT_RELOAD = pytest.mark.parametrize(
     "reloads", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["no reload", "reload"]
 )
 
 
 def occupied(folder: Path, port: int) -> subprocess.CompletedProcess[str]:
-    """The check that `make dev` begins with."""
+    """Run the check that `make dev` begins with."""
     command = [sys.executable, "-m", "agent.server.occupied", str(port)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
-@both
+@WITH_AND_WITHOUT_RELOAD
 def test_taken_port_is_an_error_that_names_the_program(tmp_path: Path, *, reloads: bool) -> None:
     server = Served(tmp_path, SCRIPT)
     server.reloads = reloads
@@ -64,7 +64,7 @@ def test_taken_port_is_an_error_that_names_the_program(tmp_path: Path, *, reload
         assert inherited.poll() is None
 
 
-@both
+@WITH_AND_WITHOUT_RELOAD
 def test_log_ends_with_the_address_and_begins_with_a_warning(tmp_path: Path, *, reloads: bool) -> None:
     server = Served(tmp_path, SCRIPT)
     server.reloads = reloads
@@ -85,7 +85,7 @@ def test_log_ends_with_the_address_and_begins_with_a_warning(tmp_path: Path, *, 
 
 
 class WithReload(Served):
-    """Started by the line of `make dev RELOAD=1`."""
+    """A server that starts with the command of `make dev RELOAD=1`."""
 
     @property
     def command(self) -> list[str]:
@@ -116,7 +116,7 @@ def test_code_reloads_and_the_workspace_does_not(tmp_path: Path) -> None:
             run = client.post(f"/threads/{thread}/runs", json=body).json()["run_id"]
             eventually((server.workspace / "ran").exists)
             (server.workspace / "scripts" / "a.py").write_text("print(1)")
-            time.sleep(1)  # changes are noticed within 50 ms
+            time.sleep(1)  # watchfiles would notice a change within 50 ms
             assert starts() == 1
             code.write_text("x = 1\n")
             eventually(lambda: starts() == 2, 120)

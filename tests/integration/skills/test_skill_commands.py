@@ -1,4 +1,4 @@
-"""Commands of skills on PATH in the sandbox, modules as skills, and new skills as they are generated."""
+"""Commands of skills on PATH in the sandbox, and skills that `code-agent skills new` generates."""
 
 from __future__ import annotations
 
@@ -85,9 +85,7 @@ def test_untrusted_skill_has_no_command(sandbox: DockerExecutionBackend) -> None
     assert run(sandbox, "/skills.d/team/other/runtime/untrusted") == "other\n"
 
 
-def test_added_and_removed_command_counts_for_the_next_command(
-    sandbox: DockerExecutionBackend, root: Path
-) -> None:
+def test_added_or_removed_command_takes_effect_at_once(sandbox: DockerExecutionBackend, root: Path) -> None:
     block = "import shutil; print(shutil.which('later'))"
     assert sandbox.execute("later").exit_code == 127
     assert run_block(sandbox, block) == "None\n"
@@ -98,7 +96,7 @@ def test_added_and_removed_command_counts_for_the_next_command(
     assert sandbox.execute("later").exit_code == 127
 
 
-def test_path_that_a_block_has_set_stays(sandbox: DockerExecutionBackend) -> None:
+def test_path_variable_that_a_block_sets_is_kept(sandbox: DockerExecutionBackend) -> None:
     run_block(sandbox, "import os; before = os.environ['PATH'] = '/mine:' + os.environ['PATH']")
     assert run_block(sandbox, "print(os.environ['PATH'] == before)") == "True\n"
 
@@ -119,7 +117,7 @@ def test_new_skill_works_as_it_is_generated(
         assert run(sandbox, command) == '{"file": "/data/sales.csv", "lines": 3506}\n'
 
 
-def test_skills_of_the_home_folder_are_the_mounted_ones(sandbox: DockerExecutionBackend) -> None:
+def test_skills_in_the_home_folder_are_a_link_to_the_mounted_skills(sandbox: DockerExecutionBackend) -> None:
     assert (
         run(sandbox, "readlink /home/user/skills; /home/user/skills/greet/runtime/hello") == "/skills\nown\n"
     )

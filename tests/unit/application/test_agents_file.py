@@ -39,7 +39,7 @@ def configured(folder: Path, **settings: Any) -> Settings:
 
 
 def prompts(agent: str, settings: Settings, *before_each: Any) -> list[str]:
-    """Return the system prompts of one run in a thread for each of `before_each`, which is called first."""
+    """Call each function of `before_each`, then run the agent. Return the system prompts of the runs."""
     model: Any = recording(Conversation(replies=(Reply(text="Done."),) * 20))
     build: Any = {"deep": build_deep, "exec": build_exec, "code": build_code}[agent]
     if agent == "code":
@@ -54,7 +54,7 @@ def prompts(agent: str, settings: Settings, *before_each: Any) -> list[str]:
     return seen
 
 
-def test_the_section(folder: Path, snapshot: SnapshotAssertion) -> None:
+def test_section_of_the_system_prompt(folder: Path, snapshot: SnapshotAssertion) -> None:
     before, after = prompts("deep", configured(folder), lambda: None, lambda: write(folder, SALES))
     assert after.startswith(before.split("\n\nKeep a plan")[0])
     added = after[after.index("## Notes of this installation") :]
@@ -120,7 +120,7 @@ def test_file_in_the_workspace_is_never_read(folder: Path) -> None:
     inside.write_text(SALES)
     assert AgentsFile(configured(folder)).read().text == ""
     outside.symlink_to(inside)
-    assert_refused(folder, "is in the workspace, where an agent could write it")
+    assert_refused(folder, "it is in the workspace, where an agent could change it")
     outside.unlink()
     inside.unlink()
     inside.symlink_to(write(folder, SALES))
@@ -140,7 +140,7 @@ def assert_refused(folder: Path, problem: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "loop", "nowhere"])
-def test_what_is_not_a_file_does_not_break_a_run(folder: Path, kind: str) -> None:
+def test_path_that_is_not_a_readable_file_does_not_break_a_run(folder: Path, kind: str) -> None:
     path = folder / "AGENTS.md"
     if kind == "folder":
         path.mkdir()
@@ -176,7 +176,7 @@ def test_doctor_shows_the_file(folder: Path) -> None:
         [check] = [each for each in check_all() if each.name == "AGENTS.md"]
         return check.ok, check.detail
 
-    assert shown() == (True, "none beside .env, or an empty one: prompts stay as they are")
+    assert shown() == (True, "no file beside .env, or an empty file: prompts have no notes")
     path = write(folder, SALES)
     assert shown() == (True, f"{path}: {len(SALES)} characters, read at each run")
     write(folder, "x" * (MOST_CHARS + 1))

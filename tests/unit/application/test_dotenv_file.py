@@ -1,4 +1,4 @@
-"""`.env`: lines that cannot be read, and names that are nearly those of settings."""
+"""Errors in `.env`: lines that cannot be read, and misspelt names of settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paths that a task names: where a path begins and ends, and which paths exist."""
+"""Finds the paths in a task, and those of them that do not exist."""
 
 from __future__ import annotations
 

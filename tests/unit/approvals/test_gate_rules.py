@@ -18,7 +18,7 @@ ASKED = {"allowed_decisions": ["approve", "reject"]}
 
 
 def about_blocks(folder: Path, execute_code: Any) -> tuple[list[Any], list[str]]:
-    """Return what the code-block agent asks about the block `echo one`, and what has run."""
+    """Return the questions of the code-block agent about the block `echo one`, and its output."""
     rules = {"execute_code": execute_code}
     with looping(
         folder, playing(bash("echo one"), "Ok."), checkpointer=InMemorySaver(), approvals=rules
@@ -28,7 +28,7 @@ def about_blocks(folder: Path, execute_code: Any) -> tuple[list[Any], list[str]]
 
 
 def about_calls(folder: Path, execute: Any) -> tuple[list[Any], list[str]]:
-    """Return what the deep agent asks about the call `echo one`, and what has run."""
+    """Return the questions of the deep agent about the call `echo one`, and the calls that ran."""
     graph = agent(
         folder,
         scripted({"go": [[run("one")], "done"]}),
@@ -73,7 +73,7 @@ def test_description_stands_above_the_whole_call(tmp_path: Path, about: Any) -> 
 
 
 @GATES
-def test_when_decides_what_is_asked(tmp_path: Path, about: Any) -> None:
+def test_when_decides_which_calls_are_asked_about(tmp_path: Path, about: Any) -> None:
     for folder, word in (("asked", "one"), ("free", "two")):
         (tmp_path / folder).mkdir()
         when = lambda request, word=word: word in str(request.tool_call["args"])  # noqa: E731
@@ -81,7 +81,7 @@ def test_when_decides_what_is_asked(tmp_path: Path, about: Any) -> None:
         assert (len(asked), done) == ((1, []) if folder == "asked" else (0, ["one"]))
 
 
-def test_call_that_nobody_is_asked_about_waits_for_the_others(tmp_path: Path) -> None:
+def test_call_that_needs_no_approval_waits_for_the_other_calls(tmp_path: Path) -> None:
     gate = ApprovalMiddleware(
         {"execute": {**ASKED, "when": lambda call: "two" in str(call.tool_call["args"])}}
     )
@@ -110,7 +110,7 @@ def test_call_that_nobody_is_asked_about_waits_for_the_others(tmp_path: Path) ->
         ({"allowed_decisions": ["approve", "reject", "respond"]}, "offers 'respond'"),
     ],
 )
-def test_another_form_is_refused_with_the_right_one(given: Any, problem: str) -> None:
+def test_error_about_a_wrong_form_shows_the_right_form(given: Any, problem: str) -> None:
     right = 'write {"allowed_decisions": ["approve", "reject"]}'
     for gate in (
         GateRules,

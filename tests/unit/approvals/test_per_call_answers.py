@@ -42,7 +42,7 @@ def asking(folder: Path, *turns: Any, mode: Any = "per_call") -> tuple[Any, dict
 
 
 def test_each_call_is_answered_by_its_id(tmp_path: Path) -> None:
-    """As LangChain documents the mode."""
+    """Follows LangChain's documentation of the mode."""
     graph, asked = asking(tmp_path, [*THREE[:2], ToolUse(name="ls", args={"path": str(tmp_path)})])
     answers: dict[str, Any] = {}
     for interrupt in asked["__interrupt__"]:
@@ -111,7 +111,7 @@ def test_wrong_answer_holds_the_others_and_is_asked_again(tmp_path: Path, wrong:
     assert sorted(ran(tmp_path)) == ["one", "two"]
 
 
-def test_wrong_count_is_asked_again(tmp_path: Path) -> None:
+def test_wrong_number_of_answers_asks_again(tmp_path: Path) -> None:
     graph, asked = asking(tmp_path, THREE)
     ids = waiting(asked)
     for wrong in (decide(APPROVE), decide(*[APPROVE] * 4), Command(resume=APPROVE)):
@@ -173,7 +173,7 @@ def test_repeated_run_does_not_answer_its_own_questions(tmp_path: Path) -> None:
     assert ran(tmp_path) == ["one"]
 
 
-def test_grant_covers_later_calls_and_no_waiting_one(tmp_path: Path) -> None:
+def test_grant_covers_later_calls_and_no_waiting_call(tmp_path: Path) -> None:
     graph, asked = asking(tmp_path, [run("one"), run("two")], [run("two"), run("three")])
     ids = waiting(asked)
     asked = graph.invoke(Command(resume={ids["two"]: COMMAND}), thread())
@@ -184,7 +184,7 @@ def test_grant_covers_later_calls_and_no_waiting_one(tmp_path: Path) -> None:
     assert ran(tmp_path) == ["two", "two"]
 
 
-def test_schema_fits_what_is_accepted(tmp_path: Path) -> None:
+def test_response_schema_accepts_valid_decisions_only(tmp_path: Path) -> None:
     edit = {"type": "edit", "edited_action": {"name": "edit_file", "args": {"file_path": "/a"}}}
     call = ToolUse(name="edit_file", args={"file_path": "/a"})
     _, asked = asking(tmp_path, [run("one"), call])

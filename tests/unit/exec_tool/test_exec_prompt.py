@@ -48,11 +48,11 @@ def test_packages_are_in_the_image_or_installable() -> None:
     in_image = {line.partition("==")[0] for line in pinned.splitlines()}
     there, installable = (
         {name for names in group.values() for name in names}
-        for group in (CATALOGUE.packages.there, CATALOGUE.packages.installable)
+        for group in (CATALOGUE.packages.installed, CATALOGUE.packages.installable)
     )
     assert there <= in_image
     assert not installable & in_image
-    uses = {*CATALOGUE.packages.there, *CATALOGUE.packages.installable}
+    uses = {*CATALOGUE.packages.installed, *CATALOGUE.packages.installable}
     assert {"HTTP", "scraping", "data", "validation", "XML", "dates"} <= uses
 
 
@@ -78,7 +78,7 @@ BRAVE = {"egress_allow": "https://api.search.brave.com"}
             {},
             ["BRAVE_API_KEY", "SHOP_API_KEY"],
             [
-                "Variables of the user that the program has: BRAVE_API_KEY, SHOP_API_KEY.",
+                "The program has these variables of the user: BRAVE_API_KEY, SHOP_API_KEY.",
                 "header X-Subscription-Token: the key is in BRAVE_API_KEY.",
                 'os.environ["BRAVE_API_KEY"]',
             ],
@@ -105,7 +105,7 @@ def test_prompt_says_where_keys_are(
     assert ("Programs are given none." in text) is not (more or passed)
 
 
-def test_search_is_told_as_programs_reach_it() -> None:
+def test_prompt_shows_the_request_of_a_search() -> None:
     without = exec_prompt.system_prompt(load_settings(None), CATALOGUE)
     searching = load_settings(None, search_provider="searxng", searxng_url="http://localhost:8888")
     text = exec_prompt.system_prompt(searching, CATALOGUE)

@@ -1,4 +1,4 @@
-"""Log lines and spans of executions hold no code, values of arguments or output; lines hold names."""
+"""Log lines and spans hold no code, argument values or output. Log lines name files and packages."""
 
 from __future__ import annotations
 

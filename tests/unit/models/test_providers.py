@@ -1,4 +1,4 @@
-"""Providers of models: README's table against the code, missing keys and packages, a key without a model."""
+"""Providers of models: the table in README, missing keys and packages, a key without a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
 
 
 class Row(NamedTuple):
-    """What the table says of a provider."""
+    """A row of the table."""
 
     variable: str | None
     package: str

@@ -119,7 +119,7 @@ async def test_started_run_counts_as_an_attempt_after_restore(saver: SqliteSaver
     assert (await restored(saver)).attempts == {job["run_id"]: 1}
 
 
-async def test_start_that_the_servers_end_cut_off_is_no_attempt(saver: SqliteSaver) -> None:
+async def test_start_of_a_run_that_the_end_of_the_server_cuts_off_is_no_attempt(saver: SqliteSaver) -> None:
     """Otherwise a few reloads would use up the attempts of a run (BG_JOB_MAX_RETRIES)."""
     live, job = database(), run(status="running")
     live.store["runs"], live.attempts[job["run_id"]] = [job], 3
@@ -130,7 +130,7 @@ async def test_start_that_the_servers_end_cut_off_is_no_attempt(saver: SqliteSav
 
 
 @pytest.mark.parametrize(("attempts", "goes_on"), [(0, True), (1, False)])
-async def test_run_without_saved_steps_is_not_started_twice(
+async def test_run_without_a_thread_is_not_started_twice(
     saver: SqliteSaver, attempts: int, *, goes_on: bool
 ) -> None:
     live, job, other = database(), run(status="running"), run()

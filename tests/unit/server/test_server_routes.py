@@ -21,9 +21,8 @@ from agent.config import Settings, build_backend, load_settings
 from agent.parts.process import Parts
 from agent.run.runtime import Runtime
 from agent.server.json_exchange import MAX_BODY
-from agent.server.mcp.mcp_tools import answered
 from agent.server.routes import lite_routes, run_routes
-from agent.server.routes.run_service import Ended, Runs
+from agent.server.routes.run_service import Runs
 from libs.lite import run_lite
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
 
@@ -299,10 +298,3 @@ async def test_question_can_be_answered_after_approvals_were_turned_off(client: 
     answer = await client.post(f"/run/{thread}/resume", json={"decisions": REJECTED})
     assert answer.status_code == 500, "the script ends there, so the thread has gone on"
     assert "1 reply for this conversation" in answer.json()["error"]
-
-
-def test_tool_of_mcp_names_absent_paths_of_the_task() -> None:
-    ended = Ended("1", "completed", "There is none.", [], [], absent_paths=["/data/people.csv"])
-    result = answered("deep_agent", ended)
-    assert result.structured_content["absent_paths"] == ["/data/people.csv"]
-    assert [part.text for part in result.content] == ["There is none.\n\n/data/people.csv is not there."]

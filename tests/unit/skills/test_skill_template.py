@@ -93,5 +93,5 @@ def test_command_skills_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (refused.exit_code, "Traceback" in refused.output) == (2, False)
     assert "unit-conversion" in refused.output
     done = CliRunner().invoke(app, ["skills", "new", "later", "--library"])
-    assert (done.exit_code, "No agent is offered it yet" in done.output) == (0, True)
+    assert (done.exit_code, "Agents cannot see this skill yet" in done.output) == (0, True)
     assert (tmp_path / "skills" / "later.py").is_file()

@@ -68,7 +68,7 @@ def test_unusable_module_is_listed_with_its_reason(
     assert messages(tmp_path) == [skill.problem]
 
 
-def test_forgiven_mistakes_of_modules_are_problems_of_validation(tmp_path: Path) -> None:
+def test_validation_reports_mistakes_of_modules_that_agents_tolerate(tmp_path: Path) -> None:
     (tmp_path / "Greet.py").write_text(GOOD)
     (tmp_path / "long.py").write_text(f'"""{"d" * 1025}"""')
     assert [(skill.problem, len(skill.description) > 1024) for skill in discover_skills(tmp_path)] == [

@@ -31,7 +31,7 @@ def test_long_lines_are_broken_between_words(text: str, shown: str) -> None:
     assert printed(*text, width=8) == shown  # a character at a time
 
 
-def test_only_a_word_near_the_edge_waits_for_its_rest() -> None:
+def test_only_a_word_near_the_edge_is_held_back() -> None:
     wrap = WordWrap()
     assert wrap.feed("Once upon", 60) == "Once upon"
     assert wrap.feed(" a time, in a far-away la", 60) == " a time, in a far-away"
@@ -47,7 +47,7 @@ def test_fence_in_pieces_is_found() -> None:
 
 
 @given(st.lists(st.text("ab \n`表", max_size=9), max_size=9), st.integers(1, 12))
-def test_nothing_but_blanks_is_replaced(pieces: list[str], width: int) -> None:
+def test_only_blanks_are_replaced(pieces: list[str], width: int) -> None:
     shown, text = printed(*pieces, width=width), "".join(pieces)
     assert "".join(shown.split()) == "".join(text.split())
     assert len(shown) <= len(text)

@@ -51,7 +51,7 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
   const asked = waiting.length > 0;
   const state = asked ? "waiting" : busy || answering || !questions.settled ? "running" : "ready";
   const { box, follow } = useScrollToEnd(items.length + waiting.length, items.length > 0);
-  // New for each message and at the end of a run: files may have changed.
+  // Files may have changed after each message and at the end of a run: each time, the folders are listed again.
   const listings = useMemo(() => (thread ? new Listings(thread) : null), [thread, items.length, busy]);
   const first = items.find((item) => item.kind === "person");
   const report = useEffectEvent(() =>
@@ -76,7 +76,7 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
     void stopRuns(stream, thread).finally(() => setStopping(false));
   };
   const todos = stream.values.todos ?? [];
-  // The agent itself makes paths in some folders.
+  // The agent itself creates files in some folders.
   const absent = (busy ? [] : (stream.values.absent_paths ?? [])).filter((path) => !MADE.test(path));
   return (
     <>

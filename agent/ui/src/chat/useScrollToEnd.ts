@@ -4,15 +4,15 @@ import { useCallback, useEffect, useEffectEvent, useRef, type UIEvent } from "re
 const NEAR = 80;
 
 /**
- * Keeps the end of a growing box in sight, unless a person has scrolled up. Returns the box's props as
- * `box`, and `follow`, which goes to the end again.
+ * Keeps the end of a growing box in sight, unless a person has scrolled up. Returns the props of the box as
+ * `box`, and the function `follow`, which scrolls to the end again.
  *
  * `length` changes when the box grows. Nothing scrolls unless `active`.
  */
 export function useScrollToEnd(length: number, active = true) {
   const ref = useRef<HTMLDivElement>(null);
   const following = useRef(true);
-  /** The position at the last event, and the position of the end then. */
+  /** At the last event: the scroll position, and the scroll position of the end. */
   const last = useRef({ top: 0, end: 0 });
   const toEnd = useEffectEvent(() => {
     const box = ref.current;
@@ -31,8 +31,8 @@ export function useScrollToEnd(length: number, active = true) {
   const onScroll = ({ currentTarget: box }: UIEvent<HTMLElement>) => {
     const before = last.current;
     last.current = { top: box.scrollTop, end: endOf(box) };
-    // The distance alone does not tell that a person has scrolled: an image that has just loaded moves the end away.
-    // The browser itself moves the box up only if the content has become shorter.
+    // The distance from the end does not show that a person has scrolled: an image that loads moves the end away.
+    // The browser itself scrolls up only if the content has become shorter.
     if (box.scrollTop >= endOf(box) - NEAR) following.current = true;
     else if (box.scrollTop < before.top && endOf(box) >= before.end) following.current = false;
   };

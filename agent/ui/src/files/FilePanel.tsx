@@ -5,7 +5,7 @@ import { Alert, Loading } from "../components/Notice";
 import { harmless } from "../text/visible";
 import { entryAt } from "./listings";
 import { folderOf, WORKSPACE } from "./names";
-import { Preview } from "./Preview";
+import { Preview, type FileState } from "./Preview";
 import { Tree } from "./Tree";
 import { useFolders, type Loaded, type Row } from "./useFolders";
 import { useUpload } from "./useUpload";
@@ -136,12 +136,8 @@ function Workspace({ thread, refreshKey, uploaded, onTarget }: WorkspaceProps) {
   );
 }
 
-/**
- * The version of a file for its preview, or why there is no preview; null until the file is listed.
- *
- * An unchanged file keeps its version and is not loaded again: a page of a PDF file takes a while.
- */
-function stateOf(path: string, loaded: Loaded, asked: number): { version: string } | { problem: string } | null {
+/** The state of a file. An unchanged file keeps its version and is not loaded again: a PDF page takes a while. */
+function stateOf(path: string, loaded: Loaded, asked: number): FileState {
   const folder = loaded.folders.get(folderOf(path));
   const entry = folder && entryAt(folder, path);
   if (entry?.kind === "file") return { version: `${loaded.asked} ${entry.modified} ${entry.bytes}` };

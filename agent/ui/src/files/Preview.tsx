@@ -5,11 +5,13 @@ import { addressOf } from "./api";
 import { nameOf, viewOf } from "./names";
 import { Picture, Table, Text, type FileProps } from "./views";
 
+/** The version of a file, or why the file cannot be shown; null while the file is not listed yet. */
+export type FileState = { version: string } | { problem: string } | null;
+
 interface PreviewProps {
   thread: string;
   path: string;
-  /** The version of the file, or why the file cannot be shown; null while that is not known. */
-  state: { version: string } | { problem: string } | null;
+  state: FileState;
   onClose: () => void;
 }
 

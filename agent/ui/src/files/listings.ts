@@ -2,8 +2,8 @@ import { list, type Entry, type Listing } from "./api";
 import { folderOf, nameOf, WORKSPACE } from "./names";
 
 /**
- * The folders of a workspace, each listed once and only if its parent lists it, so that the page asks for nothing
- * that does not exist. Make a new object when files may have changed.
+ * The folders of a workspace. Lists each folder once, and only if its parent folder contains it, so that the page
+ * requests only folders that exist. Create a new object when files may have changed.
  */
 export class Listings {
   private readonly asked = new Map<string, Promise<Listing | null>>();
@@ -17,7 +17,7 @@ export class Listings {
     return found;
   }
 
-  /** Whether a file exists; also true if its folder has too many entries to list them all. */
+  /** Whether a file exists; also true if the file is not listed, but its folder has more entries than are listed. */
   async has(path: string): Promise<boolean> {
     const folder = await this.folder(folderOf(path));
     return folder !== null && (folder.truncated || entryAt(folder, path) !== undefined);

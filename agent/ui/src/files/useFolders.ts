@@ -19,7 +19,7 @@ export interface Row {
   folder: boolean;
 }
 
-/** The folders that were loaded last, and the values of `refreshKey` and `asked` then. */
+/** The folders of the last load, and the values of `refreshKey` and `asked` of that load. */
 export interface Loaded {
   folders: ReadonlyMap<string, Folder>;
   refreshKey: number;
@@ -27,9 +27,10 @@ export interface Loaded {
 }
 
 /**
- * The open folders of the workspace and their entries, and those of the folder `also`.
+ * Loads the open folders of the workspace, and the folder `also`.
  *
- * They are loaded again when `refreshKey` changes, because files may have changed, or `asked`, because a person asked.
+ * Loads them again when `refreshKey` changes, because files may have changed, or when `asked` changes, because a person
+ * pressed Refresh.
  */
 export function useFolders(thread: string, also: string, refreshKey: number, asked: number) {
   const [loaded, setLoaded] = useState<Loaded>({ folders: new Map(), refreshKey: -1, asked: -1 });

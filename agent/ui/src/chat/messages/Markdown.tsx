@@ -15,7 +15,7 @@ interface MarkdownProps {
 
 /** Markdown that a model wrote. HTML is shown as text, and nothing is loaded from other hosts. */
 export const Markdown = memo(function Markdown({ text, thread, version }: MarkdownProps) {
-  // The same functions while the text grows: React would mount every image again.
+  // The functions stay the same while the text grows. Otherwise React would mount every image again.
   const components = useMemo(
     (): Components => ({
       ...PARTS,
@@ -55,7 +55,7 @@ const PARTS: Components = {
   ),
 };
 
-/** The path in an address, in which react-markdown has encoded spaces and letters such as ü. */
+/** The path in an address. react-markdown has encoded spaces and letters such as ü in the address. */
 function decoded(address: string): string {
   try {
     return decodeURI(address);

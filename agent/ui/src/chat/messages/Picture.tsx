@@ -14,7 +14,7 @@ interface PictureProps {
   instead?: string;
 }
 
-/** An image of the workspace. A message may name an image that does not exist: such an image is not asked for. */
+/** An image of the workspace. A message may name an image that does not exist, which the page does not request. */
 export function Picture({ path, alt, thread, version, caption, instead }: PictureProps) {
   const exists = useExists(path);
   const [failed, setFailed] = useState(false);
@@ -52,7 +52,7 @@ function useExists(path: string): boolean {
   useEffect(() => {
     if (exists || !listings || !place) return;
     let ended = false;
-    // If the folder cannot be listed, the request of the image fails, too, and the person can try again.
+    // If the folder cannot be listed, the request of the image fails too, and the person can try again.
     listings.has(place).then((found) => !ended && setExists(found), () => !ended && setExists(true));
     return () => {
       ended = true;

@@ -28,15 +28,15 @@ export type Conversation = ReturnType<typeof useConversation>;
 /**
  * A thread's live state and interrupts, and the output of its commands.
  *
- * The stream chooses the id of a new thread, and the server creates the thread with its first run. Then `onThread` is
- * called, so that nobody asks the server for a thread that does not exist yet.
+ * The stream chooses the id of a new thread, and the server creates the thread with its first run. `onThread` is called
+ * only then, so that the page does not request a thread that does not exist yet.
  */
 export function useConversation(agent: string, thread: string | null, onThread: (id: string) => void) {
   const [chosen, setChosen] = useState(thread);
   const created = useRef<string | null>(null);
   useEffect(
     () => () => {
-      created.current = null; // Another chat is open: the new thread is not its thread.
+      created.current = null; // Another chat is open now, which must not get this thread.
     },
     [],
   );

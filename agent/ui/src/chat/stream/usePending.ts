@@ -20,7 +20,7 @@ export function usePending(stream: Conversation["stream"], thread: string | null
   const [confirmed, setConfirmed] = useState(NONE);
   const [absent, setAbsent] = useState(NONE);
   const [failure, setFailure] = useState<string | null>(null);
-  // A question that is asked again, while others of its reply are decided, is in the stream again, with the same id.
+  // When a person answers one question of a reply, the stream repeats the other questions with the same ids.
   const streamed = useMemo(() => {
     const latest = new Map<string, Pending>();
     for (const { id, value } of stream.interrupts) if (id && isQuestion(value)) latest.set(id, { id, question: value });

@@ -128,7 +128,7 @@ class RealModel(AgentMiddleware[Any, Any, Any]):
     """Replaces a deferred model by the real model, so that prompt caching recognizes Anthropic's models.
 
     Args:
-        errors: makes a context that redacts errors while the model is built and called.
+        errors: makes a context that explains and redacts errors while the model is built and called.
     """
 
     def __init__(self, errors: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import httpx
 from langgraph.errors import GraphRecursionError
 
 from agent.run.agents import AgentRefused
 from agent.settings import SettingsError
-from libs.models import ModelUnavailable, ScriptError, ScriptExhausted
+from libs.models import ModelFailed, ModelUnavailable, ScriptError, ScriptExhausted, provider_failure
 from libs.models.local_model import ContextTooLong
 from libs.persistence import CheckpointerUnavailable, ThreadInUse, database_errors
 from libs.sandbox import SandboxError
@@ -17,20 +15,16 @@ from libs.sandbox import SandboxError
 __all__ = ["complaint", "explained"]
 
 _EXPLAINED = (
-    *(ModelUnavailable, ContextTooLong, ScriptExhausted),
+    *(ModelFailed, ModelUnavailable, ContextTooLong, ScriptExhausted),
     *(GraphRecursionError, httpx.HTTPError),
 )
-# Package of a provider -> base class of its errors. Looked up only in loaded packages.
-_PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "groq": "GroqError"}
 
 
 def explained(error: BaseException) -> str | None:
     """Return the explanation of an expected error; None for any other error."""
     if isinstance(error, (*_EXPLAINED, *database_errors())):
         return str(error)
-    if isinstance(error, _provider_errors()):
-        return f"The model could not be reached or refused: {error}"
-    return None
+    return provider_failure(error)
 
 
 def complaint(error: BaseException) -> tuple[str, int] | None:
@@ -41,9 +35,3 @@ def complaint(error: BaseException) -> tuple[str, int] | None:
         return f"{error} {error.hint}", 1
     text = explained(error)
     return None if text is None else (text, 1)
-
-
-def _provider_errors() -> tuple[type[Exception], ...]:
-    """Return the error classes of the loaded packages of providers."""
-    loaded = [(sys.modules.get(package), name) for package, name in _PROVIDER_ERRORS.items()]
-    return tuple(getattr(package, name) for package, name in loaded if package is not None)

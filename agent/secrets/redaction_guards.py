@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -73,10 +73,10 @@ def clean_input(known: Redact | None) -> Callable[[Any], Any] | None:
 
 
 def provider_errors(known: Redact | None) -> Callable[[], AbstractContextManager[None]]:
-    """Return a context manager factory that redacts errors of model providers."""
-    from libs.models import errors_without_secrets
+    """Return a context manager factory that explains and redacts errors of model providers."""
+    from libs.models import explained_errors
 
-    return nullcontext if known is None else partial(errors_without_secrets, known)
+    return partial(explained_errors, known)
 
 
 class _LazyFilter(SecretFilter):

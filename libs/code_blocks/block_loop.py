@@ -81,7 +81,7 @@ class CodeLoop:
     one_block: bool = False
     """Cut each reply after its first block. Small models go on and invent the output."""
     errors: Callable[[], AbstractContextManager[None]] = nullcontext
-    """The context manager for a model call, which removes secrets from its errors."""
+    """The context manager for a model call, which explains its errors and removes secrets."""
     max_steps: int = 10
     """Replies of the model in one run."""
     shown_chars: int = 20_000

@@ -1,4 +1,4 @@
-"""Chat models: local weights, a script, and errors of providers without secrets.
+"""Chat models: local weights, a script, and explained errors of providers without secrets.
 
 In comes the name of a model; out comes a LangChain chat model, built at its first call.
 """
@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
 from libs.models.gguf_header import GgufError
-from libs.models.model_errors import errors_without_secrets
+from libs.models.model_errors import ModelFailed, explained_errors, provider_failure
 from libs.models.scripted_model import ScriptedChatModel, ScriptError, ScriptExhausted
 
 __all__ = [
     "DeferredChatModel",
     "GgufError",
+    "ModelFailed",
     "ModelUnavailable",
     "ScriptError",
     "ScriptExhausted",
     "ScriptedChatModel",
-    "errors_without_secrets",
+    "explained_errors",
+    "provider_failure",
 ]

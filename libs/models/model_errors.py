@@ -1,36 +1,56 @@
-"""Removes secrets from errors of model providers: a 401 may repeat the key, a URL its password."""
+"""Explains errors of model providers and removes secrets: a 401 may repeat the key, a URL its password."""
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
+from langchain_core.exceptions import ContextOverflowError
 
 from libs.redaction import Redact
 
-__all__ = ["ModelFailed", "errors_without_secrets", "without_secrets"]
+__all__ = ["ModelFailed", "explained_errors", "provider_failure", "without_secrets"]
+
+# Package of a provider -> base class of its errors. Looked up only in loaded packages.
+_PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "groq": "GroqError"}
 
 
 class ModelFailed(RuntimeError):
-    """Replaces an error that contained a secret and could not be changed; keeps its class name and message.
+    """Replaces an error of a provider, or an error that contained a secret and could not be changed.
 
-    A RuntimeError, because LangGraph's server shows clients the messages of this class.
+    A RuntimeError, because LangGraph's server shows clients the messages of this class, and hides the
+    messages of the classes of providers.
     """
 
 
 @contextmanager
-def errors_without_secrets(redact: Redact) -> Iterator[None]:
-    """Remove secrets from errors of the block and from their causes."""
+def explained_errors(redact: Redact | None) -> Iterator[None]:
+    """Explain the errors of providers in the block, and remove secrets from all errors and their causes.
+
+    The error of a provider is the cause of its `ModelFailed`. A context that is too long keeps its class: the
+    agent then summarizes the conversation.
+    """
     try:
         yield
     except Exception as error:
-        shown = without_secrets(error, redact)
+        shown = error if redact is None else without_secrets(error, redact)
+        text = provider_failure(shown)
+        if text is not None and not isinstance(shown, ContextOverflowError):
+            raise ModelFailed(text) from shown
         if shown is error:
             raise
         raise shown from None
+
+
+def provider_failure(error: BaseException) -> str | None:
+    """Return the explanation of an error of a provider; None for any other error."""
+    loaded = [(sys.modules.get(package), name) for package, name in _PROVIDER_ERRORS.items()]
+    classes = tuple(getattr(package, name) for package, name in loaded if package is not None)
+    return f"The model could not be reached or refused: {error}" if isinstance(error, classes) else None
 
 
 def without_secrets(error: Exception, redact: Redact) -> Exception:

@@ -165,7 +165,7 @@ export function App() {
       </main>
       {filesShown && (
         <aside className="files" id="files" aria-label="Files">
-          <FilePanel config={config} threadId={thread} onNeedThread={needThread} refreshKey={changes} />
+          <FilePanel config={config} threadId={thread} onNeedThread={needThread} onClose={() => setFilesShown(false)} refreshKey={changes} />
         </aside>
       )}
       {(threadsShown || filesShown) && (

@@ -103,7 +103,7 @@ def test_file_dropped_on_a_folder_goes_into_it_unless_too_large(files: Page, pag
     expect(item(files, "here.py")).to_be_visible()
     assert (page_server.workspace / "scripts/here.py").read_text() == "print(1)"
     drop(files.locator(".file-panel"), "large.bin", (16 << 20) + 1)
-    expect(files.get_by_role("status").get_by_text("The limit is 17 MB")).to_be_visible()
+    expect(files.get_by_role("status").get_by_text("The limit is 16 MiB")).to_be_visible()
     assert not (page_server.workspace / "data/large.bin").exists()
 
 

@@ -140,3 +140,17 @@ def test_plot_with_two_names_is_shown_once_and_can_be_loaded_again(page: Page, p
     page.unroute("**/content?view=image*")
     again.click()
     expect(page.get_by_role("img", name="named.png")).to_have_js_property("naturalWidth", 40)
+
+
+def test_plot_of_another_chat_is_not_shown_as_made_by_the_agent(page: Page, page_server: Served) -> None:
+    old_plot(page_server)
+    open_chat(page)
+    say(page, "name it")
+    expect(cards(page)).to_have_count(1)
+    shutil.copy(
+        page_server.workspace / "results" / "old.png", page_server.workspace / "results" / "foreign.png"
+    )
+    approve(page)
+    names = page.locator(".plots figcaption")
+    expect(names).to_have_text(["/results/named.png", "/results/foreign.png, new in the workspace"])
+    expect(page.get_by_role("img", name="made by the agent")).to_have_count(1)

@@ -1,7 +1,8 @@
-"""Errors of model providers contain no known secret."""
+"""Errors of model providers are explained, and contain no known secret."""
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,18 +11,21 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph_api.serde import json_dumpb
 from pydantic import BaseModel
 
 from agent.code_graph import build_graph as code_graph
 from agent.config import load_settings
 from agent.exec_graph import build_graph as exec_graph
 from agent.graph import build_graph as deep_graph
+from agent.run import explained
 from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
-from libs.models.model_errors import ModelFailed, without_secrets
+from libs.models.model_errors import ModelFailed, explained_errors, without_secrets
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
 from libs.redaction import SecretFilter
 
@@ -80,12 +84,14 @@ class TestErrors:
         graph = build(Failing(), settings=settings, checkpointer=saver)
         given: Any = {"messages": [("user", "go")]}
         thread: Any = {"configurable": {"thread_id": "1"}}
-        with pytest.raises(openai.AuthenticationError) as raised:
+        with pytest.raises(ModelFailed) as raised:
             await graph.ainvoke(given, thread) if asynchronous else graph.invoke(given, thread)
-        error = raised.value
-        assert "Incorrect API key provided: [REDACTED]" in str(error)
+        error = raised.value.__cause__
+        assert isinstance(error, openai.AuthenticationError)
+        assert str(raised.value) == explained(error) == explained(raised.value)
+        assert "Incorrect API key provided: [REDACTED]" in str(raised.value)
         assert (error.code, error.status_code) == ("invalid_api_key", 401)
-        told = [*traceback.format_exception(error), repr(error.body), error.response.text]
+        told = [*traceback.format_exception(raised.value), repr(error.body), error.response.text]
         kept = [repr(list(saver.list(thread))), repr(saver.writes), repr(saver.blobs)]
         assert KEY not in "".join([*told, repr(error.response.headers), *kept])
 
@@ -103,10 +109,23 @@ class TestErrors:
         model = Half(conversations=(Conversation(replies=replies),))
         settings = load_settings(None, openai_api_key=KEY, workspace_dir=tmp_path, approvals="auto")
         graph = deep_graph(model, settings=settings, checkpointer=InMemorySaver())
-        with pytest.raises(openai.AuthenticationError) as raised:
+        with pytest.raises(ModelFailed) as raised:
             await graph.ainvoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "1"}})
         assert "Incorrect API key provided: [REDACTED]" in str(raised.value)
         assert KEY not in "".join(traceback.format_exception(raised.value))
+
+    def test_error_of_a_provider_is_explained_in_a_class_that_the_server_shows(self) -> None:
+        told = "The model could not be reached or refused: Error code: 401"
+        with pytest.raises(ModelFailed, match=told), explained_errors(None):
+            raise refused()
+        assert json.loads(json_dumpb(ModelFailed("why")))["message"] == "why"
+
+    def test_context_that_is_too_long_keeps_its_class(self) -> None:
+        class TooLong(openai.OpenAIError, ContextOverflowError):
+            pass
+
+        with pytest.raises(TooLong), explained_errors(None):
+            raise TooLong("too long")
 
     async def test_key_in_an_error_of_the_set_up_is_redacted(self, tmp_path: Path) -> None:
         def refuse() -> BaseChatModel:

@@ -1,4 +1,4 @@
-import { send } from "./http";
+import { ask, send } from "./http";
 
 export interface ThreadSummary {
   thread_id: string;
@@ -44,7 +44,16 @@ export async function createThread(agent: string): Promise<string> {
   return made.thread_id;
 }
 
-export const deleteThread = (thread: string): Promise<void> => send("DELETE", `/threads/${thread}`);
+/** Stop the runs of a thread, wait for their end, and delete the thread: an active run would write it again. */
+export async function deleteThread(thread: string): Promise<void> {
+  const runs = `/threads/${thread}/runs`;
+  for (const status of ["pending", "running"]) {
+    const active = await ask<{ run_id: string }[]>(`${runs}?status=${status}`);
+    // A run that has ended meanwhile cannot be cancelled.
+    await Promise.allSettled(active.map((run) => send("POST", `${runs}/${run.run_id}/cancel?wait=true`)));
+  }
+  await send("DELETE", `/threads/${thread}`);
+}
 
 function summary(found: FoundThread): ThreadSummary {
   const { metadata, extracted, ...thread } = found;

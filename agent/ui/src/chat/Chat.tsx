@@ -13,7 +13,7 @@ import { Plan } from "./Plan";
 import { Problem } from "./Problem";
 import { ChatContext } from "./stream/ChatContext";
 import { itemsOf } from "./stream/itemsOf";
-import { stopRuns, takesMessage } from "./stream/runs";
+import { sendMessage, stopRuns, takesMessage } from "./stream/runs";
 import { useAnswers } from "./stream/useAnswers";
 import { useBusy } from "./stream/useBusy";
 import { useConversation } from "./stream/useConversation";
@@ -50,7 +50,7 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
   const error = (stream.error === failed ? null : stream.error) ?? questions.failure;
   const asked = waiting.length > 0;
   const state = asked ? "waiting" : busy || answering || !questions.settled ? "running" : "ready";
-  const { box, follow } = useScrollToEnd(items.length + waiting.length);
+  const { box, follow } = useScrollToEnd(items.length + waiting.length, items.length > 0);
   // Files may have changed after each message and at the end of a run: each time, the folders are listed again.
   const listings = useMemo(() => (thread ? new Listings(thread) : null), [thread, items.length, busy]);
   const first = items.find((item) => item.kind === "person");
@@ -64,7 +64,7 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
     setSuggestion("");
     clearNote();
     follow();
-    void stream.submit({ messages: [{ type: "human", content: text }] } as never);
+    await sendMessage(stream, thread, text);
     return true;
   };
   const retry = async () => {

@@ -1,8 +1,20 @@
 import { NEEDS_TOKEN, UNREACHABLE } from "../api/http";
 import { Alert } from "../components/Notice";
 
-/** The error of a run, with a button to run again. */
+/** The error of a run, with a button to run again. A run that a person stopped has no error to show. */
 export function Problem({ error, onRetry }: { error: unknown; onRetry: (() => void) | null }) {
+  if (/^(?:CancelledError|UserInterrupt)\b/.test(textOf(error))) {
+    return (
+      <div className="bar" role="status">
+        <p className="note">Stopped. Send a message to go on, or let the agent try again.</p>
+        {onRetry && (
+          <button type="button" onClick={onRetry}>
+            Try again
+          </button>
+        )}
+      </div>
+    );
+  }
   return (
     <Alert>
       <p>
@@ -17,12 +29,16 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry: (() => vo
   );
 }
 
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
 /** The message for a person: what went wrong and what to do. */
 export function explained(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = textOf(error);
   if (/failed to fetch|networkerror|load failed/i.test(text)) return UNREACHABLE;
-  if (/\b401\b/.test(text)) return NEEDS_TOKEN;
-  if (/\b404\b/.test(text)) return "This chat is not on the server any more. Start a new chat.";
-  if (/\b409\b/.test(text)) return "Another program is running this chat. Wait until that run has ended, and try again.";
-  return text.replace(/^Protocol request failed: /, "").replace(/^\w*(?:Error|Exception)\((['"])([\s\S]*)\1\)$/, "$2");
+  // The status of this server's answer. The text of a run's error may contain the status of another server's answer.
+  const status = /^(?:Protocol request failed:|HTTP) (\d{3})\b/.exec(text)?.[1];
+  if (status === "401") return NEEDS_TOKEN;
+  if (status === "404") return "This chat is not on the server any more. Start a new chat.";
+  if (status === "409") return "Another program is running this chat. Wait until that run has ended, and try again.";
+  return text.replace(/^Protocol request failed: /, "").replace(/^[A-Z]\w*\((['"])([\s\S]*)\1\)$/, "$2");
 }

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState, type DragEvent } from "react";
 import type { PageConfig } from "../api/config";
+import { IconButton } from "../components/Icon";
 import { Alert, Loading } from "../components/Notice";
 import { harmless } from "../text/visible";
 import { entryAt } from "./listings";
@@ -14,12 +15,13 @@ interface FilePanelProps {
   threadId: string | null;
   /** Returns the thread of the chat; creates and opens one for a new chat. */
   onNeedThread: () => Promise<string>;
+  onClose: () => void;
   /** Changes when files may have changed. */
   refreshKey: number;
 }
 
 /** The files of the workspace, with previews, uploads and downloads. */
-export function FilePanel({ config, threadId, onNeedThread, refreshKey }: FilePanelProps) {
+export function FilePanel({ config, threadId, onNeedThread, onClose, refreshKey }: FilePanelProps) {
   const [target, setTarget] = useState<string | null>(null);
   const [over, setOver] = useState(false);
   const [note, setNote] = useState("");
@@ -61,6 +63,7 @@ export function FilePanel({ config, threadId, onNeedThread, refreshKey }: FilePa
         <button type="button" onClick={() => chooser.current?.click()}>
           Upload
         </button>
+        <IconButton icon="cross" aria-label="Back to the chat" title="Back to the chat" onClick={onClose} />
       </div>
       <p className="note">
         Drop files here to put them into {target ? <code>{harmless(target)}</code> : "the workspace"}.

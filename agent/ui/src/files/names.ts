@@ -23,6 +23,7 @@ export const below = (folder: string, name: string): string => `${folder === "/"
 
 /** Format a size: `812 bytes`, `3.4 kB`. */
 export function sizeOf(bytes: number): string {
+  if (bytes === 1) return "1 byte";
   if (bytes < 1000) return `${bytes} bytes`;
   const power = Math.min(4, Math.floor(Math.log10(bytes) / 3));
   const size = bytes / 1000 ** power;

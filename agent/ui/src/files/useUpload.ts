@@ -3,7 +3,7 @@ import type { PageConfig } from "../api/config";
 import { RequestFailed } from "../api/http";
 import { harmless } from "../text/visible";
 import { upload } from "./api";
-import { below, sizeOf, WORKSPACE } from "./names";
+import { below, WORKSPACE } from "./names";
 
 interface Upload {
   name: string;
@@ -29,8 +29,9 @@ export function useUpload(config: PageConfig, needThread: () => Promise<string>)
   };
   const uploadOne = async (file: File, chosen: string | null): Promise<string> => {
     if (file.size > config.upload_bytes) {
-      const limit = sizeOf(config.upload_bytes);
-      throw new Error(`has ${sizeOf(file.size)}. The limit is ${limit}, the setting HTTP_MAX_BODY.`);
+      const mebibytes = (bytes: number, digits: number) => `${(bytes / 2 ** 20).toFixed(digits)} MiB`;
+      const [size, limit] = [mebibytes(file.size, 1), mebibytes(config.upload_bytes, config.upload_bytes % 2 ** 20 ? 1 : 0)];
+      throw new Error(`has ${size}. The limit is ${limit}, the setting HTTP_MAX_BODY.`);
     }
     // Agents look for input in data. Threads with their own workspace may only read that folder.
     const folder = chosen ?? (config.sandbox_scope === "shared" ? `${WORKSPACE}/data` : WORKSPACE);
@@ -38,7 +39,10 @@ export function useUpload(config: PageConfig, needThread: () => Promise<string>)
     const path = below(folder, file.name);
     const made = await upload(thread, path, file, false).catch((error: unknown) => {
       const exists = error instanceof RequestFailed && error.status === 409;
-      if (!exists || !confirm(`The folder ${folder} already has a file “${harmless(file.name)}”. Replace the file?`)) throw error;
+      if (!exists) throw error;
+      if (!confirm(`The folder ${folder} already has a file “${harmless(file.name)}”. Replace the file?`)) {
+        throw new Error("was not replaced.");
+      }
       return upload(thread, path, file, true);
     });
     setUploaded(made);

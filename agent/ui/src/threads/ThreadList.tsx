@@ -67,7 +67,7 @@ export function ThreadList({ threads, current, onOpen, onDelete }: ThreadListPro
             </ul>
           </section>
         ))}
-        {groups.length === 0 && <p className="note">{wanted ? "No chat has these words." : "No chats yet."}</p>}
+        {groups.length === 0 && <p className="note">{wanted ? "No title has these words." : "No chats yet."}</p>}
       </div>
     </nav>
   );

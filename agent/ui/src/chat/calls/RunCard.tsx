@@ -27,23 +27,32 @@ const GRANTED: Record<string, string> = {
   tool: "Approved earlier in this chat: every call of this tool",
 };
 
+/** The exit code that the sandbox gives if a command was interrupted or could not run. Its duration is then 0. */
+const NO_RESULT = 125;
+
 /** A command or a block in the sandbox: its code, live output, exit code and duration. */
 export function RunCard({ title, code, language, state, live, result, ...props }: RunCardProps) {
   const running = state === "running";
   // A command that has ended waits for its result, which has its duration, until the other calls of its reply end.
   const counting = running && !live?.ended;
   const elapsed = useElapsed(live?.began ?? null, counting);
-  const seconds = result?.seconds ?? live?.seconds ?? (counting ? elapsed : null);
+  // The output then says what happened.
+  const explained = result?.exitCode === NO_RESULT && result.seconds === 0;
+  const seconds = explained ? null : (result?.seconds ?? live?.seconds ?? (counting ? elapsed : null));
   const text = result?.text;
   const lines = useMemo(() => (text == null ? null : linesOf(text)), [text]) ?? live?.lines ?? [];
   const granted = props.granted ?? live?.block?.granted;
   return (
-    <details className={`card run ${state}`} open>
+    <details className={`card run ${state} ${explained ? "explained" : ""}`} open>
       <summary className="bar">
         <StateIcon state={state} />
         <span className="card-title cut grow">{title}</span>
         <span className="card-facts bar">
-          <ExitCode state={state} exitCode={result?.exitCode ?? live?.exitCode ?? null} />
+          {explained ? (
+            <span className="pill bad">no result</span>
+          ) : (
+            <ExitCode state={state} exitCode={result?.exitCode ?? live?.exitCode ?? null} />
+          )}
           {seconds !== null && <span className="seconds">{duration(seconds)}</span>}
         </span>
       </summary>

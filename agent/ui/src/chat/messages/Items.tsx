@@ -49,13 +49,25 @@ export function Items({ items }: { items: readonly Item[] }) {
         </div>
       )}
       {thread && last && last.kind !== "person" && !busy && !asked && (
-        <TurnPlots thread={thread} version={last.key} paths={last.kind === "reply" ? imagesIn(last.text) : []} />
+        <TurnPlots thread={thread} version={last.key} paths={last.kind === "reply" ? imagesIn(last.text) : []} said={lastTurn(items)} />
       )}
     </>
   );
 }
 
 const imagesIn = (text: string) => [...imagesNamed(text), ...imagesShown(text)];
+
+/** The calls, outputs and replies of the last turn, as one text. */
+function lastTurn(items: readonly Item[]): string {
+  const begun = items.findLastIndex((item) => item.kind === "person");
+  return items
+    .slice(begun + 1)
+    .map((item) => {
+      if (item.kind === "call") return [...Object.values(item.call.args).map(String), item.call.result?.text ?? ""].join("\n");
+      return item.kind === "blocks" ? item.blocks.map(({ output }) => output).join("\n") : item.text;
+    })
+    .join("\n");
+}
 
 /** Whether a reply is the last of its turn. All images of the turn exist then. */
 function endsTurn(items: readonly Item[], index: number, busy: boolean): boolean {

@@ -10,29 +10,42 @@ interface PlotsProps {
   thread: string;
   /** The id of the message that names them. */
   version: string;
+  /** Where the images come from. */
+  origin?: string;
 }
 
 /** Images below a message. An image that does not exist is left out. */
-export const Plots = ({ paths, ...rest }: PlotsProps) => (
+export const Plots = ({ paths, origin, ...rest }: PlotsProps) => (
   <div className="plots stack">
     {paths.map((path) => (
       <Picture
         key={`${rest.version} ${path}`}
         path={path}
-        alt={`The picture ${path.split("/").pop()}, made by the agent`}
-        caption={path}
+        alt={`The picture ${nameOf(path)}, ${origin ?? "made by the agent"}`}
+        caption={origin ? `${path}, ${origin}` : path}
         {...rest}
       />
     ))}
   </div>
 );
 
+const nameOf = (path: string) => path.split("/").pop()!;
+
 /** Limits of the search below /results. */
 const MOST_FOLDERS = 20;
 const MOST_PICTURES = 12;
 
-/** The images that the last turn made or changed below /results, except `paths`, which are shown already. */
-export function TurnPlots({ paths, thread, version }: PlotsProps) {
+interface TurnPlotsProps extends PlotsProps {
+  /** The calls, outputs and replies of the turn. */
+  said: string;
+}
+
+/**
+ * The images that are new below /results since the last turn began, except `paths`, which are shown already.
+ *
+ * Other chats and programs may use the same workspace. So only an image that the turn names counts as made by the agent.
+ */
+export function TurnPlots({ paths, thread, version, said }: TurnPlotsProps) {
   const [made, setMade] = useState<readonly string[]>([]);
   const { stream, listings } = useChat();
   const { client } = stream;
@@ -52,7 +65,15 @@ export function TurnPlots({ paths, thread, version }: PlotsProps) {
     };
   }, [client, listings, thread, version]);
   const more = made.filter((path) => !paths.includes(path)).slice(0, MOST_PICTURES);
-  return more.length > 0 && <Plots paths={more} thread={thread} version={version} />;
+  if (more.length === 0) return null;
+  const own = more.filter((path) => said.includes(nameOf(path)));
+  const others = more.filter((path) => !own.includes(path));
+  return (
+    <>
+      <Plots paths={own} thread={thread} version={version} />
+      <Plots paths={others} thread={thread} version={version} origin="new in the workspace" />
+    </>
+  );
 }
 
 async function picturesSince(listings: Listings, began: number): Promise<string[]> {

@@ -33,6 +33,34 @@ export async function takesMessage(client: Client, thread: string | null): Promi
   }
 }
 
+/**
+ * Send a message to a thread that takes one.
+ *
+ * After a run that was stopped, the server takes a message as the answer to a question, and the message is lost. So
+ * the steps of that run that are left are dropped, the message is written to the thread's state as its input, and the
+ * run starts without input.
+ */
+export async function sendMessage(stream: Stream, thread: string | null, text: string): Promise<void> {
+  const input = { messages: [{ type: "human", content: text }] };
+  const { client } = stream;
+  if (!thread || !(await wasStopped(client, thread))) {
+    void stream.submit(input as never);
+    return;
+  }
+  await client.threads.updateState(thread, { values: null, asNode: "__end__" });
+  await client.threads.updateState(thread, { values: input, asNode: "__input__" });
+  void stream.submit(null);
+}
+
+async function wasStopped(client: Client, thread: string): Promise<boolean> {
+  try {
+    const [latest] = await client.runs.list(thread, { limit: 1 });
+    return latest?.status === "interrupted";
+  } catch {
+    return false; // The error of the next request says why.
+  }
+}
+
 /** Cancel all runs of a thread and wait for their end. The stream can cancel only the runs that it started. */
 export async function stopRuns(stream: Stream, thread: string): Promise<void> {
   const active = await activeRuns(stream.client, thread);

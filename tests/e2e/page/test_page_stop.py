@@ -1,0 +1,98 @@
+"""A stopped run: the page says so calmly, and the next message reaches the thread."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.page.talk import approve, command, open_chat, say
+from tests.servers.served import Served
+
+pytestmark = pytest.mark.docker
+
+SCRIPT = r"""
+conversations:
+- when: stop me now
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
+  - text: I heard you.
+- when: stop me with a queue
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
+  - text: I heard the queue.
+- when: stop me and continue
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
+  - text: I go on.
+- when: delete me at work
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
+"""
+
+
+def said(page: Page, server: Served) -> list[str]:
+    """The person's messages in the thread's state."""
+    thread = page.url.rsplit("/", 1)[1]
+    state = httpx.get(f"{server.url}/threads/{thread}/state").raise_for_status().json()
+    return [each["content"] for each in state["values"]["messages"] if each["type"] == "human"]
+
+
+def begin(page: Page, text: str) -> None:
+    """Start the long command of a conversation."""
+    open_chat(page)
+    say(page, text)
+    approve(page)
+    expect(command(page).locator(".lines")).to_have_text("begun")
+
+
+def test_message_after_a_stop_reaches_the_thread(page: Page, page_server: Served) -> None:
+    begin(page, "stop me now")
+    page.get_by_role("button", name="Stop the agent").click()
+    expect(page.get_by_text("Stopped. Send a message to go on")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_text("Stopped. Send a message to go on")).to_be_visible()
+    say(page, "what now")
+    expect(page.get_by_text("I heard you.")).to_be_visible()
+    expect(page.locator(".person p")).to_have_text(["stop me now", "what now"])
+    expect(page.get_by_text("Stopped. Send a message to go on")).to_have_count(0)
+    assert said(page, page_server) == ["stop me now", "what now"]
+
+
+@pytest.mark.thorough
+def test_queued_message_reaches_the_thread_after_a_stop(page: Page, page_server: Served) -> None:
+    begin(page, "stop me with a queue")
+    say(page, "words while it ran")
+    page.get_by_role("button", name="Stop the agent").click()
+    expect(page.get_by_text("I heard the queue.")).to_be_visible()
+    assert said(page, page_server) == ["stop me with a queue", "words while it ran"]
+
+
+@pytest.mark.thorough
+def test_stopped_command_is_shown_with_its_whole_explanation(page: Page) -> None:
+    begin(page, "stop me and continue")
+    page.get_by_role("button", name="Stop the agent").click()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_text("I go on.")).to_be_visible()
+    expect(command(page).locator("summary")).to_contain_text("no result")
+    expect(command(page).locator("summary")).not_to_contain_text("125")
+    lines = command(page).locator(".lines")
+    expect(lines).to_contain_text("stopped on purpose")
+    assert lines.evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
+@pytest.mark.thorough
+def test_chat_deleted_during_a_command_stays_deleted(page: Page, page_server: Served) -> None:
+    begin(page, "delete me at work")
+    thread = page.url.rsplit("/", 1)[1]
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete the chat delete me at work").click()
+    expect(page).to_have_url(f"{page_server.url}/app")
+    page.wait_for_timeout(3_000)  # the page loads its list again
+    page.reload()
+    expect(page.get_by_role("button", name="New chat")).to_be_visible()
+    expect(page.get_by_role("button", name="Delete the chat delete me at work")).to_have_count(0)
+    assert httpx.get(f"{page_server.url}/threads/{thread}").status_code == 404
+    page.goto(f"/app/t/{thread}")
+    expect(page.get_by_role("alert")).to_contain_text("That chat is not on the server")

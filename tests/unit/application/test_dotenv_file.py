@@ -55,6 +55,14 @@ def test_name_near_a_setting_is_named_once(env_file: Path, caplog: pytest.LogCap
     assert (settings.ok, settings.detail) == (False, " ".join(expected))
 
 
+def test_short_name_and_beginning_of_a_name_are_near(env_file: Path) -> None:
+    env_file.write_text("MODLE=openai:gpt\nSANDBOX=x\nWORKSPACE=foo\n")
+    assert load_settings(env_file).misspelt() == [
+        "MODLE in .env is not a setting. Did you mean MODEL?",
+        "WORKSPACE in .env is not a setting. Did you mean WORKSPACE_DIR?",
+    ]
+
+
 def test_variables_of_other_programs_are_not_named(env_file: Path) -> None:
     others = [
         *(

@@ -22,10 +22,11 @@ class SettingsError(Exception):
     """Wrong settings: one line for each, with its name, its value and what is allowed."""
 
 
-def load_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Settings:
+def load_settings(env_file: Path | None = Path(".env"), *, warn: bool = True, **overrides: Any) -> Settings:
     """Read the settings; `overrides` win over the environment, which wins over `env_file`.
 
-    A variable in `env_file` with nearly the name of a setting is logged as a warning.
+    A variable in `env_file` with nearly the name of a setting is logged as a warning, unless `warn` is off
+    because the caller shows `Settings.misspelt` itself.
 
     Raises:
         SettingsError: one or more settings are wrong, or a line of `env_file` cannot be read.
@@ -40,20 +41,18 @@ def load_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> Set
         raise SettingsError(f"{env_file}: cannot be read: {error}") from error
     settings._dotenv = env_file
     for sentence in settings.misspelt():
-        _warn_once(sentence)
+        if sentence not in _known:
+            # Noted first: logging reads the settings, too.
+            _known.add(sentence)
+            if warn:
+                logger.warning("%s", sentence)
     if lines := check_secrets(settings.egress_credentials, settings.secret):
         raise SettingsError("\n".join(lines))
     return settings
 
 
-_warned: set[str] = set()
-
-
-def _warn_once(sentence: str) -> None:
-    """Log a warning once, however often this process reads the settings. Logging reads them, too."""
-    if sentence not in _warned:
-        _warned.add(sentence)
-        logger.warning("%s", sentence)
+_known: set[str] = set()
+"""Warnings that this process has logged or shown, however often the process reads the settings."""
 
 
 def unchecked_settings(env_file: Path | None = Path(".env")) -> Settings:

@@ -68,7 +68,10 @@ def main(
 def run(
     task: Annotated[
         str | None,
-        typer.Argument(help="The task. Without a task, --thread resumes the thread's pending step."),
+        typer.Argument(
+            help="The task, or - to read it from standard input. Without a task, --thread resumes the "
+            "thread's pending step."
+        ),
     ] = None,
     *,
     agent: Annotated[
@@ -185,7 +188,7 @@ def doctor(as_json: AsJson = False) -> None:
                 (
                     "ok" if c.ok else "MISSING",
                     c.name,
-                    f"{c.detail.rstrip('.')}.\n{c.hint}" if c.hint else c.detail,
+                    f"{c.detail}{'' if c.detail[-1:] in '.?' else '.'}\n{c.hint}" if c.hint else c.detail,
                 )
                 for c in checks
             ],

@@ -53,6 +53,10 @@ def run_command(
     overrides = {name: value for name, value in given.items() if value is not None}
     options = ("--model", model) if model else ()
     try:
+        if task == "-":
+            task = sys.stdin.read()
+        if thread is not None and not thread.strip():
+            raise BadUsage("The thread is empty: give its ID, or leave --thread away for a new thread.")
         if task is not None and not task.strip():
             raise BadUsage("The task is empty: say what is to be done.")
         if task is None and thread is None:

@@ -168,3 +168,8 @@ def test_database_url_counts_in_production_only(monkeypatch: pytest.MonkeyPatch)
     assert settings.postgres_url == url
     assert "pass-9Zx8Kq3V" not in f"{refused.value} {settings!r} {settings.model_dump_json()}"
     assert known_secrets(settings)["DATABASE_URL"] == "pass-9Zx8Kq3V"
+
+
+def test_workspace_below_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_settings(None, workspace_dir="~/foo").workspace_dir == tmp_path / "foo"

@@ -188,7 +188,9 @@ def doctor(as_json: AsJson = False) -> None:
                 (
                     "ok" if c.ok else "MISSING",
                     c.name,
-                    f"{c.detail}{'' if c.detail[-1:] in '.?' else '.'}\n{c.hint}" if c.hint else c.detail,
+                    f"{c.detail}{'' if c.detail.endswith(('.', '?')) else '.'}\n{c.hint}"
+                    if c.hint
+                    else c.detail,
                 )
                 for c in checks
             ],

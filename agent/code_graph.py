@@ -13,10 +13,10 @@ from langgraph.types import Checkpointer
 
 from agent.config import INTERRUPT_ON, build_backend, build_model
 from agent.listing import LISTING_SECONDS, NamedPath, absent, data_listing, named_paths
-from agent.parts import AgentsFile, graph_of, is_local, run_budget, stream_transformers
+from agent.parts import AgentsFile, graph_of, is_local, prepared, run_budget, stream_transformers
 from agent.prompts import absent_section, agents_section, code_prompt, example_turns
 from agent.secrets import clean_input, provider_errors, secret_filter, suspected
-from agent.settings import Settings, load_settings
+from agent.settings import Settings
 from agent.skills import Growth, build_growth, decisions_about
 from libs.backends import WorkspaceBackend
 from libs.backends.docker import DockerExecutionBackend, live_output
@@ -56,7 +56,7 @@ def build_graph(
         TypeError: the backend has no container.
         ValueError: `max_steps` is not positive.
     """
-    settings = settings or load_settings()
+    settings = prepared(settings)
     if not isinstance(model, BaseChatModel | BaseLLM):
         model = build_model(settings, model)
     known = secret_filter(settings)

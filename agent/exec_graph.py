@@ -18,6 +18,7 @@ from agent.parts import (
     RealModel,
     ShowsAgentsFile,
     graph_of,
+    prepared,
     run_budget,
     served,
     stream_transformers,
@@ -25,7 +26,7 @@ from agent.parts import (
 from agent.parts.deep_file_tools import call_of, with_artifact
 from agent.prompts import exec_prompt, load_catalogue
 from agent.secrets import clean_input, provider_errors, secret_filter, suspected
-from agent.settings import Settings, load_settings
+from agent.settings import Settings
 from libs.backends.docker import live_output
 from libs.exec_tool import NAME, Call, ExecResult, execute_code_tool
 from libs.middleware.approvals import AddressedGraph, ApprovalMiddleware, GrantsKept, answer_by_id
@@ -62,7 +63,7 @@ def build_graph(
     from agent.listing import SaysAbsentPaths, ShowsData
     from agent.parts.exec_parts import build_exec_parts
 
-    settings = settings or load_settings()
+    settings = prepared(settings)
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)

@@ -13,10 +13,18 @@ from langgraph.types import Checkpointer
 from agent import prompt
 from agent.config import INTERRUPT_ON, build_backend, build_model
 from agent.listing import NamedPath, SaysAbsentPaths, absent
-from agent.parts import AgentsFile, RealModel, ShowsAgentsFile, graph_of, run_budget, stream_transformers
+from agent.parts import (
+    AgentsFile,
+    RealModel,
+    ShowsAgentsFile,
+    graph_of,
+    prepared,
+    run_budget,
+    stream_transformers,
+)
 from agent.parts.deep_file_tools import FilesystemMiddleware
 from agent.secrets import clean_input, provider_errors, secret_filter
-from agent.settings import Settings, load_settings
+from agent.settings import Settings
 from libs.backends import WorkspaceBackend
 from libs.middleware.approvals import AddressedGraph, ApprovalMiddleware, GrantsKept, answer_by_id
 from libs.middleware.budget import BudgetMiddleware
@@ -45,7 +53,7 @@ def build_graph(
         SettingsError: a setting is wrong.
         ScriptError: the file in `scripted:<file>` is not a script.
     """
-    settings = settings or load_settings()
+    settings = prepared(settings)
     if not isinstance(model, BaseChatModel):
         model = build_model(settings, model)
     known = secret_filter(settings)

@@ -1,4 +1,4 @@
-"""Tells the model which paths of the task do not exist, and keeps them in the state for the person."""
+"""Tells the model which paths of the task do not exist, and saves them in the state, for the person."""
 
 from __future__ import annotations
 

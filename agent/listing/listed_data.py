@@ -75,14 +75,14 @@ class DataListing:
         return self._known[looks]
 
     async def absent(self, named: Sequence[NamedPath]) -> list[str]:
-        """Return those of the paths that do not exist.
+        """Return the paths that do not exist.
 
-        The folders that the program fills are not looked at: what an earlier program left there is put there
-        when the next program starts.
+        Paths in the folders that the program fills are not checked: files that an earlier program left there
+        are put there only when the next program starts.
         """
         below = [each for each in named if not _FILLED.match(_relative(each))]
         files = await asyncio.to_thread(listing, self._home) if below else {}
-        # A sandbox is started only for what the host does not see, such as a link.
+        # A sandbox is needed only for paths that the host does not see, such as a link.
         unseen = [
             each for each in below if not any(f"{path}/".startswith(f"{_relative(each)}/") for path in files)
         ]

@@ -1,4 +1,4 @@
-"""Finds the paths that a task names, and looks which of them exist. Words of the task are not read."""
+"""Finds the paths that a task names, and checks which of them exist. The other words have no effect."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from libs.sandbox import Sandbox, SandboxError
 __all__ = ["NamedPath", "absent", "named_paths"]
 
 _SECONDS = 10.0
-"""Seconds that a look at the paths may take before a model call."""
+"""Seconds that the check of the paths may take."""
 _MOST = 20
-"""Paths of one task that are looked for."""
+"""Most paths of one task that are checked."""
 _LONGEST_NAME = 255
 
-# No letter, digit or slash stands before a path, so a part of a URL is no path. A path ends at white space, a
-# quotation mark or a separator.
+# Before a path there is no letter, digit or slash, so a part of a URL is not a path. A path ends at white
+# space, a quotation mark or a separator.
 _TOKEN = re.compile(
     r"(?:(?<=file://)|(?<![A-Za-z0-9_.~/:\\-]))"
     r"(?P<root>(?P<known>/(?:data|results|scripts|workspace|skills|tmp)/)|~/|/[A-Za-z0-9_.-]+/"
@@ -43,14 +43,14 @@ def there(path, text):
         return True
     except (FileNotFoundError, NotADirectoryError):
         pass
-    except (OSError, ValueError):  # not allowed to look: nothing is known
+    except (OSError, ValueError):  # the path may exist: access is denied, or the path is invalid
         return True
     folder, last = os.path.split(path.rstrip("/"))
     try:
         names = set(os.listdir(folder)) - {last}
     except OSError:
         return False
-    # A name may hold blanks or commas, where the text alone does not tell the end of a path.
+    # A name may hold blanks or commas. Then the text alone does not show where the path ends.
     return any(text.startswith(name) and not re.match(r"[\w./-]", text[len(name):], re.A) for name in names)
 
 print(json.dumps([path for path, text in json.loads(sys.argv[1]) if not there(path, text)]))
@@ -63,15 +63,15 @@ class NamedPath:
 
     path: str
     text: str = ""
-    """The text of the task from the last part of the path on. Decides where a name with blanks ends."""
+    """The text of the task from the last part of the path on. A name with blanks may go on after `path`."""
 
 
 def named_paths(task: str) -> list[NamedPath]:
     """Return the first twenty paths that a task names, each once.
 
-    A path begins with /data/, /results/, /scripts/, /workspace/, /skills/ or /tmp/. Another absolute path
-    counts if it ends in an extension. So does a path that begins with ~/, data/, results/, scripts/ or
-    workspace/. Patterns such as `/data/*.csv` are no paths.
+    A path begins with /data/, /results/, /scripts/, /workspace/, /skills/ or /tmp/. Other absolute paths, and
+    paths that begin with ~/, data/, results/, scripts/ or workspace/, must end in an extension. Patterns such
+    as `/data/*.csv` are not paths.
     """
     found: dict[str, NamedPath] = {}
     for token in _TOKEN.finditer(task):
@@ -88,7 +88,7 @@ def named_paths(task: str) -> list[NamedPath]:
 
 
 def _quoted(task: str, start: int) -> str | None:
-    """Return the path at `start` if quotation marks enclose it and nothing else: it may hold blanks."""
+    """Return the path at `start` if quotation marks enclose exactly this path, which may hold blanks."""
     closing = _CLOSING.get(task[start - 1 : start])
     end = task.find(closing, start) if closing else -1
     path = task[start:end]
@@ -101,7 +101,7 @@ def _unquoted(token: str) -> str:
 
 
 async def absent(sandbox: Sandbox, named: Sequence[NamedPath]) -> list[str]:
-    """Return the paths that do not exist in the sandbox. Where the sandbox cannot tell, return none."""
+    """Return the paths that do not exist in the sandbox; an empty list if the sandbox fails."""
     if not named:
         return []
     given = json.dumps([(each.path, each.text) for each in named])

@@ -17,7 +17,7 @@ from agent.parts.chat_model import (
     shown_name,
 )
 from agent.parts.page_stream import stream_transformers
-from agent.parts.process import Parts, build_parts, graph_of, run_budget, served
+from agent.parts.process import Parts, build_parts, graph_of, prepared, run_budget, served
 from agent.parts.provider_model import CHOICES, unused_keys
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "graph_of",
     "is_local",
     "name_of",
+    "prepared",
     "run_budget",
     "served",
     "shown_name",

@@ -30,20 +30,20 @@ _CUT = f"\n[AGENTS.md is longer: only its first {MOST_CHARS:,} characters are he
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What AGENTS.md says."""
+    """The content of AGENTS.md, and a problem with the file."""
 
     text: str = ""
-    """Without comments and known secrets, at most `MOST_CHARS` and a remark. "" if there is none."""
+    """The content without comments and known secrets. A text over `MOST_CHARS` is cut and says so."""
     problem: str = ""
-    """What a person should mend; "" for nothing."""
+    """A problem that a person should solve, or ""."""
     hint: str = ""
-    """How to mend the problem."""
+    """How to solve the problem."""
 
 
 class AgentsFile:
     """The file AGENTS.md beside `.env`, in the working directory if there is no `.env`.
 
-    A file in the workspace is never read, because agents can write there; neither is a link to one.
+    A file in the workspace, or a link to one, is never read, because agents can write there.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -58,10 +58,10 @@ class AgentsFile:
         try:
             places = (self.path.parent.resolve(), self.path.resolve())
             if any(place.is_relative_to(self._workspace.resolve()) for place in places):
-                why = f"{self.path} is in the workspace, where an agent could write it: it is not read"
+                why = f"{self.path} is not read: it is in the workspace, where an agent could change it"
                 return Notes(problem=why, hint="Move it, or choose another folder with WORKSPACE_DIR.")
             if not self.path.is_file():
-                return Notes(problem=f"{self.path} is not a file", hint="Put a text file there, or nothing.")
+                return Notes(problem=f"{self.path} is not a file", hint="Replace it by a text file.")
             with self.path.open("rb") as file:
                 found = file.read(4 * MOST_CHARS + 1)
         except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
@@ -71,18 +71,18 @@ class AgentsFile:
         if len(text) > MOST_CHARS:
             why = f"{self.path} is too long: models get its first {MOST_CHARS:,} characters"
             return Notes(
-                text[:MOST_CHARS] + _CUT, why, "Shorten it; what only some tasks need can be a skill."
+                text[:MOST_CHARS] + _CUT, why, "Shorten it. Notes that only some tasks need can be a skill."
             )
         try:
             found.decode()
         except UnicodeDecodeError:
-            why = f"{self.path} is not UTF-8: models get \ufffd for what cannot be read"
+            why = f"{self.path} is not UTF-8: models get \ufffd in place of other bytes"
             return Notes(text, why, "Save it as UTF-8.")
         return Notes(text)
 
 
 class ShowsAgentsFile(MemoryMiddleware[Any, Any]):
-    """deepagents' memory with AGENTS.md as its only source, which is read at the beginning of each run.
+    """deepagents' memory with AGENTS.md as its only source. The file is read at the beginning of each run.
 
     The agent's own backend does not have the file, so no tool can change it.
     """
@@ -90,7 +90,7 @@ class ShowsAgentsFile(MemoryMiddleware[Any, Any]):
     def __init__(self, file: AgentsFile) -> None:
         super().__init__(backend=_OneFile(file), sources=["AGENTS.md"], system_prompt=AGENTS_FILE)
 
-    # deepagents' methods take the config too, which langchain passes.
+    # LangChain also passes the config to methods that take it, as deepagents' methods do.
     def before_agent(  # type: ignore[override]
         self,
         state: MemoryState,  # noqa: ARG002
@@ -109,7 +109,7 @@ class ShowsAgentsFile(MemoryMiddleware[Any, Any]):
         return await super().abefore_agent({"messages": []}, runtime, config)
 
     def modify_request(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """Add the section. Without notes the request stays as it is; deepagents would add an empty one."""
+        """Add the section, but only if there are notes: deepagents would add an empty section."""
         return super().modify_request(request) if request.state.get("memory_contents") else request
 
 

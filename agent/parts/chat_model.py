@@ -107,7 +107,7 @@ def name_of(model: BaseChatModel) -> str:
 
 
 def keys_in_use(settings: Settings, model: BaseChatModel | None = None) -> frozenset[str]:
-    """Return the keys of the embedder and of a chat model, by default the settings' model."""
+    """Return the keys of the embedder and of `model`. None: of the model that the settings choose."""
     named = [name_of(model) if model else settings.chosen_model, settings.embedder]
     keys = [key_of(settings, name) for name in named if name]
     held = [value for value in vars(model).values() if isinstance(value, SecretStr)] if model else []

@@ -44,7 +44,7 @@ class ExecParts:
     data: DataListing | None = None
     """Lists the person's files for the prompt."""
     passed: Collection[str] = ()
-    """Names of the host's variables that programs get."""
+    """Names of the variables of the host that programs get."""
 
     def close(self) -> None:
         """End the sandboxes and close the database."""
@@ -56,7 +56,7 @@ def build_exec_parts(settings: Settings, model: BaseChatModel | None = None) -> 
     """Build the parts from the settings.
 
     Args:
-        model: the chat model, whose key no program gets. Default: the settings' model.
+        model: the chat model, whose key no program gets. None: the model that the settings choose.
     """
     export_spans(settings)
     database = build_database(settings)

@@ -17,7 +17,7 @@ from langsmith.utils import get_env_var
 
 from agent.parts.chat_model import build_model, served_model
 from agent.parts.provider_model import unused_keys
-from agent.secrets import guard_process
+from agent.secrets import guard_sinks, guard_traces, secret_filter
 from agent.settings import Settings, load_settings
 from agent.threads import taking_turns
 from libs.backends import WorkspaceBackend
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agent.parts.exec_parts import ExecParts
     from libs.backends.docker import DockerExecutionBackend
 
-__all__ = ["Parts", "build_parts", "graph_of", "run_budget", "served"]
+__all__ = ["Parts", "build_parts", "graph_of", "prepared", "run_budget", "served"]
 
 logger = logging.getLogger(__name__)
 
@@ -60,21 +60,38 @@ class Parts:
             self.exec_parts.close()
 
 
-def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] = build_model) -> Parts:
-    """Make the parts. Packages find the variables of `.env` in the environment from now on.
+def prepared(settings: Settings | None = None) -> Settings:
+    """Prepare this process for graphs with these settings, by default those of environment and `.env`.
 
-    Logs a warning if the key of a provider is set and no model is chosen.
+    From now on packages find their variables of `.env` in the environment, and traces to LangSmith are
+    redacted.
+
+    Raises:
+        SettingsError: a setting is wrong.
+    """
+    settings = settings or load_settings()
+    settings.export_dotenv()
+    # LangSmith caches its variables, and LangGraph's server may have read them before this line.
+    # mypy does not know `cache_clear`, because the function is overloaded.
+    get_env_var.cache_clear()  # type: ignore[attr-defined]
+    if known := secret_filter(settings):
+        guard_traces(known)
+    return settings
+
+
+def build_parts(settings: Settings, model: Callable[[Settings], BaseChatModel] = build_model) -> Parts:
+    """Make the parts. Prepares this process, and redacts secrets in its log and its crash tracebacks.
+
+    Logs a warning if the key of a provider is set but no model is chosen.
 
     Raises:
         ScriptError: the file in `MODEL=scripted:<file>` is not a script.
     """
     from agent.parts.agent_backend import build_backend  # imports the container modules
 
-    settings.export_dotenv()
-    # LangGraph's server has asked for LangSmith's variables before, and LangSmith keeps what it has read.
-    # The function is an `lru_cache`, which its overloads hide.
-    get_env_var.cache_clear()  # type: ignore[attr-defined]
-    guard_process(settings)
+    prepared(settings)
+    if known := secret_filter(settings):
+        guard_sinks(known)
     if hint := unused_keys(settings):
         logger.warning(hint)
     return Parts(settings, model(settings), build_backend(settings))

@@ -1,4 +1,4 @@
-"""Builds a chat model of a provider, with the key and the address in the environment or in `.env`."""
+"""Builds a chat model of a provider, with the key and the address from the environment or from `.env`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ADDRESSES = {
     "ollama": "OLLAMA_HOST",
     "openrouter": "OPENROUTER_API_BASE",
 }
-"""Provider -> the variable with another address. Its package reads the environment, but not `.env`."""
+"""Provider -> variable with another address of its server. The packages themselves do not read `.env`."""
 
 
 def provider_model(settings: Settings, provider: str, name: str) -> BaseChatModel:
@@ -60,9 +60,9 @@ def provider_model(settings: Settings, provider: str, name: str) -> BaseChatMode
 
 
 def unused_keys(settings: Settings) -> str:
-    """Tell how to use the providers whose keys are set while no model is chosen; empty if there are none.
+    """Return a hint for each provider whose key is set while no model is chosen; "" if there is none.
 
-    A key alone chooses no model: programs may need the key for something else.
+    A key alone chooses no model, because the key may be meant for programs.
     """
     if settings.model is not None or settings.chosen_model != "local":
         return ""

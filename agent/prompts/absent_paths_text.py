@@ -8,8 +8,8 @@ __all__ = ["absent_section"]
 
 _SECTION = """\
 ## Paths of the task
-The task names these paths, and nothing was there when it began: {paths}
-If the task reads such a path, say that it is missing, and do not answer from another file in its place."""
+The task names these paths, which did not exist when the task began: {paths}
+If the task needs to read such a path, say that it is missing. Do not answer from another file instead."""
 
 
 def absent_section(paths: Iterable[str]) -> str:

@@ -114,7 +114,7 @@ SKILL_STEPS = """\
 ## Skills
 
 A skill is a set of tested instructions and programs for one kind of task. When a task matches one below:
-1. Read its file first, named at the end of its line, in a bash block of its own: `cat /skills/<name>/SKILL.md`.
+1. First read the file of the skill in a bash block of its own: `cat /skills/<name>/SKILL.md`. Its path is at the end of the skill's line.
 2. Follow it. Run its scripts by the absolute paths it shows; functions it names are imported: `from skills.<name> import …`.
 The files of a skill can be read and run, not changed.
 """
@@ -122,7 +122,7 @@ The files of a skill can be read and run, not changed.
 SKILL_EXAMPLE = """
 Example: the task is the total of the invoices in /data/march.pdf, and a skill for PDF files is listed.
 1. You `cat` its SKILL.md, which shows a command that prints the tables of a file.
-2. You run that command with /data/march.pdf in place of its sample file. It prints two tables, and that a page has no text.
+2. You run that command with /data/march.pdf in place of the sample file. It prints two tables and a note: one page has no text.
 3. You add the amounts up in a Python block, and answer with the total. You say that one page could not be read.
 Prefer a skill's program to one of your own. When it fails, read its error and its `--help`. A task may need several skills: one to read the data, another to make the report.
 """

@@ -26,10 +26,12 @@ class _Strict(BaseModel):
 
 
 class Packages(_Strict):
-    """Packages by use: those in the image, and those that `dependencies` may name besides."""
+    """Use -> packages."""
 
-    there: Mapping[Line, tuple[Line, ...]]
+    installed: Mapping[Line, tuple[Line, ...]]
+    """Packages of the image."""
     installable: Mapping[Line, tuple[Line, ...]]
+    """Suggestions for `dependencies`."""
 
 
 class Api(_Strict):
@@ -41,7 +43,7 @@ class Api(_Strict):
     endpoint: Line
     auth: Line
     secret: Line | None = None
-    """Variable that holds the key: one of EGRESS_CREDENTIALS, or one that is passed."""
+    """Variable that holds the key, or a placeholder if EGRESS_CREDENTIALS names the variable."""
     example: Program
     response: Line
     rate_limit: Line
@@ -61,7 +63,7 @@ class Good(_Strict):
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The parameters besides `code`."""
+        """The other parameters of the call, without empty ones."""
         given = {"dependencies": list(self.dependencies), "files": dict(self.files), "args": self.args}
         return {name: value for name, value in given.items() if value}
 
@@ -96,9 +98,12 @@ def load_catalogue(path: Path = FILE) -> Catalogue:
 def shown_catalogue(
     catalogue: Catalogue, settings: Settings, *, tools: bool, passed: Collection[str] = ()
 ) -> str:
-    """Return the sections about packages, interfaces and examples; with `tools` about parameters, too.
+    """Return the sections about packages, interfaces and examples.
 
-    Without tools, no example has packages or files: a program in a block cannot name them.
+    Args:
+        tools: whether the model can call tools. Otherwise the section about parameters, and examples with
+            packages, files or arguments, are left out: a program in a block has none of them.
+        passed: names of the variables of the host that programs get.
     """
     parameters = "\n".join(f"- `{name}`: {text}" for name, text in catalogue.parameters.items())
     installs = tools and settings.egress_packages
@@ -106,7 +111,7 @@ def shown_catalogue(
     bad = (f"Bad ({each.why}):\n```python\n{each.code.rstrip()}\n```" for each in catalogue.bad)
     sections = (
         f"## Parameters\n{parameters}" if tools else "",
-        f"## Packages that are there\n{_by_use(catalogue.packages.there)}",
+        f"## Packages that are installed\n{_by_use(catalogue.packages.installed)}",
         f"## Packages for `dependencies`\n{_by_use(catalogue.packages.installable)}" if installs else "",
         shown_apis(catalogue, settings, passed),
         "## Examples\n" + "\n\n".join([*map(_example, good), *bad]),

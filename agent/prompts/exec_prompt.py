@@ -68,7 +68,7 @@ _PACKAGES = {
 _SEARCH = 'web search (GET http://search.gateway/search?q=…&type=web&max_results=10 gives {"results": [{"title", "url", "snippet", "source", "published_at"}]}; type is web or news)'
 
 _ADDED = "To requests to {host}, the gateway adds the key in the header {header}; here {secret} holds a placeholder."
-_PASSED = "Variables of the user that the program has: {names}."
+_PASSED = "The program has these variables of the user: {names}."
 _NO_KEYS = "Programs are given none."
 _MOST_NAMED = 20
 
@@ -85,7 +85,7 @@ def system_prompt(
 
     Args:
         tools: whether the model can call tools. Without tools it can name neither packages nor files.
-        passed: names of the host's variables that programs get.
+        passed: names of the variables of the host that programs get.
     """
     text = _SYSTEM.format(
         **(_TOOL if tools else _TEXT),
@@ -103,7 +103,7 @@ def system_prompt(
 
 
 def _keys(settings: Settings, passed: Sequence[str]) -> str:
-    """Return where the keys of programs are."""
+    """Return the sentences that say where a program finds keys."""
     said = [
         _ADDED.format(host=rule.host, header=rule.header, secret=rule.secret)
         for rule in settings.egress_credentials

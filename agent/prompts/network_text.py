@@ -17,7 +17,7 @@ def network_rule(settings: Settings, *, search: str = "web search (skill `web`)"
     """Return one or two sentences for the limits in a system prompt.
 
     Args:
-        search: how the agent's programs search, where SEARCH_PROVIDER is set.
+        search: how the agent's programs search the web, if SEARCH_PROVIDER is set.
     """
     reached = []
     if hosts := settings.egress_allow:

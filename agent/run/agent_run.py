@@ -153,6 +153,7 @@ class Run:
 
         Raises:
             GraphDrained: the server is ending; the run has stopped after a step.
+            CutOff: the server is ending; the run has been stopped in a step.
         """
         if settled:
             await self.settle()

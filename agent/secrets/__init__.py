@@ -6,7 +6,7 @@ input of graphs and errors of model providers. `suspected` reports output that l
 
 from __future__ import annotations
 
-from agent.secrets.redaction_guards import KNOWN, clean_input, guard_process, guard_sinks, provider_errors
+from agent.secrets.redaction_guards import KNOWN, clean_input, guard_sinks, guard_traces, provider_errors
 from agent.secrets.secret_values import PROVIDER_KEYS, key_of, known_secrets, secret_filter
 from agent.secrets.suspected_secrets import suspected
 
@@ -14,8 +14,8 @@ __all__ = [
     "KNOWN",
     "PROVIDER_KEYS",
     "clean_input",
-    "guard_process",
     "guard_sinks",
+    "guard_traces",
     "key_of",
     "known_secrets",
     "provider_errors",

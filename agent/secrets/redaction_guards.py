@@ -13,25 +13,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from libs.redaction import MARK, Redact, SecretFilter, guard_logs
 
-if TYPE_CHECKING:
-    from agent.settings import Settings
-
-__all__ = ["KNOWN", "clean_input", "guard_process", "guard_sinks", "guard_traces", "provider_errors"]
+__all__ = ["KNOWN", "clean_input", "guard_sinks", "guard_traces", "provider_errors"]
 
 logger = logging.getLogger(__name__)
-
-
-def guard_process(settings: Settings) -> None:
-    """Guard logs, crashes and traces of a program that serves graphs. Without known secrets does nothing."""
-    from agent.secrets.secret_values import secret_filter
-
-    if known := secret_filter(settings):
-        guard_sinks(known)
-        guard_traces(known)
 
 
 def guard_sinks(redact: Redact) -> None:

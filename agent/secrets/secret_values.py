@@ -31,6 +31,9 @@ PROVIDER_KEYS = {
 }
 """Providers of `init_chat_model` whose only credential is one key, and the variable that holds it."""
 
+_KEYS_BESIDES = {"ibm": "WATSONX_API_KEY"}
+"""Providers that need more than a key, and whose key is in another variable than `<PROVIDER>_API_KEY`."""
+
 _OTHER_KEYS = ("OPENAI_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 """Keys that packages read from the environment by themselves, or that are settings."""
 
@@ -43,7 +46,8 @@ def key_of(settings: Settings, model: str) -> SecretStr | None:
     provider = model.partition(":")[0]
     if provider == "openai":
         return settings.openai_api_key
-    return settings.secret(PROVIDER_KEYS.get(provider, f"{provider.upper()}_API_KEY"))
+    variables = {**PROVIDER_KEYS, **_KEYS_BESIDES}
+    return settings.secret(variables.get(provider, f"{provider.upper()}_API_KEY"))
 
 
 def known_secrets(settings: Settings) -> dict[str, str]:

@@ -71,7 +71,8 @@ have at most 600 tokens."""
     approvals: Literal["ask", "auto"] = "ask"
     """`ask`: a person approves each command, edit and deletion. `auto`: nobody is asked."""
     interrupt_mode: Literal["batched", "per_call"] = "batched"
-    """`batched`: all calls of a reply are one question. `per_call`: one for each, as LangChain has it."""
+    """`batched`: one question about all calls of a reply. `per_call`: one question for each call. The names \
+are LangChain's."""
     run_max_calls: int = Field(60, ge=1, le=100_000)
     """Model calls that one run may make."""
     run_max_seconds: float = Field(1800, ge=1, le=604_800)
@@ -200,22 +201,30 @@ have at most 600 tokens."""
         ]
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of the environment, or else of `.env`, from which commands may get some.
+        """Return the variables of the host: those of the environment and of `.env`. Commands may get some.
 
-        An empty variable of the environment does not hide a variable of `.env`.
+        The environment overrides `.env`, except with an empty variable.
         """
         given = {name: value for name, value in os.environ.items() if value}
         return {**os.environ, **self.dotenv(), **given}
 
     def export_dotenv(self) -> None:
-        """Put the variables of `.env` into the environment, for packages that read only the environment."""
-        os.environ.update(self.environment())
+        """Put the variables of packages in `.env` into the environment, because packages read only that.
+
+        A variable of the environment wins, unless an earlier call put it there. Settings are not exported: as
+        variables of the environment they would win over a later change of the file.
+        """
+        settings = {name.upper() for name in type(self).model_fields}
+        for name, value in self.dotenv().items():
+            if name.upper() not in settings and os.environ.get(name, "") in ("", _exported.get(name)):
+                os.environ[name] = _exported[name] = value
 
     def variables_of_programs(self, keys_in_use: Collection[str] = ()) -> dict[str, str]:
         """Return the variables of the host that programs of the one-tool agent see.
 
         Args:
-            keys_in_use: keys of the models in use, which EXEC_PASS_KEYS passes under no name.
+            keys_in_use: keys of the models in use. EXEC_PASS_KEYS passes no variable with such a value;
+                SANDBOX_ENV_ALLOW passes each variable that it names.
         """
         placeholders = {rule.secret for rule in self.egress_credentials}
 
@@ -226,6 +235,10 @@ have at most 600 tokens."""
             return self.exec_pass_keys and key and name not in placeholders and value not in keys_in_use
 
         return {name: value for name, value in self.environment().items() if passed(name, value)}
+
+
+_exported: dict[str, str] = {}
+"""The variables that `export_dotenv` has put into the environment of this process."""
 
 
 def _cache() -> Path:

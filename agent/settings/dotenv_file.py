@@ -1,4 +1,4 @@
-"""Reads `.env`: its variables, the lines that cannot be read, and names that are nearly those of settings."""
+"""Reads `.env`: its variables, lines that cannot be read, and names that may be misspelt settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from dotenv import dotenv_values
-from dotenv.parser import parse_stream
+from dotenv.parser import Binding, parse_stream
 
 __all__ = ["near_names", "unreadable_lines", "variables_in"]
 
@@ -31,17 +31,19 @@ def variables_in(path: Path) -> dict[str, str]:
 
 
 def unreadable_lines(path: Path) -> list[int]:
-    """Return the numbers of the lines that are neither `NAME=value` nor a comment.
+    """Return the numbers of the lines that are neither `NAME=value`, `NAME=` nor a comment.
 
     Raises:
         OSError, UnicodeDecodeError: the file cannot be read.
     """
     with io.StringIO(_text(path)) as text:
-        return [line.original.line for line in parse_stream(text) if line.error]
+        return [
+            _number(line) for line in parse_stream(text) if line.error or (line.key and line.value is None)
+        ]
 
 
 def near_names(names: Iterable[str], settings: Iterable[str]) -> dict[str, str]:
-    """Return the names that are no setting but nearly one, or the beginning of one -> the setting."""
+    """Return name -> setting, for each name that is not a setting but similar to one, or its beginning."""
     known = {name.upper() for name in settings}
     unknown = [name for name in names if name.upper() not in known]
     near = {name: _nearest(name.upper(), known) for name in unknown}
@@ -54,6 +56,12 @@ def _nearest(name: str, settings: Collection[str]) -> str | None:
         return found[0]
     begun = [setting for setting in settings if setting.startswith(f"{name}_")]
     return begun[0] if len(begun) == 1 else None
+
+
+def _number(line: Binding) -> int:
+    """Return the number of a line. To python-dotenv, the blank lines before a line are a part of it."""
+    string = line.original.string
+    return line.original.line + string[: -len(string.lstrip())].count("\n")
 
 
 def _text(path: Path) -> str:

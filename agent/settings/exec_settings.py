@@ -27,9 +27,9 @@ class ExecSettings(BaseSettings):
 used."""
     exec_pass_keys: bool = Field("0", validate_default=True)
     """Whether programs of the one-tool agent see the variables of the environment and of `.env` whose names \
-end in `_API_KEY` or begin with `API_KEY_` or `BASE_URL_`, such as BRAVE_API_KEY. The key of the model in \
-use is never passed. Variables named in EGRESS_CREDENTIALS are not passed either: programs get a \
-placeholder."""
+end in `_API_KEY` or begin with `API_KEY_` or `BASE_URL_`, such as BRAVE_API_KEY. This \
+setting never passes the key of the model in use; SANDBOX_ENV_ALLOW passes the key if it names the key's \
+variable. Variables named in EGRESS_CREDENTIALS are not passed either: programs get a placeholder."""
 
     otel_exporter_otlp_endpoint: Url | None = None
     """Collector for OpenTelemetry spans over HTTP, such as http://localhost:4318: a span for each execution \

@@ -57,7 +57,7 @@ _known: set[str] = set()
 
 def unchecked_settings(env_file: Path | None = Path(".env")) -> Settings:
     """Return default settings that know `env_file`, for use after `load_settings` has failed."""
-    # Defaults of pydantic-settings are texts, and "0" would count as true.
+    # The defaults of switches are strings, and `model_construct` would keep "0", which is true in Python.
     switches = {
         name: field.default == "1"
         for name, field in Settings.model_fields.items()

@@ -47,8 +47,8 @@ stay; processes in the background and variables of Python blocks are lost."""
     """Whether the sandbox has a browser (the skill `browser`), Node.js and npm: another image, \
 SANDBOX_IMAGE with `-browser` after its name, which `code-agent setup` builds. It needs 0.75 GB more."""
     sandbox_env_allow: Names = ()
-    """Variables of the environment and of `.env` that commands may see, comma-separated names; `*` matches \
-any characters."""
+    """Variables of the environment and of `.env` that commands see: names, comma-separated; `*` matches any \
+characters. A pattern that matches the variable of the model's key, as `OPENAI_*` does, passes the key."""
     sandbox_env_inherit: Literal["none", "all"] = "none"
     """`all` shows commands every variable of the environment and of `.env`, keys and tokens included. \
 Unsafe."""

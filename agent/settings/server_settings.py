@@ -70,8 +70,8 @@ its own address and localhost. The default is LangGraph's Studio."""
     http_concurrency: int = Field(256, ge=1, le=100_000)
     """Concurrent requests, including streams. One owner may use half of them."""
     shutdown_seconds: float = Field(20, ge=0, le=3600)
-    """Longest time in seconds that a server waits for running steps, such as a command or a reply, when it \
-ends or reloads. A longer step is stopped, and its agent reads that the effect is unknown. The runs go on \
+    """Seconds that a server waits for running steps, such as a command or a reply of the model, before it \
+ends or reloads. A longer step is stopped, and the model reads that its effect is unknown. The runs continue \
 after the next start."""
 
     app_env: Literal["development", "production"] = "development"

@@ -7,8 +7,18 @@ that it exports.
 from __future__ import annotations
 
 from agent.threads.checkpointer import LOCKS, THREADS, open_threads, place
-from agent.threads.drain import DRAIN
+from agent.threads.drain import DRAIN, CutOff
 from agent.threads.exported_files import ExportedFiles
 from agent.threads.thread_turns import held, taking_turns
 
-__all__ = ["DRAIN", "LOCKS", "THREADS", "ExportedFiles", "held", "open_threads", "place", "taking_turns"]
+__all__ = [
+    "DRAIN",
+    "LOCKS",
+    "THREADS",
+    "CutOff",
+    "ExportedFiles",
+    "held",
+    "open_threads",
+    "place",
+    "taking_turns",
+]

@@ -33,7 +33,8 @@ async def run_blocks(
     """Run the blocks of a reply in order and stop at the first failure. Refused blocks are skipped.
 
     Args:
-        begun: keys of blocks that had begun before this process was killed; then no other block runs.
+        begun: keys of blocks that had begun when an earlier process was killed. If there are any, no other
+            block runs.
         ran: languages of the blocks that have run earlier in the thread.
 
     Returns one outcome for each block, and the budget that the blocks used up, or None.

@@ -63,16 +63,16 @@ class CodeLoop:
     model: TextModel
     runner: SandboxRunner
     opening: Callable[[Sequence[str]], Awaitable[list[AnyMessage]]]
-    """Returns the messages before the conversation (system prompt, examples). Called once a run, with what
-    `absent_paths` has returned."""
+    """Returns the messages before the conversation (system prompt, examples). Called once a run, with the
+    result of `absent_paths`."""
     budget: Budget
     """The limits of one run."""
     absent_paths: Callable[[str], Awaitable[list[str]]] | None = None
-    """Takes the task; returns the paths that it names and that do not exist."""
+    """Takes the task, and returns the paths that the task names and that do not exist."""
     files: Files | None = None
     """Finds the result files that an answer names."""
     approvals: InterruptOn | None = None
-    """What a person may decide about `execute_code` (see `GateRules`). None: blocks run at once."""
+    """The decisions that a person may make on `execute_code` (see `GateRules`). None: blocks run at once."""
     interrupt_mode: InterruptMode = "batched"
     """One question for the blocks of a reply, or one for each block."""
     ending: Ending | None = None
@@ -90,7 +90,7 @@ class CodeLoop:
     def __post_init__(self) -> None:
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, not {self.max_steps}")
-        self._rules()
+        self._rules()  # raises for wrong `approvals`
 
     def graph(
         self, *, checkpointer: Checkpointer = None, name: str = "code_agent"

@@ -95,7 +95,7 @@ def _keeping_directory(code: str, place: str, *, continues: bool) -> str:
     kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
     say = f"echo {shlex.quote(_LOST)}"
     save = f"{{ set +x; mkdir -p {folder} && builtin pwd >| {kept} || :; }} 2>/dev/null"
-    # The first block stores its directory at once, so a missing file means another sandbox.
+    # The first block stores its directory at once. So if a later block finds no file, the sandbox is new.
     begin = f"{f'{say};' if continues else ''} mkdir -p {folder}; builtin pwd >| {kept}"
     enter = f'{{ if [ -f {kept} ]; then cd -- "$(cat {kept})" || {say}; else {begin}; fi; }} 2>/dev/null || :'
     return f"trap -- {shlex.quote(save)} EXIT; {enter}; {code}"

@@ -1,8 +1,8 @@
 """Report executions in the log, as structured lines, and as OpenTelemetry spans.
 
-Lines and spans hold no code, values of arguments, output or file contents. Only lines, from which the log
-removes secrets, hold names of packages and files. This module imports OpenTelemetry only if spans are
-switched on.
+Lines and spans hold no code, no values of arguments, no output and no contents of files. Lines also hold
+names of packages and files: the log removes secrets from lines, but not from spans. This module imports
+OpenTelemetry only if spans are switched on.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def record(span: Span | None, call: Call, thread: str, result: ExecResult) -> No
             span.set_attribute("error.type", error)
             span.set_status(Status(StatusCode.ERROR, error))
     named = {
-        "dependencies": call.dependencies,
+        "dependencies": _named(call.dependencies),
         "files_in": _named(call.files),
         "files_out": _named(result.files),
     }
     logger.info("%s", json.dumps({"event": "execution", "thread": thread, "error": error, **facts, **named}))
 
 
-def _named(files: Iterable[str]) -> list[str]:
-    names = sorted(files)
+def _named(things: Iterable[str]) -> list[str]:
+    names = sorted(things)
     more = len(names) - _MOST_NAMED
     return [*names[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]

@@ -19,7 +19,7 @@ from libs.exec_tool.execute_code_call import Language, check_path, in_another
 from libs.redaction import Redact
 from libs.sandbox import FOLDERS, Sandbox, SandboxError
 
-__all__ = ["Collected", "collected", "furnish", "packed", "program_path", "unread"]
+__all__ = ["Collected", "collected", "furnish", "packed", "program_path", "unread_paths"]
 
 PLACE = "/tmp/run"  # noqa: S108 - inside
 """The folder of the program and the module `kv`, first in the path of imports."""
@@ -90,9 +90,9 @@ done
 echo "empty 1"
 """
 """Prints the kernel's counters (cgroup v1 or v2), one name and value in a line, and packs the files of a
-workspace that is not empty into an archive of at most `most` KB. Folders are not packed: a thousand nested
-folders have long names. Prints at most `lines` lines of `find` and `tar` about what they cannot read.
-The sandbox is fresh, so the counters are the program's."""
+workspace that is not empty into an archive of at most `most` KB. Folders are not packed, because the names of
+a thousand nested folders are very long. Prints at most `lines` lines of `find` and `tar` about files and
+folders that they cannot read. The sandbox is fresh, so the counters are the program's."""
 
 LEFT = """\
 echo "disk $(stat -f -c %a .)"
@@ -160,8 +160,11 @@ _UNREAD = re.compile(
 )
 
 
-def unread(said: str) -> dict[str, str]:
-    """Read the output of COLLECT. Return what could not be read, and why. Newlines in names are escaped."""
+def unread_paths(said: str) -> dict[str, str]:
+    """Return path -> reason for files and folders that could not be read, from the output of COLLECT.
+
+    Newlines and backslashes in paths are escaped.
+    """
     return {
         match["file"] or match["folder"]: match["why"] or f"Cannot open: {match['reason']}"
         for match in _UNREAD.finditer(said)
@@ -178,7 +181,8 @@ def collected(
 ) -> Collected:
     """Read the archive of a workspace that held `before`. At most `most` files are kept, with `before`.
 
-    A file that is in `unread`, or below a folder in it, does not count as removed.
+    Args:
+        unread: see `unread_paths`. A file that is in it, or below a folder in it, does not count as removed.
 
     Raises:
         tarfile.TarError: the archive is not from GNU tar, incomplete, or over MOST_BYTES.

@@ -18,6 +18,15 @@ _TOKEN = re.compile(
     |(?P<value>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity))""",
     re.VERBOSE,
 )
+_VALUE = frozenset({"[", "{", "text", "value"})
+_KEY = frozenset({"text"})
+_COLON = frozenset({":"})
+_FIRST = {"[": _VALUE | {"]"}, "{": _KEY | {"}"}}
+"""What may follow an opening bracket."""
+_MEMBER = {"[": _VALUE, "{": _KEY}
+"""What may follow a comma."""
+_NEXT = {"[": frozenset({",", "]"}), "{": frozenset({",", "}"})}
+"""What may follow a value."""
 _MOST_LINES = 1_000
 """Lines from the end that are searched for a string, number, true, false or null."""
 DEEPEST = 100
@@ -60,17 +69,6 @@ def last_json(text: str) -> Found:
     )
 
 
-_VALUE = frozenset({"[", "{", "text", "value"})
-_KEY = frozenset({"text"})
-_COLON = frozenset({":"})
-_FIRST = {"[": _VALUE | {"]"}, "{": _KEY | {"}"}}
-"""What may follow an opening bracket."""
-_MEMBER = {"[": _VALUE, "{": _KEY}
-"""What may follow a comma."""
-_NEXT = {"[": frozenset({",", "]"}), "{": frozenset({",", "}"})}
-"""What may follow a value."""
-
-
 class _Placed(NamedTuple):
     """A value with its position."""
 
@@ -97,24 +95,25 @@ def _last_container(text: str) -> tuple[_Placed | None, str]:
 
 
 class _Span(NamedTuple):
-    """The place of an object or array, and how many are nested in it, with itself."""
+    """The place of an object or array in the text."""
 
     begin: int
     end: int
     height: int
+    """Levels of objects and arrays in it, itself included."""
 
 
 def _scan(text: str, begin: int) -> tuple[_Span | None, int]:
-    """Read the object or array at `begin`, without recursion. Return it, and where to search on.
+    """Read the object or array at `begin`, without recursion. Return it, and the position after it.
 
-    Where the text is no JSON, nothing that is still open can become a value: each would fail at the same
-    place. So the last object or array that is complete within is returned, and the search goes on at that
-    place. The time is linear in the length of the text.
+    If it is not JSON, return the last complete object or array within it, or None, and the position of the
+    error. The search can continue there: all objects and arrays that are open at that position fail at the
+    same position. So the time is linear in the length of the text.
     """
     opened = [begin]
     heights = [1]
     complete: dict[int, _Span] = {}
-    """Depth -> the last complete object or array directly in what is open at that depth."""
+    """Depth of an open object or array -> the last complete object or array directly in it."""
     awaited = _FIRST[text[begin]]
     at = begin + 1
     while token := _TOKEN.match(text, at):

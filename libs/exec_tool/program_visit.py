@@ -141,7 +141,7 @@ class Visit:
                 archive,
                 self.before,
                 most=MOST_FILES,
-                unread=archives.unread(said),
+                unread=archives.unread_paths(said),
                 redact=self.sandbox.redact,
             )
         except (tarfile.TarError, OSError, ValueError) as error:

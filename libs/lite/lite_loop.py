@@ -51,7 +51,7 @@ async def run_lite(
         task: the request of the person.
         model: answers each conversation.
         root: the folder; created if missing.
-        max_iterations: limit for the model calls of this run.
+        max_iterations: most model calls of the run.
         lenient_fences: see `read_reply`.
         redact: removes secrets from the text of files and of the model.
 

@@ -25,7 +25,7 @@ class ToolFailed(LiteError):
 
 
 def list_files(root: Path) -> str:
-    """Return the files in the folder and below, sorted, one path a line, no links; `(empty)` for no files."""
+    """Return the files in the folder and below it, without links: sorted, one path a line, or `(empty)`."""
     with resolve_sandbox_path(root, ".") as place:
         found = sorted(_files(place.open_folder(), "", MAX_FOLDERS))
     shown = found[:MAX_LISTED]

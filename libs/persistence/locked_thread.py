@@ -58,8 +58,8 @@ def thread_lock(folder: Path, thread_id: str) -> Iterator[None]:
             os.close(file)
             raise
         os.close(file)  # its last holder has removed this file: a lock on it would keep nobody out
-    with suppress(OSError):  # a full disk; then nobody learns the process
-        os.ftruncate(file, 0)  # a killed process leaves its file
+    with suppress(OSError):  # on a full disk the process id stays unknown
+        os.ftruncate(file, 0)  # a killed process has left its id
         os.write(file, b"%d" % os.getpid())
     try:
         yield

@@ -137,14 +137,14 @@ class Sandbox(Protocol):
         time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
         output says that variables are kept only if the interpreter itself answered after the interrupt.
 
-        A block that runs in a new interpreter although earlier blocks of its session have run prints a note
-        first, whatever ended the earlier interpreter. At most 8 sessions live at once: a further session ends
-        the one that was idle longest. Blocks of one session run one after the other.
+        If earlier blocks of the session have run and a block starts a new interpreter, a note comes before
+        its output, whatever ended the earlier interpreter. At most 8 sessions live at once: a further session
+        ends the session that was idle longest. Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.
             key: as for `run`.
-            continues: whether earlier blocks of the session may have run before this object was made.
+            continues: whether blocks of the session may have run before this object was made.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the code or the name of the session is

@@ -17,8 +17,8 @@ def is_trusted(place: PurePosixPath, trusted: Collection[str] | None) -> bool:
     """Return whether the skill at `place`, the path of its folder or module in the sandbox, may be used.
 
     Skills in `/skills` and `/skills.d/learned` are trusted. A skill from outside is trusted if `trusted`
-    names it, as `<folder of skills>/<its folder or module>` or without the folder of skills. `trusted=None`
-    trusts all. The folder is named because the text of SKILL.md is not trusted yet.
+    names it, as `<folder of skills>/<its folder or module>` or as `<its folder or module>`. `trusted=None`
+    trusts all. The name in SKILL.md does not count, because its text is not trusted yet.
     """
     if trusted is None or str(place.parent) in (OWN_MOUNT, LEARNED_MOUNT):
         return True
@@ -26,10 +26,10 @@ def is_trusted(place: PurePosixPath, trusted: Collection[str] | None) -> bool:
 
 
 def command_places(mounts: Iterable[str], trusted: Collection[str] | None) -> list[str]:
-    """Return the places of skills whose `runtime/` folders are on PATH, the first with precedence.
+    """Return the places of skills whose `runtime/` folders are on PATH. Earlier places take precedence.
 
-    A place is the folder of one skill, or `<mount>/*` for every skill of a mount. As for names of skills,
-    approved skills come first.
+    A place is the folder of one skill, or `<mount>/*` for every skill of a mount. The skills that a person
+    approved come first.
 
     Args:
         mounts: folders of skills in the sandbox.

@@ -32,7 +32,9 @@ _SYSTEM = "bin boot dev etc home lib lib64 proc root run sbin sys tmp usr var"
 
 
 def refuse_as_workspace(root: Path) -> None:
-    """Refuse a path that cannot be a folder, and a system or home folder: a sandbox may change all in it.
+    """Refuse a path that cannot be a folder, and the folders of the system and of the user's home.
+
+    The sandbox may change everything in its workspace.
 
     Raises:
         ValueError: the path or a parent is a file, or the folder is `/`, a system folder, the home folder or
@@ -45,11 +47,11 @@ def refuse_as_workspace(root: Path) -> None:
     with suppress(PermissionError):
         nearest = next(path for path in (place, *place.parents) if path.exists())
         if not nearest.is_dir():
-            raise ValueError(f"cannot be used, as {nearest} is not a folder: choose another path")
+            raise ValueError(f"cannot be used, because {nearest} is not a folder: choose another path")
 
 
 def refuse_unwritable(root: Path) -> None:
-    """Refuse a workspace that this process cannot make or write, before any work begins.
+    """Refuse a workspace that this process cannot create or write to.
 
     Raises:
         ValueError: `root`, or the nearest path above it that exists, cannot be written.
@@ -58,7 +60,7 @@ def refuse_unwritable(root: Path) -> None:
     place = next(path for path in (root, *root.parents) if os.access(path, os.F_OK))
     if not os.access(place, os.W_OK | os.X_OK):
         hint = f"run `sudo chown $USER {place}`, or choose another path"
-        raise ValueError(f"cannot be used, as {place} cannot be written: {hint}")
+        raise ValueError(f"cannot be used, because this user may not write to {place}: {hint}")
     if place != root:
         # Root may write everywhere, but some file systems, such as /proc, take no new files.
         try:

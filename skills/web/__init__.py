@@ -30,7 +30,7 @@ MAX_ARTICLES = 100
 
 @dataclass(frozen=True, eq=False)
 class SearchResult(Record):
-    """What `search` found: `snippet` is a part of the page, `source` its publisher or host."""
+    """A result of `search`: `snippet` is a part of the page, `source` its publisher or host."""
 
     title: str
     url: str
@@ -40,7 +40,7 @@ class SearchResult(Record):
 
 @dataclass(frozen=True, eq=False)
 class Page(Record):
-    """What a page says: `url` after redirects; `markdown` keeps headings, lists, tables and links."""
+    """The content of a page: `url` after redirects; `markdown` keeps headings, lists, tables and links."""
 
     url: str
     title: str
@@ -50,7 +50,7 @@ class Page(Record):
 
 @dataclass(frozen=True, eq=False)
 class Article(Record):
-    """An article of `news`: `published_at` is ISO 8601 in UTC, or empty where nothing says when."""
+    """An article of `news`: `published_at` is ISO 8601 in UTC, or empty if the source gives no time."""
 
     title: str
     url: str
@@ -60,7 +60,7 @@ class Article(Record):
 
 
 def search(query: str, max_results: int = 10, type: Type = "web") -> list[SearchResult]:
-    """Return what a search engine finds, best first.
+    """Return the results of a search engine, best first.
 
     `max_results` is 1 to 20. `type` is "web", "news" or "academic". Academic papers need
     SEARCH_PROVIDER=searxng; Brave has none and raises ValueError. The snippet is a part of the page: `scrape`
@@ -87,7 +87,7 @@ def search(query: str, max_results: int = 10, type: Type = "web") -> list[Search
 
 
 def scrape(url: str) -> Page:
-    """Return what a page says, without menus and advertisements.
+    """Return the content of a page, without menus and advertisements.
 
     HTML, PDF, plain text, JSON and RSS or Atom feeds, at most 10 MB, within 60 seconds. Programs of a page
     (JavaScript) are not run. Markdown and text may be long: print a part.
@@ -111,10 +111,10 @@ def scrape(url: str) -> Page:
 def news(topic: str, limit: int = 10) -> list[Article]:
     """Return the newest articles on a topic.
 
-    `limit` is 1 to 100. The articles of the feeds in NEWS_FEEDS come newest first; a feed without {topic}
-    gives those that have every word of the topic. Where no feed is set, the search engine gives at most 20
-    articles in its own order. An empty list means that nothing was found. A feed that fails is named on
-    standard error.
+    `limit` is 1 to 100. The articles of the feeds in NEWS_FEEDS come newest first. From a feed without
+    {topic}, only articles that have every word of the topic are taken. If no feed is set, the search engine
+    gives at most 20 articles in its own order. An empty list means that nothing was found. A feed that fails
+    is named on standard error.
 
     Example:
         for item in news("tidal power", limit=5):

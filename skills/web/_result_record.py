@@ -8,7 +8,7 @@ __all__ = ["Record"]
 
 
 class Record(dict[str, str]):
-    """Base of frozen dataclasses whose fields are items of a dict, too, so that json.dumps writes them."""
+    """Base of frozen dataclasses. Each field is also an item of a dict, so json.dumps writes a record."""
 
     def __post_init__(self) -> None:
         # A subclass is a dataclass; this class has no fields.

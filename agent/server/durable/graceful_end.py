@@ -1,7 +1,8 @@
 """Lets the running steps end before the server ends: after SIGTERM, Ctrl-C, or a reload.
 
 The server gets the signal only after the steps have ended, so clients still get the results of the steps.
-LangGraph's server then cancels the runs, and continues them after its next start.
+LangGraph's server then cancels the runs, and continues them after its next start, also those of /run
+(`continued_runs.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _LOOK_AGAIN = 0.05
 """Seconds between checks whether steps are running; runs may be on other event loops."""
 _ANSWER_SECONDS = 1.0
 """Seconds in which clients can read the results of the last steps."""
-_ENDING = "The server is ending or restarting, and keeps the runs: ask again in a few seconds."
+_SETTLE_SECONDS = 10.0
+"""Longest time until the requests of /run, /mcp and /run-lite know how their runs ended."""
+_ENDING = "The server is ending or restarting, and keeps the runs of threads: ask again in a few seconds."
 
 _open: set[asyncio.Task[None]] = set()
 """Tasks of the requests of this process."""
@@ -142,8 +145,8 @@ class _End:
         if DRAIN.at_work:
             logger.warning(
                 "The server ends when the current steps of %d runs have ended, or after %g s "
-                "(SHUTDOWN_SECONDS). The runs continue after the next start. A second signal ends the server "
-                "at once.",
+                "(SHUTDOWN_SECONDS). The runs continue after the next start, except those of /run-lite: the "
+                "server waits for their ends. A second signal ends the server at once.",
                 DRAIN.at_work,
                 self._seconds,
             )
@@ -152,11 +155,15 @@ class _End:
             await asyncio.sleep(_LOOK_AGAIN)
         if DRAIN.at_work:
             logger.warning(
-                "%d steps have not ended and are stopped. The next server does not repeat these steps. It "
+                "%d steps have not ended and are stopped. The next server does not repeat their calls. It "
                 "tells their agents that the effect of a stopped call is unknown.",
                 DRAIN.at_work,
             )
         process_ends()
+        DRAIN.cut()
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while DRAIN.answering and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_AGAIN)
         if _open:
             await asyncio.sleep(_ANSWER_SECONDS)
         _end_requests()

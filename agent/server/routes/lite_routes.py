@@ -19,6 +19,7 @@ from agent.server.json_exchange import Refused, answer, endpoint, read_body, unt
 from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import ShownStep, Task, described
 from agent.settings import LITE_ROOT, Settings
+from agent.threads import DRAIN, CutOff
 from libs.lite import OPENAI, LiteError, LiteModel, Model, Step, run_lite
 
 __all__ = ["ROUTES", "RunLite", "open_lite"]
@@ -27,6 +28,10 @@ __all__ = ["ROUTES", "RunLite", "open_lite"]
 RunLite = Callable[..., Coroutine[Any, Any, tuple[str, list[Step]]]]
 """`libs.lite.run_lite` with its model and settings."""
 
+_ENDING = (
+    "The server is ending or restarting, and keeps no runs of /run-lite: send the task again in a few "
+    "seconds. Files that the agent has written are kept."
+)
 _NO_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=100)
 
 
@@ -90,10 +95,23 @@ async def _run_lite(request: Request) -> Response:
     run: RunLite = request.app.state.run_lite
     root = _folder_of(request.scope.get("owner"))
     try:
-        output, steps = await until_left(request, run(asked.input, root=root))
+        output, steps = await until_left(request, _before_the_end(partial(run, asked.input, root=root)))
     except LiteError as error:
         raise Refused(500, str(error)) from None
     return answer({"output": output, "steps": steps} if asked.includeSteps else {"output": output})
+
+
+async def _before_the_end(
+    run: Callable[[], Coroutine[Any, Any, tuple[str, list[Step]]]],
+) -> tuple[str, list[Step]]:
+    """Carry out a run; a server that ends waits for it."""
+    if DRAIN.requested:
+        raise Refused(503, _ENDING)
+    try:
+        with DRAIN.answer(), DRAIN.run():
+            return await run()
+    except CutOff:
+        raise Refused(503, _ENDING) from None
 
 
 def _folder_of(owner: str | None) -> Path:

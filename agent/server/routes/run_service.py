@@ -25,10 +25,11 @@ from agent.run import (
     explained,
     steps_taken,
 )
+from agent.server.durable.continued_runs import continued_later
 from agent.server.durable.listed_threads import is_busy, listed
 from agent.server.durable.saver import open_saver
 from agent.server.json_exchange import Refused
-from agent.threads import DRAIN, held
+from agent.threads import DRAIN, CutOff, held
 from libs.middleware.approvals import WrongAnswer, answers_by_id, read_answer
 from libs.persistence import ThreadInUse, database_errors
 
@@ -39,7 +40,12 @@ OWNER = "owner"
 
 _DRAINED = (
     "The server is ending or restarting. The run has stopped after a step, and its thread keeps all results. "
-    "In a few seconds, send the next task with this thread_id, such as 'go on'."
+    "In a few seconds, send the next task with the thread_id {thread_id}, such as 'go on'."
+)
+_CONTINUED = (
+    "The server is ending or restarting, and continues the run after its next start: GET "
+    "/threads/{thread_id}/runs/{run_id}/join waits for the end of the run. Over MCP, call the tool with the "
+    "thread_id {thread_id} alone."
 )
 
 
@@ -174,14 +180,25 @@ class Runs:
     async def _carry_out(self, run: Run, events: AsyncGenerator[Event, None], owner: str | None) -> Ended:
         metadata = {"graph_id": GRAPH_IDS[run.agent]} | ({OWNER: owner} if owner else {})
         try:
-            async with listed(run.graph, run.thread_id, metadata):
-                return await _ended(run, await carry_out(run, events, grace=self._grace))
-        except GraphDrained:
-            raise Refused(503, _DRAINED, thread_id=run.thread_id) from None
+            with DRAIN.answer():
+                try:
+                    async with listed(run.graph, run.thread_id, metadata):
+                        return await _ended(run, await carry_out(run, events, grace=self._grace))
+                except (GraphDrained, CutOff):
+                    raise await _continued(run, metadata) from None
+        except Refused:
+            raise
         except Exception as error:
             if isinstance(error, database_errors()) or (text := explained(error)) is None:
                 raise
             return Ended(run.thread_id, "error", run.ended("error", text).text, [], [], failed=True)
+
+
+async def _continued(run: Run, metadata: Mapping[str, Any]) -> Refused:
+    named = {"thread_id": run.thread_id}
+    if run_id := await continued_later(run.thread_id, GRAPH_IDS[run.agent], metadata):
+        named["run_id"] = run_id
+    return Refused(503, (_CONTINUED if run_id else _DRAINED).format(**named), **named)
 
 
 async def _ended(run: Run, result: Result) -> Ended:

@@ -29,6 +29,8 @@ from libs.sandbox import FileFailed, RunResult, SandboxError
 Answer = tuple[dict[str, Any], bytes] | FileFailed | SandboxError
 """An answer of the sandbox, or its error."""
 
+_MOST_NAME = 300
+"""Characters of a path in an error about several paths."""
 _EMPTY = "System reminder: File exists but has empty contents"
 _WORDS = {"file_not_found": "path_not_found"}
 _PROTOCOL_ERRORS = {"file_not_found", "permission_denied", "is_directory", "invalid_path"}
@@ -44,7 +46,7 @@ def _told(error: FileFailed | SandboxError) -> str:
 
 
 def _shown(path: str) -> str:
-    """Return a printable path. A path that is not UTF-8 is marked, because no file tool can name it."""
+    """Return a printable path. A path that is not UTF-8 gets a mark, because file tools take only UTF-8."""
     raw = path.encode("utf-8", "surrogateescape")
     try:
         return raw.decode("utf-8")
@@ -162,10 +164,11 @@ def grep(path: str | None, answer: Answer) -> GrepResult:
 
 
 def _unread(found: dict[str, Any]) -> str | None:
-    """Return what a search could not read. deepagents shows the matches below it."""
+    """Return the message about files that a search could not read. deepagents shows the matches below it."""
     if not found["unread"]:
         return None
-    names = ", ".join(map(_shown, found["unread_first"]))
+    shown = map(_shown, found["unread_first"])
+    names = ", ".join(name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…" for name in shown)
     more = ", …" if found["unread"] > len(found["unread_first"]) else ""
     cut = " The search was also cut: there may be more matches." if found["cut"] else ""
     rest = "" if found["matches"] else " No other file has a match."

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
-from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -30,9 +29,10 @@ from langgraph.config import get_config
 from libs.backends.asynchronous_backend import AsyncBackend
 from libs.backends.docker import deepagents_results as answers
 from libs.backends.docker.deepagents_results import Answer
+from libs.backends.docker.host_inputs import allowed_variables, mounted_skills, usable_workspace
 from libs.backends.docker.live_stream import live_output
 from libs.redaction import Redact
-from libs.sandbox import FileFailed, SandboxError, SandboxLimits, command_places, refuse_as_workspace
+from libs.sandbox import FileFailed, SandboxError, SandboxLimits, command_places
 from libs.sandbox.host import core, current_call, failed_result
 
 if TYPE_CHECKING:
@@ -122,29 +122,14 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
         if sandbox is not None and not sandbox.isolated:
             raise ValueError(f"{type(sandbox).__name__} does not isolate: it must not get a model's commands")
         # Resolve links here: the first call may come on an event loop, which must not wait for a disk.
-        root = Path(root_dir).resolve()
-        try:
-            refuse_as_workspace(root)
-        except ValueError as error:
-            raise ValueError(f"the workspace {root} {error}") from None
-        read_only = {"/skills": Path(skills_dir)} if skills_dir else {}
-        for folder in map(Path, extra_skills):
-            if read_only.setdefault(f"/skills.d/{folder.name}", folder) != folder:
-                raise ValueError(f"two skill folders are called {folder.name!r}: rename one of them")
-        for folder in read_only.values():
-            if not folder.is_dir():
-                raise ValueError(f"the skill folder {folder} is not there: make it, or leave it out")
-        mounted = {path: folder.resolve() for path, folder in read_only.items()}
+        root = usable_workspace(root_dir)
+        mounted = mounted_skills(skills_dir, extra_skills)
         self.name = name
         self._suspect = suspect
         self._records = records
         self._image = image
-        passed = {
-            name: value
-            for name, value in (os.environ if environment is None else environment).items()
-            if any(fnmatchcase(name, pattern) for pattern in env_allow)
-        }
-        # For the container's workers: see guest/workers/skill_commands.py.
+        passed = allowed_variables(os.environ if environment is None else environment, env_allow)
+        # Read by the workers in the container: see guest/workers/skill_commands.py.
         passed["SANDBOX_COMMANDS"] = ":".join(command_places(mounted, skills_trusted))
 
         def make(folder: Path, thread: str | None = None, **more: Any) -> DockerSandbox:

@@ -1,4 +1,4 @@
-"""Find the question that each part of an answer is about."""
+"""Find the question that each part of an answer belongs to."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _MAX_SHOWN = 3
 
 
 def answers_by_id(answer: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return id of a question -> the answer to that question.
+    """Return question id -> answer.
 
-    An answer without ids is about the only question. `{"decisions": [...]}` without ids can also decide all
-    calls of one reply, in order, where each call is a question of its own. The order of questions that were
-    asked in parallel, by subagents, is not certain, so these need ids.
+    An answer without ids answers the only question. If each call of a reply is a question of its own,
+    `{"decisions": [...]}` without ids answers all questions of one reply, in order. The order of questions of
+    parallel subagents is not certain, so their answers need ids.
 
     Args:
         answer: the answer as it was sent. An object whose keys are all ids is returned as it is.
         waiting: id -> question.
 
     Raises:
-        WrongAnswer: the answer has no ids and needs some, or the wrong number of decisions.
+        WrongAnswer: the answer needs ids, or has the wrong number of decisions.
     """
     # LangGraph's own rule for a map from interrupt ids to answers.
     if isinstance(answer, dict) and all(_INTERRUPT_ID.fullmatch(str(key)) for key in answer):

@@ -24,9 +24,10 @@ from libs.private_names import CONFIG_KEY_CHECKPOINTER
 __all__ = ["AddressedGraph", "Turns", "answer_by_id"]
 
 Turn = Callable[[str | None], AbstractAsyncContextManager[RunControl | None]]
-"""Thread id -> lock of the thread. None: nothing is saved, so there is nothing to lock.
+"""Takes a thread id, and returns a context manager that holds the thread's lock. None: the run is not saved,
+so nothing is locked.
 
-Yields the control of a run, by which a server ends the run early.
+The context manager yields the run's control, with which a server ends the run early.
 """
 
 
@@ -144,7 +145,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             else:
                 answer = checked(decisions)
                 grants |= granted_by(decisions, asked.value, asked.id)
-            # LangGraph resumes a node by the id of the group, if the node asked several questions.
+            # If a node asked several questions, LangGraph resumes the node by the id of the group.
             group = answers.setdefault(asked.value.get("group", asked.id), {})
             group[question_key(asked.value)] = answer
         command = replace(command, resume=answers)

@@ -4,8 +4,9 @@
 is about the waiting calls. After a wrong answer the question is asked again, with the reason under
 `"error"`. On a server, `"asked_in"` is the id of the run that asked.
 
-In the mode `per_call` each call has an interrupt of its own, with its own id. LangGraph resumes a node, not
-an interrupt: the id for that is under `"group"`, and `addressed_graph` puts the answers together.
+In the mode `per_call` each call has an interrupt with an id of its own. But LangGraph resumes a whole node
+under one id. This id is under `"group"` in each question, and `addressed_graph` collects the answers of a
+group.
 """
 
 from __future__ import annotations
@@ -68,14 +69,15 @@ def ask(
 ) -> list[Decision | Granted]:
     """Interrupt the run with the questions about `requests` and return a decision for each, in order.
 
-    Requests that a grant covers, and those that the rules let pass, are not asked about. No decision is
-    returned before all are made, so no call runs while another of its reply waits. The outermost graph must
-    come from `addressed_graph.answer_by_id`, which checks the answers. Call this function at most once in a
-    node: LangGraph repeats the node from its start for every answer, wrong answers included.
+    Requests that a grant covers, and requests that the rules let pass, are not asked about. The function
+    returns only when all decisions are made, so no call runs while another call of its reply waits. The
+    outermost graph must come from `addressed_graph.answer_by_id`, which checks the answers. Call this
+    function at most once in a node: LangGraph repeats the node from its start for every answer, wrong answers
+    included.
 
     Args:
         requests: the calls to decide on, at least one.
-        rules: which calls are asked about, and what is offered.
+        rules: which calls are asked about, and which decisions are offered.
         held: the grants of the thread. None: grants cannot be saved, so only this call can be approved.
         state: the state of the graph, for the functions of `rules`.
 
@@ -116,7 +118,7 @@ def _asked(
         answers = _interrupt([question for _, question in questions.values()], per_call=rules.per_call)
         for key, (group, question) in list(questions.items()):
             if answers.keys() & questions.keys() and key not in answers:
-                continue  # other calls were decided on first
+                continue  # this answer is about other questions
             try:
                 decisions = decided(answers.get(key), group)
             except WrongAnswer as wrong:

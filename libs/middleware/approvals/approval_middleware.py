@@ -89,7 +89,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     Args:
         interrupt_on: the gated tools, see `GateRules`. No file, page or tool can change them.
-        interrupt_mode: as LangChain's, see `GateRules`.
+        interrupt_mode: see `GateRules`.
 
     Raises:
         ValueError: see `GateRules`.
@@ -99,7 +99,8 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     def __init__(self, interrupt_on: InterruptOn, *, interrupt_mode: InterruptMode = "batched") -> None:
         self._rules = GateRules(interrupt_on, interrupt_mode)
-        # LangChain's part only runs edited calls, and tells the model of the edit. It asks nothing.
+        # LangChain's middleware asks no questions here. It only runs edited calls, and tells the model about
+        # the edit.
         super().__init__(dict(self._rules.configs), interrupt_mode="batched")
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002

@@ -6,7 +6,7 @@ An answer is `{"decisions": [...]}`, one decision for each request, in order:
     {"type": "reject", "message": "why"}
     {"type": "edit", "edited_action": {"name": ..., "args": {...}}}
 
-For a question about one call, the decision alone is an answer too, as LangChain's `per_call` mode has it.
+For a question about one call, the decision alone is an answer too, as in LangChain's `per_call` mode.
 
 `scope` is `"call"` (the default), or for the rest of the thread `"command"` (the same call) or `"tool"`
 (every call of that name; see `grants`). A decision may have the `digest` of its request; it is then refused
@@ -50,7 +50,7 @@ _IN_PLAIN_WORDS = {
     "missing": "this field is needed",
     "model_type": "this must be a JSON object",
 }
-"""pydantic's types of errors whose texts name Python things."""
+"""Type of a pydantic error -> text. pydantic's own texts of these errors name Python types."""
 
 _TAKEN_OUT = "[REDACTED]"
 """Replaces a secret in an answer."""

@@ -1,4 +1,4 @@
-"""Read which calls a person must approve, in the form of LangChain's `interrupt_on`."""
+"""Decide which calls a person must approve. The rules have the form of LangChain's `interrupt_on`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from libs.middleware.approvals.question import DecisionType, Request
 __all__ = ["GateRules", "InterruptMode", "InterruptOn"]
 
 InterruptOn = Mapping[str, bool | InterruptOnConfig]
-"""Name of a call -> what a person may decide. LangChain's `interrupt_on`."""
+"""Name of a call -> the decisions that a person may make. LangChain's `interrupt_on`."""
 
 InterruptMode = Literal["batched", "per_call"]
 """One question for all calls of a reply, or a question for each call. LangChain's `interrupt_mode`."""
@@ -33,8 +33,8 @@ class GateRules:
     Args:
         interrupt_on: name of a call -> `True` (approve, edit and reject are offered), `False` (the call runs
             at once) or LangChain's `InterruptOnConfig`. Its `description`, a text or a function, is shown
-            above the whole call. Its `when` decides whether a call is asked about; the function must give the
-            same result for the same call, because LangGraph repeats a node that interrupts.
+            above the whole call. Its function `when` decides whether a person is asked about a call. `when`
+            must give the same result for the same call, because LangGraph repeats a node that interrupts.
         interrupt_mode: how the calls of a reply are asked about.
 
     Raises:
@@ -64,7 +64,7 @@ class GateRules:
         return config is not None and (when is None or when(_tool_call_request(request, state)))
 
     def note(self, request: Request, state: Any) -> str:
-        """Return the text that the configuration wants above the call. Call this method inside a node."""
+        """Return the configured text above a call, or "". Call this method inside a node."""
         given = self.configs[request.name].get("description", "")
         return given if isinstance(given, str) else given(_tool_call(request), state, get_runtime())
 
@@ -93,7 +93,7 @@ def _tool_call(request: Request) -> ToolCall:
 
 
 def _tool_call_request(request: Request, state: Any) -> ToolCallRequest:
-    """Return what LangChain's batched mode gives to `when`: the tool is not known yet."""
+    """Return the argument of `when`, as in LangChain's batched mode: without the tool."""
     runtime = get_runtime()
     given: ToolRuntime[Any, Any] = ToolRuntime(
         state=state,

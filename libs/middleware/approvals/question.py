@@ -37,7 +37,7 @@ class Request:
     call_id: str
     """Unique in the turn: the tool call id, or message id and block number."""
     note: str = ""
-    """Text of the installation that is shown above the call."""
+    """Configured text that is shown above the call."""
 
     @cached_property
     def digest(self) -> str:
@@ -123,6 +123,6 @@ def question_about(
 
 
 def question_key(question: Mapping[str, Any]) -> str:
-    """Return what tells a question from the others of its node: the digest of its first call."""
+    """Return the key of a question, which is unique in its node: the digest of its first call."""
     key: str = question["action_requests"][0]["digest"]
     return key

@@ -25,7 +25,7 @@ def parse_python(content: str | bytes) -> ast.Module:
     """Parse a program without running it, and without warnings.
 
     Raises:
-        ValueError: it is not Python; the message says why. A SyntaxError becomes one, too.
+        ValueError: the program is not Python. The message says why.
     """
     try:
         with warnings.catch_warnings():
@@ -48,7 +48,7 @@ def parse_module(content: bytes, file: str) -> Mapping[str, object]:
     if not docstring:
         raise UnreadableSkill(
             f"{file} has no docstring",
-            fix="Begin the file with one that says what the skill does and when to use it.",
+            fix="Begin the file with a docstring that says what the skill does and when to use it.",
         )
     return {"name": file.removesuffix(".py"), "description": docstring.split("\n\n")[0]}
 
@@ -63,7 +63,7 @@ def check_module(fields: Mapping[str, object], file: str) -> Iterator[Finding]:
     elif not name.isidentifier():
         yield Finding(
             f"{file} cannot be imported",
-            "Rename it with letters, digits and underscores, the first no digit.",
+            "Rename it: use only letters, digits and underscores, and no digit at the beginning.",
             fatal=True,
         )
     if name != name.lower():

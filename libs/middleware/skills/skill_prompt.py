@@ -23,17 +23,17 @@ STEPS = """\
 ## Skills
 
 A skill is a set of tested instructions and scripts for one kind of task. When a task matches one below:
-1. Read its file, named at the end of its line, whole with `read_file` (`limit=1000`) before you begin.
+1. Before you begin, read the whole file of the skill with `read_file` (`limit=1000`). Its path is at the end of the skill's line.
 2. Follow it. Run its scripts from the shell by the absolute paths it shows.
-3. Read all that a script prints. Say in your answer what it left out or could not read.
+3. Read everything that a script prints. Say in your answer which data the script left out or could not read.
 The files of a skill can be read and run, not changed.
 """
 
 EXAMPLE = """
 Example: the task is the total of the invoices in /data/march.pdf, and a skill for PDF files is listed.
-1. `read_file` its SKILL.md: it shows a script that prints the tables of a file.
-2. `execute` that command with /data/march.pdf in place of its sample file: two tables, and a page without text.
-3. Add the amounts up with a script of your own, and answer with the total. Say that one page could not be read.
+1. You read its SKILL.md with `read_file`. It shows a command that prints the tables of a file.
+2. You run that command with `execute`, with /data/march.pdf in place of the sample file. It prints two tables and a note: one page has no text.
+3. You add the amounts up with a script of your own, and answer with the total. You say that one page could not be read.
 Prefer a skill's script to a program of your own. When it fails, read its error and its `--help`. A task may need several skills: one to read the data, another to make the report.
 """
 
@@ -43,9 +43,10 @@ def render_skills(
 ) -> str:
     """Return the section for `skills`, at most `max_chars` characters, or "" without skills.
 
-    `steps` and `example` explain how to use a skill: agents differ in how they read a file. If the section is
-    too long, the example is left out. If the section is still too long, all descriptions are cut to one
-    common length. If names and paths alone are too long, the last skills are left out and counted.
+    `steps` and `example` explain how to use a skill; they differ between agents, which read files in
+    different ways. If the section is too long, the example is left out. If the section is still too long, all
+    descriptions are cut to one common length. If names and paths alone are too long, the last skills are left
+    out and counted.
 
     Raises:
         ValueError: `max_chars` is below 2,000.

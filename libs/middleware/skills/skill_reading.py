@@ -1,4 +1,4 @@
-"""Read what one skill says about itself: the front matter of a SKILL.md, or the docstring of a module."""
+"""Read the fields of one skill from the front matter of its SKILL.md, or from the docstring of its module."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def skill_files(root: Path) -> list[Path]:
     """Return the file of each skill in `root`: `<folder>/SKILL.md`, which may be missing, or `<module>.py`.
 
     Sorted by the name of the folder or module. Names that begin with `.`, folders that begin with `__`, and
-    modules that begin with `_` are no skills.
+    modules that begin with `_` are not skills.
 
     Raises:
         OSError: the folder cannot be read.
@@ -65,7 +65,7 @@ def signature(file: Path) -> Signature | None:
 
 
 def place_of(file: Path) -> Path:
-    """Return what a person calls the skill: its folder, or its module."""
+    """Return the path that names the skill: its folder, or its module."""
     return file.parent if file.name == SKILL_FILE else file
 
 

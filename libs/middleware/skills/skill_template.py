@@ -1,4 +1,4 @@
-"""Write a new skill to start from. Its command works on the sample file `sales.csv` as it is."""
+"""Write a new skill to start from. Its example works on the sample file `sales.csv` without changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Say what the answer holds, and what it leaves out.
 """
 
 _SCRIPT = '''\
-"""Count the lines of a text file. Replace this by what the skill is for."""
+"""Count the lines of a text file. Replace this program by one of your skill."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ __all__ = ["count_lines"]
 
 
 def count_lines(path: str) -> int:
-    """Return the number of lines of a text file. Replace this by what the skill is for.
+    """Return the number of lines of a text file. Replace it by the functions of your skill.
 
     Example:
         from skills.{name} import count_lines
@@ -80,8 +80,8 @@ def count_lines(path: str) -> int:
 def write_skill(folder: Path, name: str, description: str = "") -> Path:
     """Create the skill `name` in `folder` and return the path of its SKILL.md.
 
-    `description` is folded to one line. Without a description the skill cannot be used, and `validate_skills`
-    refuses it, until a person writes one.
+    `description` is folded to one line. If it is empty, the skill cannot be used, and `validate_skills`
+    refuses the skill, until a person writes the description.
 
     Raises:
         ValueError: name or description break a rule, or the skill exists already. Nothing is written.
@@ -122,7 +122,7 @@ def write_library(folder: Path, name: str, description: str = "") -> Path:
 
 
 def _described(description: str) -> dict[str, object]:
-    """Return the field to check. A description may be written later."""
+    """Return the description as a field to check. It may be empty, because it can be written later."""
     return {"description": fold(description) or "to be written"}
 
 

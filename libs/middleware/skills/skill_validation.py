@@ -18,7 +18,7 @@ from libs.middleware.skills.skill_reading import (
 __all__ = ["Problem", "validate_skills"]
 
 _EXECUTABLE = 0o555
-"""Mode bits of a command: everybody may read and execute it, as the user of the sandbox is another user."""
+"""Mode bits of a command. All users may read and execute it, because the sandbox's user is not its owner."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,6 @@ def _commands(folder: Path) -> Iterator[Problem]:
     """Yield the commands in a `runtime/` folder that the sandbox could not run."""
     for file in sorted(folder.iterdir()) if folder.is_dir() else ():
         if not file.is_file():
-            yield Problem(file, "is not a file", "Only commands stand in runtime/: move it away.")
+            yield Problem(file, "is not a file", "Move it away: only commands may be in runtime/.")
         elif file.stat().st_mode & _EXECUTABLE != _EXECUTABLE:
             yield Problem(file, "is a command that cannot be executed", f"Run: chmod 755 {file}")

@@ -111,10 +111,6 @@ class DockerSandbox(ChannelSandbox):
         self._common = common
         self._egress = egress
 
-    @property
-    def _folder(self) -> Path:
-        return self.root
-
     def move(self, root: Path) -> bool:
         """Rename the workspace of a running container. Return whether that worked. The mount stays."""
         try:

@@ -64,8 +64,8 @@ def main() -> None:
     """Serve standard input until it ends. Started by the image, or by LocalSandbox outside a container.
 
     Commands get this process's environment and working folder, as the host has set them. Three variables are
-    for this process only: SANDBOX_PROXY, the port of the proxy, SANDBOX_TRUST, a certificate, and
-    SANDBOX_COMMANDS, see `skill_commands.py`.
+    for this process only: SANDBOX_PROXY (the port of the proxy), SANDBOX_TRUST (a certificate) and
+    SANDBOX_COMMANDS (see `skill_commands.py`).
     """
     # Removed from the environment, so that no program inside sees them.
     proxy_port = int(os.environ.pop("SANDBOX_PROXY", "0"))

@@ -114,7 +114,7 @@ class ChannelSandbox(SandboxLife):
             raise
 
     def _remember(self, session: str) -> None:
-        """Record a session, so that its next block gets a note if it runs in a new interpreter."""
+        """Record a session, so that its next block prints a note if the block runs in a new interpreter."""
         self._sessions[session] = None
         self._sessions.move_to_end(session)
         if len(self._sessions) > _MOST_SESSIONS:

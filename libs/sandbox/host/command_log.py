@@ -78,7 +78,7 @@ _ending = threading.Event()
 
 
 def process_ends() -> None:
-    """Record calls that are cancelled from now on as cut off by the end of this process, not as stopped."""
+    """Record calls that are cancelled from now on as interrupted, not as stopped by the caller."""
     _ending.set()
 
 

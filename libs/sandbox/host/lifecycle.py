@@ -39,6 +39,9 @@ class SandboxLife(ABC):
     `libs.sandbox.protocol.Sandbox` documents the methods that have no docstring here.
     """
 
+    root: Path
+    """The workspace on this machine."""
+
     def __init__(self, idle_seconds: float, redact: Redact | None) -> None:
         self._idle_seconds = idle_seconds
         self._redact = redact
@@ -56,11 +59,6 @@ class SandboxLife(ABC):
         Raises:
             SandboxError: the sandbox cannot be started.
         """
-
-    @property
-    @abstractmethod
-    def _folder(self) -> Path:
-        """The workspace on this machine."""
 
     @abstractmethod
     def _not_ready(self, died: SandboxDied | None) -> SandboxError:
@@ -199,7 +197,7 @@ class SandboxLife(ABC):
         """Send a request and wait for its answer.
 
         Raises:
-            WorkspaceMissing: the workspace folder was removed, and no other folder is there.
+            WorkspaceMissing: the workspace folder was removed, and there is no folder at its path.
             SandboxError: see `libs.sandbox.protocol.Sandbox`.
         """
         while True:
@@ -209,15 +207,15 @@ class SandboxLife(ABC):
             answer = await self._answer(channel, call, seconds)
             if answer.ending != Ending.REMOVED:
                 return call, answer
-            # Nothing was run. A container keeps the folder of its start, whatever its path names now.
+            # Nothing was run. A running container keeps the removed folder, even if there is a new one.
             await asyncio.to_thread(self._leave, channel)
 
     def _leave(self, channel: Channel) -> None:
-        """Close a channel whose workspace was removed. Raises WorkspaceMissing if the folder is not back."""
-        if not self._folder.is_dir():
+        """Close a channel whose workspace was removed. Raises WorkspaceMissing if there is no new folder."""
+        if not self.root.is_dir():
             raise WorkspaceMissing(
-                f"The workspace folder {self._folder} was removed on this machine while the sandbox ran.",
-                hint=f"Put it back, or make it: mkdir -p {shlex.quote(str(self._folder))}. Then the "
+                f"The workspace folder {self.root} was removed on this machine while the sandbox ran.",
+                hint=f"Put it back, or make it: mkdir -p {shlex.quote(str(self.root))}. Then the "
                 "next command works.",
             )
         with self._starting:

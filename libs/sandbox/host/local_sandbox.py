@@ -75,10 +75,6 @@ class LocalSandbox(ChannelSandbox):
         self.root = root.resolve()
         self.process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def _folder(self) -> Path:
-        return self.root
-
     def _connect(self) -> Channel:
         self.root.mkdir(parents=True, exist_ok=True)
         self.protected = [str(self.root)]

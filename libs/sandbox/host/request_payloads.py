@@ -18,7 +18,8 @@ MAX_COMMAND = 16 * 1024 * 1024
 MAX_VARIABLE = 128 * 1024 - 1
 """Bytes of the longest variable, as `name=value`: MAX_ARG_STRLEN of Linux, see execve(2)."""
 MAX_VARIABLES = 1024 * 1024
-"""Bytes of all additional variables of a command. Linux allows a quarter of the stack, 2 MB, for all."""
+"""Bytes of all additional variables of a command. Linux allows 2 MB, a quarter of the stack, for all
+variables and arguments."""
 MAX_SESSION = 65_535
 """Bytes of the longest name of a session."""
 _CHANGES = ("write", "edit", "delete")
@@ -44,7 +45,7 @@ def run_request(
     if "\0" in command or any("\0" in text for item in env.items() for text in item):
         raise ValueError("a command and its variables cannot hold a NUL character")
     if any(not name or "=" in name for name in env):
-        raise ValueError("the name of a variable must be there, and cannot hold '='")
+        raise ValueError("the name of a variable cannot be empty, and cannot hold '='")
     variables = [_encoded(f"{name}={value}") for name, value in env.items()]
     for name, variable in zip(env, variables, strict=True):
         if len(variable) > MAX_VARIABLE:
@@ -111,7 +112,7 @@ def _seconds(limits: SandboxLimits, timeout: float | None) -> float:
 
 
 def _encoded(command: str, errors: str = "surrogateescape") -> bytes:
-    """Encode a command. Names of files that are not UTF-8 keep their bytes: see os.fsdecode."""
+    """Encode a command, a variable or a block. Like os.fsencode: file names keep their bytes."""
     try:
         encoded = command.encode("utf-8", errors)
     except UnicodeEncodeError as error:

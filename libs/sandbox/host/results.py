@@ -14,7 +14,7 @@ from libs.sandbox.protocol import FileFailed, RunResult
 from libs.sandbox.wire.frames import Ending, Fd
 from libs.sandbox.wire.messages import OutputReport, RunReport
 
-_OUR_ERROR = "This is an error of the sandbox itself: the log of the program that started it has more"
+_OUR_ERROR = "This is an error of the sandbox itself: see the log of the program that started the sandbox"
 
 __all__ = ["as_builtin", "block_result", "failed_result", "file_result", "run_result", "shortened"]
 
@@ -73,7 +73,7 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
     if answer.ending != Ending.DONE:
         raise FileFailed(
             "failed",
-            "a command killed the process that handled this file operation; when it has ended, try again",
+            "a command killed the process that handled this file operation: try again when it has ended",
         )
     try:
         message: Any = json.loads(answer.body.decode("utf-8", "surrogatepass"))

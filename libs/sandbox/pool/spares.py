@@ -121,14 +121,14 @@ class Ready(Generic[S]):
             raise
         except Exception as error:
             if self._python_ends():
-                logger.debug("no spare sandbox, as Python ends: %s", error)
+                logger.debug("no spare sandbox, because Python is ending: %s", error)
             else:
                 logger.exception("no spare sandbox")
             raise
         return made
 
     def _python_ends(self) -> bool:
-        """Return whether Python ends, and so lets no thread pool begin anything."""
+        """Return whether Python is ending: then thread pools refuse new work."""
         try:
             self._starter.submit(int)
         except RuntimeError:

@@ -60,10 +60,8 @@ SCRIPT = yaml.safe_dump(
 )
 
 PYTHON = """
-from agent.graph import graph
-from agent.exec_graph import build_graph
-for built, agent in ((graph, "deep"), (build_graph(), "exec")):
-    built.invoke({"messages": [("user", f"look {agent}")]}, {"configurable": {"thread_id": "1"}})
+from agent.{module} import build_graph
+build_graph().invoke({{"messages": [("user", "look {agent}")]}}, {{"configurable": {{"thread_id": "1"}}}})
 """
 
 
@@ -74,15 +72,16 @@ def run_at_the_terminal(server: Served) -> None:
 
 
 def run_in_python(server: Served) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PYTHON],
-        cwd=server.folder,
-        env=Program(server.folder).env,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    for agent, module in (("deep", "graph"), ("exec", "exec_graph")):
+        done = subprocess.run(
+            [sys.executable, "-c", PYTHON.format(agent=agent, module=module)],
+            cwd=server.folder,
+            env=Program(server.folder).env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
 
 
 def run_on_the_server(server: Served) -> None:

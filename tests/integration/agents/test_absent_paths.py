@@ -54,7 +54,7 @@ async def test_model_reads_which_paths_of_the_task_are_absent(name: AgentName, a
     result = await graph.ainvoke({"messages": [HumanMessage(TASK)]}, thread)
     assert result["absent_paths"] == absent
     system = model._requests[0][0].text
-    assert f"nothing was there when it began: {', '.join(f'`{path}`' for path in absent)}\n" in system
+    assert f"which did not exist when the task began: {', '.join(f'`{path}`' for path in absent)}\n" in system
     # The next task names no path.
     before = len(model._requests)
     result = await graph.ainvoke({"messages": [HumanMessage("Thank you.")]}, thread)

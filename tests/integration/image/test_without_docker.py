@@ -78,14 +78,6 @@ class TestWithoutDocker:
         assert "code-agent setup" in answer.output
 
     @pytest.mark.docker
-    def test_workspace_that_is_a_file_is_named(self, tmp_path: Path, name: str) -> None:
-        (tmp_path / "file").write_text("x")
-        with DockerExecutionBackend(tmp_path / "file", image=IMAGE, name=name) as backend:
-            answer = backend.execute("true")
-        assert answer.exit_code == 125
-        assert "WORKSPACE_DIR" in answer.output
-
-    @pytest.mark.docker
     def test_removed_skill_folder_is_named(self, tmp_path: Path, name: str) -> None:
         skills = tmp_path / "skills"
         skills.mkdir()

@@ -17,12 +17,19 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
 from tests.servers.served import Served
+from tests.support.owners import ALICE, ALICES, BOB, BOBS
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
 
 Clients = Callable[[Served], SyncLangGraphClient]
 APPROVE = {"resume": {"decisions": [{"type": "approve", "scope": "tool"}]}}
+PROGRAMS = [
+    f"echo {name} >> /workspace/ran; echo 'print({name} * 7)' > /scripts/p{name}.py; "
+    f"sleep 2; python3 /scripts/p{name}.py"
+    for name in (1, 2)
+]
+"""Commands, each of which causes a reload."""
 CUT_OFF = "The program or the sandbox ended while this call was running."
 
 
@@ -65,17 +72,22 @@ def clients() -> Iterator[Clients]:
         yield lambda server: stack.enter_context(get_sync_client(url=server.url))
 
 
+def succeeded(client: SyncLangGraphClient, thread: str, run: str) -> Callable[[], bool]:
+    def look() -> bool:
+        try:
+            return client.runs.get(thread, run)["status"] == "success"
+        except httpx.HTTPError:  # the server starts anew
+            return False
+
+    return look
+
+
 def began(server: Served, name: str) -> Callable[[], bool]:
     return (server.workspace / name).exists
 
 
 def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, clients: Clients) -> None:
-    programs = [
-        f"echo {name} >> /workspace/ran; echo 'print({name} * 7)' > /scripts/p{name}.py; "
-        f"sleep 2; python3 /scripts/p{name}.py"
-        for name in (1, 2)
-    ]
-    server = Served(tmp_path, script(programs=programs), APPROVALS="ask")
+    server = Served(tmp_path, script(programs=PROGRAMS), APPROVALS="ask")
     server.reloads = True
     try:
         server.start()
@@ -93,6 +105,72 @@ def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, c
         assert [each["status"] for each in client.runs.list(thread)] == ["success", "success"]
         assert server.log().count("Application started up") > 1, server.log()
         assert "langgraph dev --no-reload" in server.log().partition("Starting In-Memory runtime")[0]
+    finally:
+        server.end()
+
+
+def test_run_request_is_continued_after_a_reload(tmp_path: Path) -> None:
+    server = Served(tmp_path, script(programs=PROGRAMS), APPROVALS="ask", AUTH_TOKENS=f"{ALICES},{BOBS}")
+    server.reloads = True
+    try:
+        server.start()
+        with (
+            server.client(ALICE) as http,
+            server.client(BOB) as other,
+            get_sync_client(url=server.url, api_key=ALICE) as client,
+        ):
+            asked = http.post("/run", json={"input": "task programs."})
+            assert asked.status_code == 202, asked.text
+            thread = asked.json()["thread_id"]
+            answer = http.post(f"/run/{thread}/resume", json=APPROVE["resume"])
+            assert answer.status_code == 503, answer.text
+            run, join = answer.json()["run_id"], f"/threads/{thread}/runs/{answer.json()['run_id']}/join"
+            assert answer.json()["thread_id"] == thread
+            assert f"GET {join}" in answer.json()["error"]
+            eventually(succeeded(client, thread, run), 180)
+            state = client.threads.get_state(thread)
+            assert [each.split("\n")[0] for each in outputs(state)] == ["7", "14"]
+            assert (server.workspace / "threads" / thread / "ran").read_text() == "1\n2\n"
+            assert http.get(join).json()["messages"][-1]["content"] == "Finished."
+            assert other.get(join).status_code == 404
+            assert other.post("/run", json={"input": "x", "thread_id": thread}).status_code == 404
+    finally:
+        server.end()
+
+
+def test_reload_during_a_command_over_the_limit(tmp_path: Path, clients: Clients) -> None:
+    """The program that causes the reload is written by a command that does not end in time."""
+    waiting = "echo x >> /workspace/direct; sleep 500"
+    writing = (
+        "echo x >> /workspace/queued; until [ -e /workspace/direct ]; do sleep 0.1; done; "
+        "echo 'print(1)' > /scripts/p.py; sleep 500"
+    )
+    server = Served(
+        tmp_path,
+        script(queued=[writing], direct=[waiting]),
+        APPROVALS="auto",
+        SHUTDOWN_SECONDS="2",
+        SANDBOX_TIMEOUT="600",
+    )
+    server.reloads = True
+    try:
+        server.start()
+        client = clients(server)
+        queued = client.threads.create()["thread_id"]
+        run = client.runs.create(queued, "deep_agent", input=task("queued"))["run_id"]
+        answer = httpx.post(f"{server.url}/run", json={"input": "task direct."}, timeout=120)
+        assert answer.status_code == 503, answer.text
+        direct = answer.json()
+        for thread, each in ((queued, run), (direct["thread_id"], direct["run_id"])):
+            eventually(succeeded(client, thread, each), 180)
+            state = client.threads.get_state(thread)
+            [told] = outputs(state)
+            assert told.startswith(CUT_OFF), told
+            assert state["values"]["messages"][-1]["content"] == "Finished."
+        for name in ("queued", "direct"):
+            assert (server.workspace / name).read_text() == "x\n"
+        assert "steps have not ended and are stopped" in server.log()
+        assert server.log().count("Application started up") > 1, server.log()
     finally:
         server.end()
 
@@ -128,22 +206,20 @@ def test_sigterm_waits_for_the_running_step(tmp_path: Path, clients: Clients) ->
             answer = asking.result()
         assert "steps have not ended" not in server.log()
         assert answer.status_code == 503, answer.text
-        direct = answer.json()["thread_id"]
+        direct, continued = answer.json()["thread_id"], answer.json()["run_id"]
         for name, ran in {"queued": "x\n", "inner": "x\n", "direct": "x\n", "loose": "x\ny\n"}.items():
             assert (server.workspace / name).read_text() == ran
 
         server.start()
-        for each in (thread, outer):
+        for each in (thread, outer, direct):
             client.runs.join(each, client.runs.list(each)[0]["run_id"])
+        assert [each["run_id"] for each in client.runs.list(direct)] == [continued]
         for found in (thread, direct):
-            assert outputs(client.threads.get_state(found))[0].startswith("waited\n")
-        again = httpx.post(f"{server.url}/run", json={"input": "Go on.", "thread_id": direct}, timeout=120)
-        assert again.json()["status"] == "completed", again.text
-        state = client.threads.get_state(thread)
-        assert outputs(state)[1].startswith("second\n")
-        assert state["values"]["status"] == "completed"
+            state = client.threads.get_state(found)
+            assert [each.split("\n")[0] for each in outputs(state)] == ["waited", "second"]
+            assert state["values"]["status"] == "completed"
         assert outputs(client.threads.get_state(outer)) == ["Finished."]
-        for name in ("queued", "loose", "inner"):
+        for name in commands:
             assert (server.workspace / name).read_text() == "x\ny\n"
     finally:
         server.end()

@@ -189,6 +189,7 @@ async def test_assistants_and_schemas_for_studio(client: LangGraphClient, shared
     assert {"model", "tools"} <= {node["id"] for node in drawn["nodes"]}
     schemas = await client.assistants.get_schemas(found["code_agent"]["assistant_id"])
     assert set(schemas["input_schema"]["properties"]) == {"messages"}
-    assert set(schemas["output_schema"]["properties"]) == {"messages", "status", "executions"}
+    named = {"messages", "status", "executions", "absent_paths"}
+    assert set(schemas["output_schema"]["properties"]) == named
     drawn = await client.assistants.get_graph(found["code_agent"]["assistant_id"], xray=True)
     assert {"model", "approve", "run"} <= {node["id"] for node in drawn["nodes"]}

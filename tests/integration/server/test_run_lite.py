@@ -6,7 +6,10 @@ import asyncio
 import json
 import shutil
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,6 +21,7 @@ from agent.settings import LITE_ROOT, ROOT
 from agent.settings.token_settings import new_token
 from tests.servers.chat_server import HOLD, ChatServer, checks, played, serving
 from tests.servers.served import Served, served
+from tests.support.waiting import eventually
 
 KEY = "sk-lite-1vQ8Kq3Vn5Rt7Yw2"
 
@@ -163,3 +167,39 @@ async def test_model_call_ends_when_the_client_leaves(server: Served, chat: Chat
             await asked
         left = await asyncio.to_thread(chat.left.acquire, timeout=50)
     assert left, "the connection to the model's server was closed"
+
+
+def test_reload_waits_for_run_lite(tmp_path: Path) -> None:
+    """A run that ends within the limit is answered; the client of another is told to send the task again."""
+    go, asked = threading.Event(), threading.Event()
+
+    def reply(body: dict[str, Any]) -> Any:
+        if "hold" in str(body["messages"][1]):
+            return HOLD
+        asked.set()
+        assert go.wait(60)
+        return {"type": "final", "content": "In time."}
+
+    with serving(reply) as chat, ThreadPoolExecutor(2) as pool:
+        settings = {"OPENAI_API_KEY": KEY, "OPENAI_LITE_BASE_URL": chat.url}
+        server = Served(tmp_path, "- text: x\n", SHUTDOWN_SECONDS="15", **settings)
+        server.reloads = True
+        try:
+            server.start()
+            slow, held = (
+                pool.submit(httpx.post, f"{server.url}/run-lite", json={"input": each}, timeout=120)
+                for each in ("slow", "hold")
+            )
+            assert asked.wait(60)
+            assert chat.held.acquire(timeout=60)
+            (tmp_path / "changed.py").touch()
+            eventually(lambda: "SHUTDOWN_SECONDS" in server.log(), 60)
+            time.sleep(3)
+            go.set()
+            assert slow.result().json() == {"output": "In time."}
+            assert not held.done()
+            assert held.result().status_code == 503
+            assert "keeps no runs of /run-lite: send the task again" in held.result().json()["error"]
+        finally:
+            go.set()
+            server.end()

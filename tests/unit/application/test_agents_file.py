@@ -120,7 +120,7 @@ def test_file_in_the_workspace_is_never_read(folder: Path) -> None:
     inside.write_text(SALES)
     assert AgentsFile(configured(folder)).read().text == ""
     outside.symlink_to(inside)
-    assert_refused(folder, "is in the workspace, where an agent could write it")
+    assert_refused(folder, "it is in the workspace, where an agent could change it")
     outside.unlink()
     inside.unlink()
     inside.symlink_to(write(folder, SALES))

@@ -48,11 +48,11 @@ def test_packages_are_in_the_image_or_installable() -> None:
     in_image = {line.partition("==")[0] for line in pinned.splitlines()}
     there, installable = (
         {name for names in group.values() for name in names}
-        for group in (CATALOGUE.packages.there, CATALOGUE.packages.installable)
+        for group in (CATALOGUE.packages.installed, CATALOGUE.packages.installable)
     )
     assert there <= in_image
     assert not installable & in_image
-    uses = {*CATALOGUE.packages.there, *CATALOGUE.packages.installable}
+    uses = {*CATALOGUE.packages.installed, *CATALOGUE.packages.installable}
     assert {"HTTP", "scraping", "data", "validation", "XML", "dates"} <= uses
 
 
@@ -78,7 +78,7 @@ BRAVE = {"egress_allow": "https://api.search.brave.com"}
             {},
             ["BRAVE_API_KEY", "SHOP_API_KEY"],
             [
-                "Variables of the user that the program has: BRAVE_API_KEY, SHOP_API_KEY.",
+                "The program has these variables of the user: BRAVE_API_KEY, SHOP_API_KEY.",
                 "header X-Subscription-Token: the key is in BRAVE_API_KEY.",
                 'os.environ["BRAVE_API_KEY"]',
             ],
@@ -146,6 +146,7 @@ def test_prompt_states_the_rules() -> None:
     assert "Keys and tokens are never printed" in text
     assert text.count("Good, for") == len(CATALOGUE.good) > 0
     assert text.count("Bad (") == len(CATALOGUE.bad) > 0
+    assert "from zoneinfo import ZoneInfo" in text  # not pytz, and no offset by hand
 
 
 def test_new_entry_needs_no_code(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ OTHERS = {
     "BASE_URL_SHOP": "http://shop.example",
 }
 PROVIDERS = {
-    name: f"{name}-4711" for name in (*PROVIDER_KEYS.values(), "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY")
+    name: f"{name}-4711"
+    for name in (*PROVIDER_KEYS.values(), "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "WATSONX_API_KEY")
 }
 SERVICES = {name: f"{name}-4711" for name in ("BRAVE_API_KEY", "LANGSMITH_API_KEY", "GITHUB_API_KEY")}
 KEYS = {**OTHERS, **PROVIDERS, **SERVICES}
@@ -50,6 +51,7 @@ def test_no_keys_by_default() -> None:
         ("anthropic:claude-x", ["ANTHROPIC_API_KEY"]),
         ("google_genai:gemini-x", ["GOOGLE_API_KEY"]),
         ("azure_openai:gpt-x", ["AZURE_OPENAI_API_KEY"]),
+        ("ibm:granite-x", ["WATSONX_API_KEY"]),
         ("scripted:script.yaml", []),
     ],
 )
@@ -72,6 +74,12 @@ def test_key_of_a_model_that_the_caller_chose_is_withheld() -> None:
 def test_key_of_the_model_is_withheld_under_every_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_KEY_LLM", PROVIDERS["OPENAI_API_KEY"])
     assert passed(load_settings(None, exec_pass_keys=True)) == without("OPENAI_API_KEY")
+
+
+@pytest.mark.parametrize("setting", [{"sandbox_env_allow": "OPENAI_*"}, {"sandbox_env_inherit": "all"}])
+def test_key_of_the_model_is_passed_where_a_person_names_it(setting: dict[str, str]) -> None:
+    settings = load_settings(None, exec_pass_keys=True, model="openai:gpt-x", **setting)
+    assert passed(settings).items() >= KEYS.items()
 
 
 def test_secret_of_the_gateway_is_withheld() -> None:

@@ -80,7 +80,8 @@ def collector() -> Iterator[str]:
 
 
 def test_execution_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    call = Call(**CALL)  # type: ignore[arg-type]
+    packages = [f"package-{number:02}" for number in range(23)]
+    call = Call(**{**CALL, "dependencies": packages})  # type: ignore[arg-type]
     result = ExecResult(
         stdout="the-output",
         files={f"results/{number:02}": b"the-content" for number in range(22)},
@@ -95,7 +96,7 @@ def test_execution_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert {
         "event": "execution",
         "thread": "thread-1",
-        "dependencies": ["the-package"],
+        "dependencies": [*packages[:20], "and 3 more"],
         "files_in": ["name"],
         "files_out": [*(f"results/{number:02}" for number in range(20)), "and 2 more"],
         "args_bytes": len('{"a": "the-args"}'),

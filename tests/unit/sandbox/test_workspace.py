@@ -35,7 +35,7 @@ def test_folder_that_cannot_be_written_is_refused(name: str) -> None:
                     os.setuid(65534)
                 refuse_unwritable(Path(folder, name))
             except ValueError as error:
-                status = 0 if f"as {folder} cannot be written: run `sudo chown" in str(error) else 2
+                status = 0 if f"may not write to {folder}: run `sudo chown" in str(error) else 2
             finally:
                 os._exit(status)
         assert os.waitpid(child, 0)[1] == 0

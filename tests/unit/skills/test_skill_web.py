@@ -96,6 +96,10 @@ class TestSearch:
         put(site, "search.json", [])
         with pytest.raises(ValueError, match="Brave has no academic search"):
             web.search("not allowed")
+        # The model reads the same in the skill, before it asks.
+        assert (
+            '`type="academic"` needs SEARCH_PROVIDER=searxng.' in (ROOT / "skills/web/SKILL.md").read_text()
+        )
 
 
 class TestScrape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -27,7 +28,7 @@ _MOST_MATCHES: Final = 10_000
 _MOST_FOUND: Final = 8 * 1024 * 1024
 """Characters of matching lines that are returned."""
 _MOST_UNREAD: Final = 5
-"""Names of files and folders that could not be read, of those that are returned."""
+"""Names of unreadable files and folders that are returned."""
 _BLOCK: Final = 1024 * 1024
 _LONGEST_LINE: Final = 16 * _BLOCK
 
@@ -83,8 +84,9 @@ class _Walk:
                 try:
                     if entry.is_file():
                         yield relative
-                except OSError:  # the target of a link cannot be seen
-                    self.skip(relative)
+                except OSError as error:
+                    if error.errno != errno.ELOOP:  # a link to itself leads to no file
+                        self.skip(relative)
             waiting += reversed(folders)
 
 
@@ -116,8 +118,8 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
         pattern: a file name pattern, relative to `path`.
         most: maximum number of lines, at most _MOST_MATCHES.
 
-    Returns the matches, whether the search was cut, and number and first names of the files and folders that
-    could not be read. Files are searched up to a NUL byte, as grep(1) skips binary files.
+    Returns the matches, whether the search was cut, and the number and the first names of unreadable files
+    and folders. A file is searched up to its first NUL byte, because grep(1) skips binary files.
 
     Raises:
         OSError: `path` cannot be read.

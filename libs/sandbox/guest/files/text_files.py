@@ -149,7 +149,7 @@ def edit(path: str, old: str, new: str, replace_all: bool) -> dict[str, Any]:
 
 
 def _is_utf_8(content: bytes) -> bool:
-    """Return whether content is UTF-8. Decoding in parts saves memory: text takes up to 4 times as much."""
+    """Return whether content is UTF-8. Decodes parts, because a whole `str` may take 4 times the memory."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for at in range(0, len(content), _PART):

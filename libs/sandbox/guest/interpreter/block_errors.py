@@ -20,7 +20,7 @@ _MERGED_ROWS: Final = 100_000
 
 
 def error_message(error: BaseException) -> str:
-    """Return the kind of an error and its message, if its message can be read."""
+    """Return the type of an error, and its message if the message can be read."""
     kind = type(error).__name__
     try:
         text = str(error)
@@ -32,7 +32,7 @@ def error_message(error: BaseException) -> str:
 def error_text(variables: dict[str, Any], error: BaseException) -> str:
     """Return the traceback, and hints about tables, functions or modules.
 
-    If a block has broken the modules that format a traceback, only the kind and the message are returned.
+    If a block has broken the modules that format a traceback, only the type and the message are returned.
     """
     try:
         lines = _traceback(error)

@@ -1,7 +1,7 @@
 """Serves the blocks of the live interpreter: reads a block, runs it, answers (standard library only).
 
-A block shares the process, so it can change almost everything here. What this module calls is therefore held
-under names of its own, and a call that raises does not end the interpreter.
+A block runs in this process, so it can change almost every module. Therefore this module keeps its own
+references to the functions that it calls, and the interpreter survives when such a call raises.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""
 
 _HEADER: Final = struct.Struct("!II8s")
-"""Header of a block: lengths of the folders of commands and of the block, and the mark that the answer must
-begin with. See `python_worker.py`."""
+"""Header of a block: the length of the list of command folders, the length of the block, and the mark with
+which the answer must begin. See `python_worker.py`."""
 
 
 def serve(reader: int, writer: int) -> None:

@@ -25,7 +25,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 _BETWEEN: Final = 3
-"""Errors between two blocks that the next block shows."""
+"""Most errors of signal handlers between two blocks that the next block shows."""
 _FIGURES: Final = "/results"
 _SOURCES: Final = 1_000
 _libc = ctypes.CDLL(None)
@@ -60,7 +60,7 @@ class Session:
         while len(data) < length:
             try:
                 piece = _read(descriptor, length - len(data))
-            except BaseException as error:  # of a signal handler of a block
+            except BaseException as error:  # raised by a signal handler that a block has set
                 self._between = [*self._between, error_message(error)][:_BETWEEN]
                 continue
             if not piece:
@@ -71,8 +71,9 @@ class Session:
     def run(self, source: str) -> int:
         """Run one block. Print the value of its last expression, unless it is None.
 
-        An interrupt ends the block only, never this program: as in Jupyter, SIGINT raises KeyboardInterrupt
-        within a block, whatever handler an earlier block has set, and has no effect between two blocks.
+        An interrupt ends only the block, never this program. As in Jupyter, SIGINT raises KeyboardInterrupt
+        during a block, even if an earlier block has set another handler. Between two blocks SIGINT has no
+        effect.
         """
         for error in self._between:
             self._show(f"[raised by a signal handler since the last block: {error.rstrip()}]\n")
@@ -184,7 +185,7 @@ def attempt(do: Callable[..., Result], *arguments: Any) -> Result | None:
     """Call a function. Return None if it raises.
 
     A block can make almost every call of this program raise: with an audit hook, a signal handler, an object
-    whose methods raise, or a changed standard library. Its variables must live all the same.
+    whose methods raise, or a changed standard library. The variables must survive such errors.
     """
     try:
         return do(*arguments)
@@ -225,7 +226,7 @@ def _is_muted(source: str, last: ast.stmt) -> bool:
 
 
 def _interruptible(do: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a function that SIGINT interrupts with KeyboardInterrupt. SIGINT has no effect afterwards."""
+    """Call a function. During the call, SIGINT raises KeyboardInterrupt; afterwards SIGINT has no effect."""
     try:
         try:
             _set_handler(signal.SIGINT, signal.default_int_handler)

@@ -36,10 +36,10 @@ _SIGINT = 2
 _PATIENCE = 0.1
 """Seconds for killing the processes of an interrupted block."""
 _HEADER = struct.Struct("!II8s")
-"""Header of a block: lengths of the folders of commands and of the block, and the mark that its answer begins
-with. See `block_server.py`."""
+"""Header of a block: the length of the list of command folders, the length of the block, and the mark with
+which the answer must begin. See `block_server.py`."""
 _INTERRUPTED = 130
-"""Exit code of a block that was cancelled before its begin."""
+"""Exit code of a block that was cancelled before it began."""
 _FRESH = b"[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
 _FORGED = "[the interpreter was ended: the block answered in its place, and its variables are lost]"
 
@@ -56,7 +56,7 @@ class Interpreter(ProcessWorker):
         self._python: int | None = None
         self._blocks = self._answers = -1
         self._memory_kills = 0
-        """The kernel's count at the begin of the block: see `memory_kills`."""
+        """The result of `memory_kills` when the block began."""
         self._mark = b""
         """Random mark of the expected answer, so that a block cannot write an answer itself."""
 
@@ -129,7 +129,7 @@ class Interpreter(ProcessWorker):
             self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.BUSY, True)))
             return
         if given_up:
-            # Cancelled before the block began. An interrupt between two blocks would end the interpreter.
+            # Cancelled before the block was sent, so there is nothing to interrupt.
             self._hear()
             exit_code, note, answered = _INTERRUPTED, "", True
         else:

@@ -29,7 +29,7 @@ class Job:
         self.killed = False
         """Whether its processes were killed after it ignored an interrupt."""
         self.memory_kills: int | None = None
-        """The kernel's count when a file operation began: see `memory_kills`."""
+        """The result of `memory_kills` when a file operation began."""
         self.session: bytes | None = None
         """The session of a block."""
         if self.kind == Worker.PYTHON:

@@ -1,4 +1,4 @@
-"""Counts the processes that the kernel has killed because the memory is used up (standard library only)."""
+"""Reads how many processes the kernel has killed for lack of memory (standard library only)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FILES = (
 
 
 def memory_kills() -> int:
-    """Return the kernel's count `oom_kill` of this sandbox, or 0 if the kernel does not tell it."""
+    """Return the kernel's counter `oom_kill` of this sandbox, or 0 if it cannot be read."""
     for path in _FILES:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,7 +1,8 @@
 """Finds the commands of skills: programs in their `runtime/` folders (standard library only).
 
-The host sets SANDBOX_COMMANDS: places separated by colons. A place is the folder of one skill, or
-`<folder>/*` for every skill in a folder. The places are read for each command, because skills come and go.
+The host sets SANDBOX_COMMANDS: places, separated by colons. A place is the folder of one skill, or
+`<folder>/*` for every skill in a folder. The places are read again for each command, because skills may be
+added and removed while the sandbox runs.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import os
 __all__ = ["command_folders", "search_path", "take_places"]
 
 _places: list[str] = []
-"""The first process sets them, and its forks have them, too."""
+"""Set by the first process, and inherited by its forks."""
 
 
 def take_places() -> None:
-    """Remove the host's variable from the environment, so that no program inside sees it."""
+    """Take the host's variable out of the environment, so that no program inside sees it."""
     _places[:] = os.environ.pop("SANDBOX_COMMANDS", "").split(":")
 
 

@@ -30,9 +30,9 @@ def test_paths_may_be_strings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     [
         (
             "file",
-            r"^the workspace \S+/file cannot be used, as \S+/file is not a folder: choose another path$",
+            r"^the workspace \S+/file cannot be used, because \S+/file is not a folder: choose another path$",
         ),
-        ("file/below", r"^the workspace \S+/file/below cannot be used, as \S+/file is not a folder"),
+        ("file/below", r"^the workspace \S+/file/below cannot be used, because \S+/file is not a folder"),
         ("/usr", "^the workspace /usr is not a folder of its own: choose one that holds the agent's files"),
         ("home", r"^the workspace \S+/home is not a folder of its own"),
     ],

@@ -68,7 +68,10 @@ def main(
 def run(
     task: Annotated[
         str | None,
-        typer.Argument(help="The task. Without a task, --thread resumes the thread's pending step."),
+        typer.Argument(
+            help="The task, or - to read it from standard input. Without a task, --thread resumes the "
+            "thread's pending step."
+        ),
     ] = None,
     *,
     agent: Annotated[

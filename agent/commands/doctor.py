@@ -21,6 +21,10 @@ __all__ = ["Check", "check_all", "doctor", "reload_check"]
 _NEEDED_BYTES = 2 * 1024**3  # for building the image
 
 
+_OF_SETTINGS = {"image", "runtime", "workspace"}
+"""Checks of `doctor` that depend on settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """The result of one check."""
@@ -108,14 +112,17 @@ def check_all() -> list[Check]:
     try:
         settings = checked_settings()
     except SettingsError as error:
-        hint = "Change it in the environment or in .env; docs/configuration.md lists what is allowed."
-        # The other checks use the defaults: they may find problems too.
-        settings = unchecked_settings(None)
-        checks = [Check("settings", False, str(error), hint)]
-    else:
-        misspelt = " ".join(settings.misspelt())
-        hint = "Correct the name, or remove the line."
-        checks = [Check("settings", not misspelt, misspelt or "valid", hint if misspelt else "")]
+        hint = (
+            "Change it in the environment or in .env; docs/configuration.md lists what is allowed. "
+            "The checks that depend on settings follow when all settings are valid."
+        )
+        wrong = [Check("settings", False, line, hint) for line in str(error).splitlines()]
+        defaults = unchecked_settings(None)
+        machine = doctor(workspace=defaults.workspace_dir, image=defaults.image)
+        return wrong + [check for check in machine if check.name not in _OF_SETTINGS]
+    hint = "Correct the name, or remove the line."
+    checks = [Check("settings", False, sentence, hint) for sentence in settings.misspelt()]
+    checks = checks or [Check("settings", True, "valid")]
     checks += [_model_check(settings), *_skill_checks(settings), _agents_file_check(settings)]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
     return [*checks, *machine, reload_check(settings.workspace_dir)]

@@ -48,7 +48,7 @@ def fetch_model() -> None:
             raise typer.Exit(130) from None
         typer.echo(f"Fetched and checked: {path}")
     if not runtime_installed():
-        typer.echo(f"The runtime of the local model is not installed: {RUNTIME_COMMAND}")
+        typer.echo(f"The engine of the local model is not installed: `{RUNTIME_COMMAND}` installs it.")
 
 
 @model_app.command("which")

@@ -53,6 +53,10 @@ def run_command(
     overrides = {name: value for name, value in given.items() if value is not None}
     options = ("--model", model) if model else ()
     try:
+        if task == "-":
+            task = sys.stdin.read()
+        if thread is not None and not thread.strip():
+            raise BadUsage("The thread is empty: give its ID, or leave --thread away for a new thread.")
         if task is not None and not task.strip():
             raise BadUsage("The task is empty: say what is to be done.")
         if task is None and thread is None:
@@ -82,13 +86,13 @@ async def _run(
     thread_id = thread or secrets.token_hex(4)
     async with open_runtime(**overrides) as runtime, held(thread_id):
         run = await runtime.run(thread_id, asked, pending=task is None)
-        await runtime.check_model()
         if task is None:
             state = await run.state()
             if not state.values:
                 raise BadUsage(f"There is no thread {thread_id!r} in {place(runtime.settings)}.")
             if not state.next:
                 raise BadUsage(f"Nothing is pending in thread {thread_id!r}: give it a task.")
+        await runtime.check()
         approvals = runtime.settings.approvals
         human = ask = None
         if not as_json:

@@ -64,13 +64,24 @@ def new_skill(
 def validate(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(help="A skill, or a folder of skills. Default: all configured folders."),
+        typer.Argument(
+            help="A skill, a folder of skills, or the name of a skill in skills/. Default: all configured "
+            "folders."
+        ),
     ] = None,
 ) -> None:
     """Check skills against every rule of the format. Exit status 1 if one is broken."""
+    from agent.settings import ROOT
     from libs.middleware.skills.skill_validation import validate_skills
 
-    chosen = folders or [path for path in read_settings().skill_folders.values() if path.exists()]
+    def found(given: Path) -> Path:
+        own = [ROOT / "skills" / given.name, ROOT / "skills" / f"{given.name}.py"]
+        named = not given.exists() and given == Path(given.name)
+        return next((path for path in own if named and path.exists()), given)
+
+    chosen = [found(each) for each in folders or ()] or [
+        path for path in read_settings().skill_folders.values() if path.exists()
+    ]
     problems = [problem for folder in chosen for problem in validate_skills(folder)]
     for problem in problems:
         say(str(problem))

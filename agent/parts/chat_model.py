@@ -38,8 +38,8 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-RUNTIME_COMMAND = "pip install -e '.[local]'"
-"""Installs the runtime of a local model."""
+RUNTIME_COMMAND = "make local"
+"""Installs the engine of the local model, and fetches the model."""
 
 
 def build_model(settings: Settings) -> BaseChatModel:
@@ -171,15 +171,15 @@ def _local(settings: Settings, name: str) -> BaseChatModel:
     from libs.models.weights import QWEN_CODER, kept
 
     path = Path(name).expanduser() if name else kept(QWEN_CODER, settings.models_dir)
-    missing = []
-    if path is None:
-        missing.append(f"fetch its {QWEN_CODER.bytes / 1e9:.1f} GB with `code-agent model fetch`")
+    missing = ""
     if not runtime_installed():
-        missing.append(f"install what runs it with `{RUNTIME_COMMAND}`")
+        also = f" and fetches its {QWEN_CODER.bytes / 1e9:.1f} GB" if path is None else ""
+        missing = f"`{RUNTIME_COMMAND}` in the folder of this project installs its engine{also}"
+    elif path is None:
+        missing = f"fetch its {QWEN_CODER.bytes / 1e9:.1f} GB with `code-agent model fetch`"
     if path is None or missing:
         why = "The local model" if settings.model else "No model is configured, and the local one"
-        both = ", or do both with `make local`" if len(missing) > 1 else ""
-        raise ModelUnavailable(f"{why} is not ready: {', and '.join(missing)}{both}. {CHOICES}")
+        raise ModelUnavailable(f"{why} is not ready: {missing}. {CHOICES}")
     try:
         return LocalChatModel(engine=_engine(path), model_name=f"local:{path.name}")
     except GgufError as error:

@@ -134,12 +134,11 @@ class Run:
         messages = state.values.get("messages", [])
         last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
         text = last.text if last else ""
-        if state.interrupts:
-            return self.ended("interrupted", text)
-        if state.next:
+        if state.next and not state.interrupts:
             errors = [str(task.error) for task in state.tasks if task.error]
             return self.ended("error", "; ".join(errors) or _CUT_OFF)
-        ended = self.ended(state.values.get("status") or "completed", text)
+        status = "interrupted" if state.interrupts else state.values.get("status") or "completed"
+        ended = self.ended(status, text)
         # The run may have created some of these paths.
         named = state.values.get("absent_paths")
         return replace(ended, absent_paths=await self._absent(named)) if named else ended

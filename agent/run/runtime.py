@@ -143,7 +143,8 @@ class Runtime:
     async def check(self) -> None:
         """Check that the model can be built, an Engine answers and the image exists.
 
-        Without the check only the model would read that Docker is missing.
+        Without the check a model would be called for nothing: only the model would read that Docker is
+        missing, once for each command.
 
         Raises:
             ModelUnavailable, SandboxError: one is missing; the error says what to do.

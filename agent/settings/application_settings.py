@@ -88,6 +88,7 @@ are LangChain's."""
     @field_validator("workspace_dir")
     @classmethod
     def _workspace_is_safe(cls, value: Path) -> Path:
+        value = Path(os.path.expanduser(value))  # noqa: PTH111 - leaves an unknown user as it is
         refuse_as_workspace(value)
         refuse_unwritable(value)
         if ROOT.is_relative_to(value.resolve()):

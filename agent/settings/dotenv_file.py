@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -14,6 +14,8 @@ __all__ = ["near_names", "unreadable_lines", "variables_in"]
 
 _NEAR = 0.83
 """Similarity of a misspelt name, from 0 to 1. OPENAI_KEY is near OPENAI_API_KEY, OPENAI_API_TYPE is not."""
+_NEAR_SHORT = 0.8
+"""Similarity of a misspelt name of at most six letters, where one error weighs more. MODLE is near MODEL."""
 
 
 def variables_in(path: Path) -> dict[str, str]:
@@ -41,11 +43,19 @@ def unreadable_lines(path: Path) -> list[int]:
 
 
 def near_names(names: Iterable[str], settings: Iterable[str]) -> dict[str, str]:
-    """Return name -> setting, for each name that is not a setting but similar to one."""
+    """Return name -> setting, for each name that is not a setting but similar to one, or its beginning."""
     known = {name.upper() for name in settings}
     unknown = [name for name in names if name.upper() not in known]
-    near = {name: get_close_matches(name.upper(), known, n=1, cutoff=_NEAR) for name in unknown}
-    return {name: found[0] for name, found in near.items() if found}
+    near = {name: _nearest(name.upper(), known) for name in unknown}
+    return {name: found for name, found in near.items() if found}
+
+
+def _nearest(name: str, settings: Collection[str]) -> str | None:
+    cutoff = _NEAR_SHORT if len(name) <= 6 else _NEAR
+    if found := get_close_matches(name, settings, n=1, cutoff=cutoff):
+        return found[0]
+    begun = [setting for setting in settings if setting.startswith(f"{name}_")]
+    return begun[0] if len(begun) == 1 else None
 
 
 def _number(line: Binding) -> int:

@@ -51,6 +51,8 @@ async def take_turn(
 
     async def decide(approval: Approval) -> list[dict[str, Any]]:
         if approvals == "ask" and ask:
+            if isinstance(view, EventView):
+                view.say_absent((await run.result()).absent_paths)
             return await ask(approval)
         if approvals == "ask":
             for waiting in await run.approvals():

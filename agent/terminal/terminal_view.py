@@ -75,6 +75,7 @@ class EventView:
         self._wrap = WordWrap()
         self._commands: dict[str, str] = {}
         self._output_of: str | None = None
+        self._absent: set[str] = set()
 
     def show(self, event: Event) -> None:
         """Print an event."""
@@ -148,7 +149,15 @@ class EventView:
         self.console.print()
         for path in result.files:
             self._line(f"{'Plot' if is_plot(path) else 'File'}: {path}", "magenta")
-        for path in result.absent_paths:
+        self._say_absent(result.absent_paths)
+
+    def say_absent(self, paths: Sequence[str]) -> None:
+        """Print, before a question, the paths of the task that do not exist and that were not named yet."""
+        self._say_absent([path for path in paths if path not in self._absent])
+        self._absent.update(paths)
+
+    def _say_absent(self, paths: Sequence[str]) -> None:
+        for path in paths:
             self._line(f"{path} is not there.", "yellow")
 
     def _earlier(self, granted: str | None) -> None:

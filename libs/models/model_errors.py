@@ -16,6 +16,8 @@ from libs.redaction import Redact
 __all__ = ["ModelFailed", "explained_errors", "provider_failure", "without_secrets"]
 
 # Package of a provider -> base class of its errors. Looked up only in loaded packages.
+_ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+"""Package of a provider -> the variable of another address."""
 _PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "groq": "GroqError"}
 
 
@@ -50,7 +52,25 @@ def provider_failure(error: BaseException) -> str | None:
     """Return the explanation of an error of a provider; None for any other error."""
     loaded = [(sys.modules.get(package), name) for package, name in _PROVIDER_ERRORS.items()]
     classes = tuple(getattr(package, name) for package, name in loaded if package is not None)
-    return f"The model could not be reached or refused: {error}" if isinstance(error, classes) else None
+    if not isinstance(error, classes):
+        return None
+    return f"The model could not be reached or refused: {_with_address(error)}"
+
+
+def _with_address(error: BaseException) -> str:
+    """Return the message; if no answer came, with the address (no password, no query) and its variable."""
+    try:
+        url = None if hasattr(error, "response") else error.request.url  # type: ignore[attr-defined]
+    except (AttributeError, RuntimeError):  # an error of another kind, or without a request
+        url = None
+    if url is None:
+        return str(error)
+    port = f":{url.port}" if url.port else ""
+    # LangChain's packages have subclasses of the providers' errors.
+    packages = [base.__module__.partition(".")[0] for base in type(error).__mro__]
+    variable = next((_ADDRESSES[name] for name in packages if name in _ADDRESSES), None)
+    hint = f" Check the address ({variable}) and that its server runs." if variable else ""
+    return f"{str(error).rstrip('.')}. No answer from {url.scheme}://{url.host}{port}{url.path}.{hint}"
 
 
 def without_secrets(error: Exception, redact: Redact) -> Exception:

@@ -17,6 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 __all__ = ["Conversation", "Reply", "ScriptError", "ScriptExhausted", "ScriptedChatModel", "ToolUse"]
 
@@ -154,5 +155,22 @@ def _parse(text: str, source: str) -> tuple[Conversation, ...]:
         value = yaml.safe_load(text)
         whole = {"conversations": [{"replies": value}]} if isinstance(value, list) else value
         return _Script.model_validate(whole).conversations
-    except (yaml.YAMLError, ValidationError) as error:
+    except yaml.YAMLError as error:
         raise ScriptError(f"{source}: not a script: {error}") from error
+    except ValidationError as error:
+        problems = "; ".join(_explain(details) for details in error.errors())
+        raise ScriptError(f"{source}: not a script: {problems}") from error
+
+
+_FIELDS = {"conversations": Conversation, "replies": Reply, "tool_calls": ToolUse}
+"""Name of a list -> the model of its items."""
+
+
+def _explain(error: ErrorDetails) -> str:
+    """Return a sentence about one error: its place in the script, and which fields are allowed."""
+    *within, last = error["loc"] or ("",)
+    where = ".".join(map(str, error["loc"]))
+    if error["type"] != "extra_forbidden":
+        return f"{where}: {error['msg']}" if where else error["msg"]
+    kind = next((_FIELDS[str(part)] for part in reversed(within) if part in _FIELDS), _Script)
+    return f"{where}: unknown field {last}; allowed: {', '.join(kind.model_fields)}"

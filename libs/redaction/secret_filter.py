@@ -27,6 +27,9 @@ _BREAKS = re.compile(rb"[\r\n]+")
 
 Span = tuple[int, int]
 
+_warned: set[tuple[str, str]] = set()
+"""Name and reason of the warnings that this process has logged."""
+
 
 def unfit(value: str) -> str | None:
     """Return why a value cannot be redacted, because ordinary text may contain it; None if it can.
@@ -57,12 +60,15 @@ class SecretFilter:
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        """`secrets`: name -> value. Values that `unfit` refuses are skipped, and a warning names them."""
+        """`secrets`: name -> value. Values that `unfit` refuses are skipped; a warning names each once."""
         forms: set[bytes] = set()
         for name, padded in secrets.items():
             value = padded.strip()
             if why := unfit(value):
-                logger.warning("%s is not redacted where it is printed: %s", name, why)
+                if (name, why) not in _warned:
+                    # Noted first: to log the warning, the log's own filter is made of the same secrets.
+                    _warned.add((name, why))
+                    logger.warning("%s is not redacted where it is printed: %s", name, why)
             else:
                 forms |= written_forms(value)
         self._forms = sorted({_unbroken(form) for form in forms})

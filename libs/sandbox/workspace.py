@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import re
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -60,6 +61,12 @@ def refuse_unwritable(root: Path) -> None:
     if not os.access(place, os.W_OK | os.X_OK):
         hint = f"run `sudo chown $USER {place}`, or choose another path"
         raise ValueError(f"cannot be used, because this user may not write to {place}: {hint}")
+    if place != root:
+        # Root may write everywhere, but some file systems, such as /proc, take no new files.
+        try:
+            tempfile.TemporaryFile(dir=place).close()
+        except OSError as error:
+            raise ValueError(f"cannot be made in {place} ({error.strerror}): choose another path") from error
 
 
 def prepare_workspace(root: Path) -> tuple[int, int]:

@@ -56,7 +56,11 @@ def parse_module(content: bytes, file: str) -> Mapping[str, object]:
 def check_module(fields: Mapping[str, object], file: str) -> Iterator[Finding]:
     """Yield every rule that a module breaks. A module that cannot be imported cannot be used."""
     name = file.removesuffix(".py")
-    if not name.isidentifier() or keyword.iskeyword(name):
+    if keyword.iskeyword(name):
+        yield Finding(
+            f"{file} cannot be imported: {name} is a keyword of Python", "Choose another name.", fatal=True
+        )
+    elif not name.isidentifier():
         yield Finding(
             f"{file} cannot be imported",
             "Rename it: use only letters, digits and underscores, and no digit at the beginning.",

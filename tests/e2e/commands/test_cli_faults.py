@@ -38,6 +38,7 @@ def test_run_that_cannot_begin_is_explained(
     assert result["text"] in done.stderr
 
 
+@pytest.mark.docker
 def test_error_of_the_model_is_shown(program: Program) -> None:
     refusal = {"error": {"message": "that key is no good", "type": "auth"}}
     with serving(lambda _: (401, refusal)) as server:
@@ -48,14 +49,13 @@ def test_error_of_the_model_is_shown(program: Program) -> None:
     assert "that key is no good" in check_lines(done.stdout)[-1]["text"]
 
 
-def test_run_goes_on_without_an_engine(program: Program) -> None:
+@pytest.mark.parametrize("agent", ["deep", "code", "exec"])
+def test_run_without_an_engine_ends_before_the_model_is_called(program: Program, agent: str) -> None:
     program.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
-    program.script(execute("echo hi"), "I cannot run anything.")
-    result = program.lines("--approve", "auto", "go")[-1]
-    assert result["text"] == "I cannot run anything."
-    [execution] = result["executions"]
-    assert execution["exit_code"] == 125
-    assert "docker" in execution["output"]
+    program.script("the model was called")
+    [result] = program.lines("--agent", agent, "--approve", "auto", "go", status=1)
+    assert (result["status"], result["executions"]) == ("error", [])
+    assert "No Docker Engine answers" in result["text"]
 
 
 @pytest.mark.thorough

@@ -21,6 +21,7 @@ def chat(program: Program, lines: str, *arguments: str) -> subprocess.CompletedP
     )
 
 
+@pytest.mark.docker
 def test_each_line_is_a_message(program: Program) -> None:
     program.script("first answer", "second answer")
     done = chat(program, "one\n\n/thread\n  \ntwo", "--thread", "t")
@@ -51,6 +52,7 @@ def test_call_that_needs_approval_ends_the_pipe_with_status_3(program: Program) 
 
 
 @pytest.mark.thorough
+@pytest.mark.docker
 def test_exit_status_of_a_pipe(program: Program) -> None:
     program.script("one answer")
     done = chat(program, "one\ntwo\n")

@@ -59,6 +59,7 @@ def talker(program: Program) -> Iterator[SlowTalker]:
         server.more.set()
 
 
+@pytest.mark.docker
 def test_reply_is_shown_while_the_model_streams(program: Program, talker: SlowTalker) -> None:
     terminal = ScreenTerminal(program, ["chat"])
     terminal.send("tell me")
@@ -78,6 +79,7 @@ def test_reply_is_shown_while_the_model_streams(program: Program, talker: SlowTa
     assert terminal.end() == 0
 
 
+@pytest.mark.docker
 def test_ctrl_c_ends_a_streaming_reply(program: Program, talker: SlowTalker) -> None:
     terminal = ScreenTerminal(program, ["chat"])
     terminal.send("tell me")

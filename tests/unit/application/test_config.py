@@ -184,3 +184,8 @@ def test_wrong_arguments_of_a_graph_are_refused_at_once(module: Any, monkeypatch
         module.build_graph(123)
     with pytest.raises(TypeError, match="settings has the type dict: give load_settings"):
         module.build_graph(settings={"model": "local"})
+
+
+def test_workspace_below_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_settings(None, workspace_dir="~/foo").workspace_dir == tmp_path / "foo"

@@ -89,11 +89,34 @@ def test_name_near_a_setting_is_named_once(env_file: Path, caplog: pytest.LogCap
         assert load_settings(env_file).misspelt() == expected
         load_settings(env_file)
     assert sorted(record.message for record in caplog.records if ".env" in record.message) == expected
-    settings = check_all()[0]
-    assert (settings.ok, settings.detail) == (False, " ".join(expected))
-    shown = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "300"}).output
-    assert "Did you mean SANDBOX_MEMORY?" in shown
-    assert "?." not in shown
+
+
+def test_doctor_shows_each_misspelt_name_once(env_file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    env_file.write_text("APROVALS=auto\nSANDBOX_MEMRY=1g\n")
+    shown = [check for check in check_all() if check.name == "settings"]
+    assert [check.ok for check in shown] == [False, False]
+    assert [check.detail for check in shown] == load_settings(env_file).misspelt()
+    assert caplog.text == ""
+    printed = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "300"}).output
+    assert "Did you mean APPROVALS? Correct the name" in printed
+    assert "?." not in printed
+
+
+def test_doctor_with_wrong_values_judges_no_default(env_file: Path) -> None:
+    env_file.write_text("APPROVALS=maybe\nSANDBOX_CPUS=many\nWORKSPACE_DIR=elsewhere\n")
+    checks = check_all()
+    wrong = [check.detail for check in checks if check.name == "settings"]
+    assert [line.partition(":")[0] for line in wrong] == ["SANDBOX_CPUS=many", "APPROVALS=maybe"]
+    assert {"workspace", "model", "image", "reload"}.isdisjoint(check.name for check in checks)
+    assert "CA certificates" in {check.name for check in checks}
+
+
+def test_short_name_and_beginning_of_a_name_are_near(env_file: Path) -> None:
+    env_file.write_text("MODLE=openai:gpt\nSANDBOX=x\nWORKSPACE=foo\n")
+    assert load_settings(env_file).misspelt() == [
+        "MODLE in .env is not a setting. Did you mean MODEL?",
+        "WORKSPACE in .env is not a setting. Did you mean WORKSPACE_DIR?",
+    ]
 
 
 def test_setting_without_a_secret_gets_no_warning_about_redaction(

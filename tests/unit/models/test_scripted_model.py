@@ -57,7 +57,7 @@ async def test_replies_come_in_order_with_unique_call_ids(tmp_path: Path) -> Non
     [
         ("- text: a\n  tool_calls: [\n", r"line 3"),
         ("- text: a\n- txet: b\n", r"conversations\.0\.replies\.1\.txet"),
-        ("text: a\n", r"conversations\s+Field required"),
+        ("text: a\n", r"conversations: Field required"),
     ],
 )
 def test_error_of_a_script_names_its_place(tmp_path: Path, text: str, problem: str) -> None:
@@ -65,3 +65,22 @@ def test_error_of_a_script_names_its_place(tmp_path: Path, text: str, problem: s
     path.write_text(text)
     with pytest.raises(ScriptError, match=rf"(?s)script\.yaml: not a script: .*{problem}"):
         ScriptedChatModel.from_file(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("- {txt: hi}", "unknown field txt; allowed: text, tool_calls"),
+        ("- {tool_calls: [{tool: ls, name: ls}]}", "unknown field tool; allowed: name, args"),
+        ("conversations: [{replies: [], if: x}]", "unknown field if; allowed: replies, when"),
+        ("conversation: []", "unknown field conversation; allowed: conversations"),
+    ],
+)
+def test_unknown_field_of_a_script_is_named_with_the_allowed_fields(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    (tmp_path / "script.yaml").write_text(text)
+    with pytest.raises(ScriptError) as caught:
+        ScriptedChatModel.from_file(tmp_path / "script.yaml")
+    assert problem in str(caught.value)
+    assert "pydantic" not in str(caught.value)

@@ -54,7 +54,7 @@ def test_module_with_a_docstring_is_a_skill(tmp_path: Path) -> None:
         ("a.py", b'"""caf\xe9"""\n', "a.py is not Python: "),
         ("a.py", b"\0", "a.py is not Python: "),
         ("my-skill.py", GOOD.encode(), "my-skill.py cannot be imported"),
-        ("class.py", GOOD.encode(), "class.py cannot be imported"),
+        ("class.py", GOOD.encode(), "class.py cannot be imported: class is a keyword of Python"),
     ],
 )
 def test_unusable_module_is_listed_with_its_reason(

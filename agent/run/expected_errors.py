@@ -7,7 +7,14 @@ from langgraph.errors import GraphRecursionError
 
 from agent.run.agents import AgentRefused
 from agent.settings import SettingsError
-from libs.models import ModelFailed, ModelUnavailable, ScriptError, ScriptExhausted, provider_failure
+from libs.models import (
+    ModelFailed,
+    ModelUnavailable,
+    ScriptError,
+    ScriptExhausted,
+    provider_failure,
+    with_address,
+)
 from libs.models.local_model import ContextTooLong
 from libs.persistence import CheckpointerUnavailable, ThreadInUse, database_errors
 from libs.sandbox import SandboxError
@@ -23,7 +30,7 @@ _EXPLAINED = (
 def explained(error: BaseException) -> str | None:
     """Return the explanation of an expected error; None for any other error."""
     if isinstance(error, (*_EXPLAINED, *database_errors())):
-        return str(error)
+        return with_address(error)
     return provider_failure(error)
 
 

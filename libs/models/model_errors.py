@@ -54,10 +54,10 @@ def provider_failure(error: BaseException) -> str | None:
     classes = tuple(getattr(package, name) for package, name in loaded if package is not None)
     if not isinstance(error, classes):
         return None
-    return f"The model could not be reached or refused: {_with_address(error)}"
+    return f"The model could not be reached or refused: {with_address(error)}"
 
 
-def _with_address(error: BaseException) -> str:
+def with_address(error: BaseException) -> str:
     """Return the message; if no answer came, with the address (no password, no query) and its variable."""
     try:
         url = None if hasattr(error, "response") else error.request.url  # type: ignore[attr-defined]

@@ -172,5 +172,7 @@ def _explain(error: ErrorDetails) -> str:
     where = ".".join(map(str, error["loc"]))
     if error["type"] != "extra_forbidden":
         return f"{where}: {error['msg']}" if where else error["msg"]
-    kind = next((_FIELDS[str(part)] for part in reversed(within) if part in _FIELDS), _Script)
+    kind: type[BaseModel] = next(
+        (_FIELDS[str(part)] for part in reversed(within) if part in _FIELDS), _Script
+    )
     return f"{where}: unknown field {last}; allowed: {', '.join(kind.model_fields)}"

@@ -13,7 +13,7 @@ from langchain_core.exceptions import ContextOverflowError
 
 from libs.redaction import Redact
 
-__all__ = ["ModelFailed", "explained_errors", "provider_failure", "without_secrets"]
+__all__ = ["ModelFailed", "explained_errors", "provider_failure", "with_address", "without_secrets"]
 
 # Package of a provider -> base class of its errors. Looked up only in loaded packages.
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}

@@ -162,7 +162,7 @@ def _parse(text: str, source: str) -> tuple[Conversation, ...]:
         raise ScriptError(f"{source}: not a script: {problems}") from error
 
 
-_FIELDS = {"conversations": Conversation, "replies": Reply, "tool_calls": ToolUse}
+_FIELDS: dict[str, type[BaseModel]] = {"conversations": Conversation, "replies": Reply, "tool_calls": ToolUse}
 """Name of a list -> the model of its items."""
 
 
@@ -172,7 +172,6 @@ def _explain(error: ErrorDetails) -> str:
     where = ".".join(map(str, error["loc"]))
     if error["type"] != "extra_forbidden":
         return f"{where}: {error['msg']}" if where else error["msg"]
-    kind: type[BaseModel] = next(
-        (_FIELDS[str(part)] for part in reversed(within) if part in _FIELDS), _Script
-    )
+    known: list[type[BaseModel]] = [_FIELDS[str(part)] for part in within if part in _FIELDS]
+    kind = known[-1] if known else _Script
     return f"{where}: unknown field {last}; allowed: {', '.join(kind.model_fields)}"

@@ -228,6 +228,7 @@ class TestSpares:
         try:
             made.run("first", "true")
             eventually(lambda: not left.exists())
+            eventually(lambda: any((root / "threads").glob(".spare-*")))
             [own] = (root / "threads").glob(".spare-*")
             assert owner_lives(label_in(own.name.removeprefix(".spare-")))
         finally:

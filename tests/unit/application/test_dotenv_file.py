@@ -16,7 +16,7 @@ from agent.cli import app
 from agent.commands.command_output import read_settings
 from agent.commands.doctor import check_all
 from agent.secrets.secret_values import PROVIDER_KEYS, secret_filter
-from agent.settings import ROOT, Settings, SettingsError, load_settings, unchecked_settings
+from agent.settings import ROOT, Settings, SettingsError, checked_settings, load_settings, unchecked_settings
 from tests.support.canaries import listening
 
 KEY = "sk-ant-5e9b1f7c2a8d4f60"
@@ -95,7 +95,7 @@ def test_doctor_shows_each_misspelt_name_once(env_file: Path, caplog: pytest.Log
     env_file.write_text("APROVALS=auto\nSANDBOX_MEMRY=1g\n")
     shown = [check for check in check_all() if check.name == "settings"]
     assert [check.ok for check in shown] == [False, False]
-    assert [check.detail for check in shown] == load_settings(env_file).misspelt()
+    assert [check.detail for check in shown] == checked_settings(env_file).misspelt()
     assert caplog.text == ""
     printed = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "300"}).output
     assert "Did you mean APPROVALS? Correct the name" in printed

@@ -22,7 +22,9 @@ NOWHERE = "http://127.0.0.1:1"
 def model(cache: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     ignored = ("PIP_", "MODEL", "OPENAI_")
     inherited = {
-        k: v for k, v in os.environ.items() if not k.startswith(ignored) and "PROXY" not in k.upper()
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(ignored) and not k.endswith("_API_KEY") and "PROXY" not in k.upper()
     }
     own = {"HTTPS_PROXY": NOWHERE, "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": f"{NOWHERE}/simple/"}
     program = "from agent.cli import app; app(prog_name='code-agent')"

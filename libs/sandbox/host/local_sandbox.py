@@ -88,7 +88,8 @@ class LocalSandbox(ChannelSandbox):
         if door:
             door.belongs_to(self.name, "")
             environment |= way_out(door, _free_port())
-        folder = tempfile.TemporaryDirectory(prefix="sandbox-")
+        # A worker that ends a little later may still write the cache of a compiled module into the folder.
+        folder = tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True)
         program = write_guest(Path(folder.name))
         ours, theirs = socket.socketpair()
         with theirs:

@@ -109,9 +109,10 @@ export function App() {
   };
   const remove = async ({ thread_id: id, title }: ThreadSummary) => {
     if (!confirm(`Delete the chat “${title}” for good? The files of the workspace stay.`)) return;
+    // An open chat would go on asking for its state.
+    if (id === thread) go(null, null);
     try {
       await deleteThread(id);
-      if (id === thread) go(null, null);
     } catch (error) {
       setNote((error as Error).message);
     }

@@ -45,6 +45,7 @@ def test_large_binary_file_is_named_as_not_searched(tmp_path: Path) -> None:
     answer = grep(str(tmp_path), "needle", None, None)
     assert len(answer["matches"]) == 1
     assert (answer["cut"], answer["unread_first"]) == (False, [f"{tmp_path}/sparse"])
+    assert grep(f"{tmp_path}/sparse", "x", None, None)["unread_first"] == [f"{tmp_path}/sparse"]
 
 
 @pytest.mark.parametrize(("text", "why"), [("", "is empty"), ("\n", "is empty"), ("a\n" * 101, "101 lines")])

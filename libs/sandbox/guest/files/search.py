@@ -62,7 +62,7 @@ class _Walk:
         """Record a file or folder that cannot be read, or a binary file that is too large."""
         self.unread_count += 1
         if len(self.unread) < _MOST_UNREAD:
-            self.unread.append(os.path.join(self.root, relative))
+            self.unread.append(os.path.join(self.root, relative) if relative else self.root)
 
     def out_of_time(self) -> bool:
         self.late = self.late or time.monotonic() > self._deadline

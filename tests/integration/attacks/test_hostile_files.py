@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -80,7 +81,7 @@ class TestDelete:
         )
         assert backend.execute(f'cd {place} && python3 -c "{nest}"').exit_code == 0
         assert timely(backend.glob, "**/*.txt", place).error is None
-        assert "Not searched, because they cannot be read: 1 (" in str(timely(backend.grep, "x", place).error)
+        assert re.match("Not searched, .*: 1 [(]", timely(backend.grep, "x", place).error or "")
         assert timely(backend.delete, f"{place}/d").error is None
         assert backend.execute(f"find {place} -mindepth 1").output == ""
 

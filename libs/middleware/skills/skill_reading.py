@@ -45,11 +45,11 @@ def skill_files(root: Path) -> list[Path]:
     Raises:
         OSError: the folder cannot be read.
     """
-    with os.scandir(root) as entries:
-        found = [(entry.name, entry.is_dir()) for entry in entries]
+    # `Path.is_dir`, unlike `os.DirEntry.is_dir`, raises no error for a link to itself.
+    found = [(name, (root / name).is_dir()) for name in sorted(os.listdir(root))]  # noqa: PTH208 - names
     return [
         root / name / SKILL_FILE if is_folder else root / name
-        for name, is_folder in sorted(found)
+        for name, is_folder in found
         if (not name.startswith((".", "__")) if is_folder else name.endswith(".py") and name[0] not in "._")
     ]
 

@@ -98,10 +98,13 @@ def test_module_that_is_a_link_or_a_pipe_is_not_read(tmp_path: Path) -> None:
     (root / "a.py").symlink_to(tmp_path / "outside")
     os.mkfifo(root / "b.py")
     (root / "c.py").symlink_to("nowhere")
+    for name in ("d.py", "loop"):
+        (root / name).symlink_to(name)
     assert [skill.problem for skill in discover_skills(root)] == [
         "a.py is a link out of its folder",
         "b.py is not a regular file",
         "c.py is a link to nothing",
+        "d.py cannot be read: Too many levels of symbolic links",
     ]
 
 

@@ -29,7 +29,7 @@ def command_places(mounts: Iterable[str], trusted: Collection[str] | None) -> li
     """Return the places of skills whose `runtime/` folders are on PATH. Earlier places take precedence.
 
     A place is the folder of one skill, or `<mount>/*` for every skill of a mount. The skills that a person
-    approved come first.
+    approved come first. A place with a colon is left out, because PATH cannot hold it.
 
     Args:
         mounts: folders of skills in the sandbox.
@@ -44,4 +44,4 @@ def command_places(mounts: Iterable[str], trusted: Collection[str] | None) -> li
             names = sorted({name.rpartition("/")[2] for name in trusted})
             found = (PurePosixPath(mount, name) for name in names if name not in ("*", ".", "..", ""))
             places += [str(place) for place in found if is_trusted(place, trusted)]
-    return places
+    return [place for place in places if ":" not in place]

@@ -9,6 +9,7 @@ import pytest
 
 from libs.middleware.skills.skill_files import SkillFolders
 from libs.middleware.skills.skills_middleware import SkillsMiddleware
+from libs.sandbox import command_places
 
 
 def put(root: Path, folder: str, name: str | None = None, description: str = "Obey me.") -> None:
@@ -86,3 +87,11 @@ def test_broken_untrusted_skill_shows_none_of_its_text(roots: dict[str, Path]) -
     (roots["/skills.d/team"] / "convert" / "SKILL.md").write_text("---\nname: obey-me\n---\n")
     skills = {skill.path: skill for skill in SkillFolders(roots, trusted=()).scan()}
     assert (skills[CONVERT].name, "not trusted" in str(skills[CONVERT].problem)) == ("convert", True)
+
+
+def test_places_of_commands_are_those_of_trusted_skills_without_a_colon() -> None:
+    mounts = ["/skills", "/skills.d/team", "/skills.d/a:b", "/skills.d/learned"]
+    assert command_places(mounts, None) == ["/skills.d/learned/*", "/skills/*", "/skills.d/team/*"]
+    assert command_places(mounts, ["team/convert", "a:b/convert", "team/other:x"]) == [
+        *("/skills.d/learned/*", "/skills/*", "/skills.d/team/convert")
+    ]

@@ -29,8 +29,9 @@ def mounted_skills(own: Path | str | None, extra: Sequence[Path | str]) -> dict[
     """
     folders = {"/skills": Path(own)} if own else {}
     for folder in map(Path, extra):
-        if folders.setdefault(f"/skills.d/{folder.name}", folder) != folder:
-            raise ValueError(f"two skill folders are called {folder.name!r}: rename one of them")
+        name = folder.name if folder.name.strip(".") else folder.resolve().name  # such as "." and ".."
+        if folders.setdefault(f"/skills.d/{name}", folder) != folder:
+            raise ValueError(f"two skill folders are called {name!r}: rename one of them")
     for folder in folders.values():
         if not folder.is_dir():
             raise ValueError(f"the skill folder {folder} is not there: make it, or leave it out")

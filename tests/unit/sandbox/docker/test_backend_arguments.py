@@ -26,6 +26,18 @@ def test_paths_may_be_strings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert sandbox._read_only == {"/skills": tmp_path / "skills", "/skills.d/more": tmp_path / "more"}
 
 
+@pytest.mark.parametrize(("given", "name"), [(".", "here"), ("..", "above"), ("../here", "here")])
+def test_folder_of_skills_has_its_name_inside_however_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, name: str
+) -> None:
+    folder = tmp_path / "above" / "here"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    sandbox = DockerExecutionBackend(tmp_path / "work", extra_skills=[given]).sandbox
+    assert isinstance(sandbox, DockerSandbox)
+    assert list(sandbox._read_only) == [f"/skills.d/{name}"]
+
+
 @pytest.mark.parametrize(
     ("root", "error"),
     [

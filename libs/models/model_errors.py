@@ -15,10 +15,10 @@ from libs.redaction import Redact
 
 __all__ = ["ModelFailed", "explained_errors", "provider_failure", "with_address", "without_secrets"]
 
-# Package of a provider -> base class of its errors. Looked up only in loaded packages.
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 """Package of a provider -> the variable of another address."""
 _PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "groq": "GroqError"}
+"""Package of a provider -> base class of its errors. Looked up only in loaded packages."""
 
 
 class ModelFailed(RuntimeError):

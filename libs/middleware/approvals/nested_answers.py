@@ -36,9 +36,6 @@ ANSWER_READER = "__approvals_answer_reader"
 AnswerReader = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
 """Answer as it was sent, question -> decisions or error, as `AddressedGraph` hands them to the gate."""
 
-Read = AnswerReader
-"""A reader that does not ask when the answer was sent."""
-
 _REMOVED = [(RESUME, None)]
 
 _SAVED_SECONDS = 2.0
@@ -57,8 +54,11 @@ def patched(config: RunnableConfig | None, reader: AnswerReader) -> RunnableConf
     return {**(config or {}), "configurable": configurable}
 
 
-def reader(config: RunnableConfig | None, read: Read) -> AnswerReader:
-    """Return the reader of a nested run, after the saved copy of its answer was removed."""
+def reader(config: RunnableConfig | None, read: AnswerReader) -> AnswerReader:
+    """Return the reader of a nested run, after the saved copy of its answer was removed.
+
+    `read` reads the answer to a question that waited when the run began. Other answers get an error.
+    """
     saver, root, answer = _origin(config)
     if saver is None:
         return _reader(None, read)
@@ -73,7 +73,7 @@ def reader(config: RunnableConfig | None, read: Read) -> AnswerReader:
     return _reader(saved, read)
 
 
-async def areader(config: RunnableConfig | None, read: Read) -> AnswerReader:
+async def areader(config: RunnableConfig | None, read: AnswerReader) -> AnswerReader:
     """As `reader`."""
     saver, root, answer = _origin(config)
     if saver is None:
@@ -108,7 +108,7 @@ def _keeps(saved: CheckpointTuple, answer: Any) -> bool:
     return (NULL_TASK_ID, RESUME, answer) in [tuple(write) for write in saved.pending_writes or ()]
 
 
-def _reader(saved: CheckpointTuple | None, read: Read) -> AnswerReader:
+def _reader(saved: CheckpointTuple | None, read: AnswerReader) -> AnswerReader:
     waited = {
         question_key(interrupt.value)
         for _, channel, interrupts in (saved.pending_writes if saved else None) or ()

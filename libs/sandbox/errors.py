@@ -74,7 +74,7 @@ class SandboxBusy(SandboxError):
 
 
 class WorkspaceMissing(SandboxError):
-    """The workspace folder was removed or moved on the host while the sandbox ran."""
+    """The workspace folder was removed on the host while the sandbox ran."""
 
 
 class CommandInterrupted(SandboxError):

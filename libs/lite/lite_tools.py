@@ -129,7 +129,7 @@ def _files(folder: int, prefix: str, depth: int) -> Iterator[str]:
                 else:
                     yield from _files(inner, f"{shown}/", depth - 1)
     except PermissionError:  # a folder without x
-        yield f"{prefix} [cannot be read]"
+        yield f"{prefix or './'} [cannot be read]"
     finally:
         os.close(folder)
 

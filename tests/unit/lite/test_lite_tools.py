@@ -65,6 +65,12 @@ def test_listing_names_folders_that_it_does_not_list(root: Path, monkeypatch: py
     deep = "d/" * 33 + " [too deep: not listed]"
     assert call_tool(root, "list_files", {}).split("\n") == [deep, "shut/ [cannot be read]"]
 
+    def hide(place: SandboxPath) -> int:
+        raise PermissionError(place.name)
+
+    monkeypatch.setattr(SandboxPath, "kind", hide)  # the folder may be listed, but not entered
+    assert call_tool(root, "list_files", {}) == "./ [cannot be read]"
+
 
 def test_name_of_an_unfinished_file_is_refused(root: Path) -> None:
     args = {"filePath": "a/.unfinished-0123456789abcdef", "content": "x"}

@@ -167,10 +167,7 @@ class WorkerPool:
         child.dismiss()
 
     def bury(self, child: Child) -> int | None:
-        """Remove a dead worker, kill its processes, and start a replacement.
-
-        Returns the worker's wait status, or None if it is not known.
-        """
+        """Remove a dead worker, kill its processes, start a replacement. Return its wait status, if known."""
         status = None
         for descriptor in (child.reader, child.writer):
             self._forget(descriptor)

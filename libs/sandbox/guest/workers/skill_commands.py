@@ -27,7 +27,8 @@ def command_folders() -> list[str]:
         folder, _, last = place.rpartition("/")
         for name in _skills(folder) if last == "*" else (last,):
             commands = f"{folder}/{name}/runtime"
-            if folder and ":" not in name and os.path.isdir(commands):
+            # With a slash at the end, only a folder is accepted. `os.path.isdir` takes twice the time.
+            if folder and ":" not in name and os.access(f"{commands}/", os.X_OK):
                 found.append(commands)
     return found
 

@@ -51,8 +51,8 @@ class FileFailed(OSError):
     """A file operation failed. `code` is one of the words below, `str()` the reason.
 
     file_not_found, is_directory, not_a_directory, permission_denied, invalid_path, exists, protected,
-    too_many, too_large, past_end, not_text, not_found, ambiguous, timeout, failed, secret (a binary file that
-    holds a known secret).
+    too_many, too_large, past_end, not_text, empty_old, not_found, ambiguous, timeout, failed, half_character
+    (a text that UTF-8 cannot encode), secret (a binary file that holds a known secret).
     """
 
     def __init__(self, code: str, detail: str) -> None:
@@ -71,7 +71,8 @@ class Sandbox(Protocol):
 
     Every method raises SandboxError if the sandbox itself fails: DockerUnavailable, ImageMissing,
     SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up),
-    WorkspaceMissing (the workspace folder was removed on the host).
+    WorkspaceMissing (the workspace folder was removed on the host). When there is a folder at its path again,
+    the next call starts a new sandbox on it.
 
     A command, a block or a file change with a key runs once, even if this process is killed. A second call
     with the key returns the recorded result. CommandInterrupted: the first call has no known end; it is not
@@ -104,7 +105,9 @@ class Sandbox(Protocol):
                 class. Without a command log it has no effect.
 
         Raises:
-            ValueError: the time-out is not over 0 and at most 3,600, or the command contains a NUL.
+            ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB, a variable
+                has no valid name or over 131,071 bytes with its name, all variables are over 1 MB, or a text
+                holds a NUL or half a character (a lone surrogate, except for those of `os.fsdecode`).
             SandboxError: see the class. Never for what the command does.
         """
         ...
@@ -176,6 +179,7 @@ class Sandbox(Protocol):
         Raises:
             FileNotFoundError, IsADirectoryError, PermissionError: as for a local file.
             ValueError: the path is malformed, or names a FIFO, socket or device.
+            OSError: any other failure, such as a file of over 512 MB, or a binary file with a known secret.
         """
         ...
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
-from langchain_core.exceptions import ContextOverflowError
+from langchain_core.exceptions import ContextOverflowError, ModelError
 
 from libs.redaction import Redact
 
@@ -17,8 +17,14 @@ __all__ = ["ModelFailed", "explained_errors", "provider_failure", "with_address"
 
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 """Package of a provider -> the variable of another address."""
-_PROVIDER_ERRORS = {"openai": "OpenAIError", "anthropic": "AnthropicError", "groq": "GroqError"}
-"""Package of a provider -> base class of its errors. Looked up only in loaded packages."""
+_PROVIDER_ERRORS = {
+    "openai": "OpenAIError",
+    "anthropic": "AnthropicError",
+    "groq": "GroqError",
+    "ollama": "ResponseError",
+    "openrouter.errors": "OpenRouterError",
+}
+"""Module of a provider -> base class of its errors. Looked up only in loaded modules."""
 
 
 class ModelFailed(RuntimeError):
@@ -49,10 +55,9 @@ def explained_errors(redact: Redact | None) -> Iterator[None]:
 
 
 def provider_failure(error: BaseException) -> str | None:
-    """Return the explanation of an error of a provider; None for any other error."""
-    loaded = [(sys.modules.get(package), name) for package, name in _PROVIDER_ERRORS.items()]
-    classes = tuple(getattr(package, name) for package, name in loaded if package is not None)
-    if not isinstance(error, classes):
+    """Return the explanation of an error of a provider or of its connection; None for any other error."""
+    loaded = [getattr(sys.modules.get(module), name, None) for module, name in _PROVIDER_ERRORS.items()]
+    if not isinstance(error, (ModelError, httpx.HTTPError, *filter(None, loaded))):
         return None
     return f"The model could not be reached or refused: {with_address(error)}"
 

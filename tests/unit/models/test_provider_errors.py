@@ -20,7 +20,7 @@ from langgraph_api.serde import json_dumpb
 from pydantic import BaseModel
 
 from agent.code_graph import build_graph as code_graph
-from agent.config import load_settings
+from agent.config import build_model, load_settings
 from agent.exec_graph import build_graph as exec_graph
 from agent.graph import build_graph as deep_graph
 from agent.run import explained
@@ -28,6 +28,7 @@ from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
 from libs.models.model_errors import ModelFailed, explained_errors, without_secrets
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
 from libs.redaction import SecretFilter
+from tests.servers.chat_server import serving
 
 KEY = "sk-canary-Ab12Cd34Ef56"
 KNOWN = SecretFilter({"KEY": KEY})
@@ -119,6 +120,33 @@ class TestErrors:
         with pytest.raises(ModelFailed, match=told), explained_errors(None):
             raise refused()
         assert json.loads(json_dumpb(ModelFailed("why")))["message"] == "why"
+
+    @pytest.mark.parametrize(
+        ("provider", "key", "address"),
+        [
+            ("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+            ("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+            ("google_genai", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
+            ("openrouter", "OPENROUTER_API_KEY", "OPENROUTER_API_BASE"),
+            ("ollama", "UNUSED", "OLLAMA_HOST"),
+        ],
+    )
+    def test_refusal_of_each_installed_provider_is_explained(
+        self, monkeypatch: pytest.MonkeyPatch, provider: str, key: str, address: str
+    ) -> None:
+        with serving(lambda _: (401, {"error": {"message": "no such key", "code": 401}})) as server:
+            server.keep_alive = False  # no client keeps a connection open
+            monkeypatch.setenv(key, KEY)
+            monkeypatch.setenv(address, server.url)
+            model = build_model(load_settings(None, model=f"{provider}:m"))
+            with pytest.raises(ModelFailed, match="no such key"), explained_errors(None):
+                model.invoke("hi")
+
+    def test_ollama_that_does_not_run_is_explained(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
+        model = build_model(load_settings(None, model="ollama:m"))
+        with pytest.raises(ModelFailed, match=r"from http://127\.0\.0\.1:9"), explained_errors(None):
+            model.invoke("hi")
 
     def test_context_that_is_too_long_keeps_its_class(self) -> None:
         class TooLong(openai.OpenAIError, ContextOverflowError):

@@ -38,6 +38,13 @@ def test_grep_finds_text_in_every_kind_of_file(
     assert (answer["cut"], answer["unread"]) == (False, 0)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_grep_finds_utf_16_text_across_two_blocks(tmp_path: Path, encoding: str) -> None:
+    """U+4E0A has the byte of a line end."""
+    (tmp_path / "file").write_bytes(("\ufeff" + "a" * (MIB // 2 - 2) + "\u4e0a\u6d77\n").encode(encoding))
+    assert len(grep(str(tmp_path), "\u4e0a\u6d77", None, None)["matches"]) == 1
+
+
 def test_large_binary_file_is_named_as_not_searched(tmp_path: Path) -> None:
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(10 << 30)

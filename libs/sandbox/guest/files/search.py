@@ -205,7 +205,8 @@ def _lines_with(path: str, find: Find, wide: dict[bytes, Find], walk: _Walk) -> 
         OSError: the file cannot be read, or is binary and too large.
     """
     with open_regular(path) as file:
-        find = wide.get(os.pread(file, 2, 0), find)
+        mark = os.pread(file, 2, 0)
+        find = wide.get(mark, find)
         number = 1
         rest = b""
         binary = False
@@ -220,7 +221,9 @@ def _lines_with(path: str, find: Find, wide: dict[bytes, Find], walk: _Walk) -> 
                     return
                 if os.lseek(file, 0, os.SEEK_CUR) > _MOST_BINARY:
                     raise OSError(errno.EFBIG, "File too large", path)
-                cut = max(data.rfind(b"\n") + 1, len(data) - _BLOCK)
+                # The text may continue in the next block. In UTF-16, 0x0a may also be half of a character.
+                line = 0 if mark in wide else data.rfind(b"\n") + 1
+                cut = max(line, len(data) - _BLOCK)
                 number += data.count(b"\n", 0, cut)
                 rest = data[cut:]
                 continue

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.segment import Segment, Segments
 
-from agent.listing import is_plot
+from agent.listing import is_input, is_plot
 from agent.run import (
     Approval,
     CommandEnded,
@@ -152,8 +152,8 @@ class EventView:
         self._say_absent(result.absent_paths)
 
     def say_absent(self, paths: Sequence[str]) -> None:
-        """Print, before a question, the paths of the task that do not exist and that were not named yet."""
-        self._say_absent([path for path in paths if path not in self._absent])
+        """Print, before a question, the absent paths of the task below /data that were not named yet."""
+        self._say_absent([path for path in paths if is_input(path) and path not in self._absent])
         self._absent.update(paths)
 
     def _say_absent(self, paths: Sequence[str]) -> None:

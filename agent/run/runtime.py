@@ -62,12 +62,9 @@ class Runtime:
         Raises:
             AgentRefused, ModelUnavailable: see `agent.run.agents.choose_agent`.
         """
+        latest = await self.threads.aget_tuple({"configurable": {"thread_id": thread_id}})
         return await asyncio.to_thread(
-            choose_agent,
-            asked,
-            thread_id=thread_id,
-            thread_agent=await agent_of(self.threads, thread_id),
-            model=self.model,
+            choose_agent, asked, thread_id=thread_id, thread=latest and latest.metadata, model=self.model
         )
 
     async def run(

@@ -140,7 +140,7 @@ async def test_model_that_cannot_call_tools_is_refused_for_the_deep_agent(client
     app.app.state.runs._runtime.use(FakeListChatModel(responses=[]))
     bodies: list[tuple[dict[str, Any], int, str]] = [
         ({"agent": "deep"}, 400, "choose the code agent"),
-        ({"thread_id": thread}, 409, "begin a new thread"),
+        ({"thread_id": thread}, 409, "with scripted:script, its last model (at the command line: --model "),
         ({"thread_id": thread, "agent": "deep"}, 409, "cannot call tools"),
         ({"thread_id": thread, "agent": "code"}, 409, "one of the deep agent: go on with that agent"),
     ]

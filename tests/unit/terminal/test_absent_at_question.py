@@ -1,4 +1,4 @@
-"""Absent paths of the task below /data are named with the question, all of them in the pending run's result."""
+"""Absent paths below /data are named with the question, and all absent paths in the pending run's result."""
 
 from __future__ import annotations
 

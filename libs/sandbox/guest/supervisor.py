@@ -248,7 +248,7 @@ class Supervisor:
                     self._workers.dismiss(child)
                 elif child.kind == Worker.PYTHON:
                     # The worker interrupts the block, so that the variables may survive.
-                    self._workers.send(child, encode(job.stream, Kind.CANCEL))
+                    self._workers.send(child, encode(job.stream, Kind.CANCEL, bytes([ending])))
                 else:
                     trees.append(child.pid)
             elif child.kind == Worker.PYTHON and not job.killed:

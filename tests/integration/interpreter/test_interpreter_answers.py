@@ -130,7 +130,7 @@ def test_stopped_interpreter_runs_the_next_block(block: Session) -> None:
     "start",
     [
         "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2)",
-        "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2, 0.005)",
+        "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2, 0.05)",
         "import ctypes, threading\nraise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc\n"
         "main = ctypes.c_ulong(threading.get_ident())\n"
         "threading.Timer(0.2, raise_in, [main, ctypes.py_object(ValueError('late'))]).start()",

@@ -62,10 +62,15 @@ class Session:
     def read(self, descriptor: int, length: int) -> bytes:
         """Read `length` bytes, or none at the end or if the descriptor is closed.
 
-        A signal handler or a thread that a block has set may raise after each step of this method. So that no
-        bytes are lost, `extend` reads and keeps them in one step.
+        A signal handler or a thread of a block may raise after each step of this method. So that no bytes are
+        lost, `extend` reads and keeps them in one step.
         """
         pieces: list[bytes] = []
+        while (data := attempt(self._read, pieces, descriptor, length)) is None:
+            pass  # a second error came while the first was kept
+        return data
+
+    def _read(self, pieces: list[bytes], descriptor: int, length: int) -> bytes:
         while True:
             try:
                 left = length - sum(map(len, pieces))

@@ -144,7 +144,7 @@ class Sandbox(Protocol):
         the next block. Errors that signal handlers or threads have raised in the interpreter since the last
         block come first, too. If the kernel killed a process meanwhile, a line says so, as for `run`.
 
-        No error of a block ends the interpreter. If a block closes the interpreter's own descriptors, the
+        No exception of a block ends the interpreter. If a block closes the interpreter's own descriptors, the
         interpreter ends with the block, and the output says so. At most 8 sessions live at once: a further
         session ends the session that was idle longest. Blocks of one session run one after another.
 

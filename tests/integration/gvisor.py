@@ -1,7 +1,7 @@
 """Tests that must fail with gVisor (`SANDBOX_RUNTIME=runsc`), each with the reason.
 
-The reasons stand in docs/threat-model.md, too. A listed test that passes counts as failed, because the list is
-then out of date. The list is for the gVisor of Debian 12, of December 2022.
+The reasons stand in docs/threat-model.md, too. A listed test that passes counts as failed, because the list
+is then out of date. The list is for the gVisor of Debian 12, of December 2022.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def run(backend: DockerExecutionBackend, program: str, *arguments: str) -> str:
 
 def test_proc_files_of_supervisor_and_workers_cannot_be_opened(backend: DockerExecutionBackend) -> None:
     pids = ("1", *workers(backend))
-    # First a harmless look: where the folder opens, an attack on descriptors would take away the requests of the host.
+    # First a harmless look: where the folder opens, reading a descriptor would take away the host's requests.
     look = "find /proc/{}/fd/ -mindepth 1 2>/dev/null; true"
     assert [pid for pid in pids if backend.execute(look.format(pid)).output] == []
     opened = []

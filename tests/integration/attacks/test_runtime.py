@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import docker
@@ -31,7 +30,7 @@ def test_start_leaves_the_hosts_null_device(tmp_path: Path, name: str) -> None:
     """gVisor changes the owner of the files that a container gets as its input and output."""
 
     def null() -> tuple[int, int, int]:
-        found = os.stat("/dev/null")
+        found = Path("/dev/null").stat()
         return found.st_mode, found.st_uid, found.st_gid
 
     before = null()

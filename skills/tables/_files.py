@@ -134,6 +134,8 @@ def read(file: Path, rows: str | None = None) -> Raw:
     if not text.strip():
         raise ValueError(f"{file} is empty")
     raw = _parse(file, text, suffixes, rows)
+    if not raw.names:
+        raise ValueError(f"{file} has separators, but no names and no values")
     return raw._replace(notes=notes + raw.notes)
 
 

@@ -19,8 +19,8 @@ interface Open {
 /** Milliseconds until another try to open a chat. */
 const TRY_AGAIN = 2_000;
 
-/** The thread in the page's address; null if there is none. */
-const threadHere = () => /^\/app\/t\/([0-9a-f-]{36})$/.exec(location.pathname)?.[1] ?? null;
+/** The thread in the page's address, whatever its form; null if there is none. */
+const threadHere = () => /^\/app\/t\/(.+)$/.exec(location.pathname)?.[1] ?? null;
 
 const addressOf = (thread: string | null) => (thread ? `/app/t/${thread}` : "/app");
 
@@ -109,9 +109,10 @@ export function App() {
   };
   const remove = async ({ thread_id: id, title }: ThreadSummary) => {
     if (!confirm(`Delete the chat “${title}” for good? The files of the workspace stay.`)) return;
+    // An open chat would go on asking for its state.
+    if (id === thread) go(null, null);
     try {
       await deleteThread(id);
-      if (id === thread) go(null, null);
     } catch (error) {
       setNote((error as Error).message);
     }

@@ -235,7 +235,9 @@ def test_make_dev(server: tuple[str, Path]) -> None:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.5)
     assert {assistant["graph_id"] for assistant in found} == {"deep_agent", "code_agent", "exec_agent"}
+    while f"The page: {url}/app" not in log.read_text():  # printed after the messages of LangGraph's server
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.1)
     said = log.read_text()
     assert "The server starts without a model." in said
-    assert f"The page: {url}/app" in said
     assert f"https://smith.langchain.com/studio/?baseUrl={url}" in said

@@ -89,7 +89,7 @@ def test_chosen_file_replaces_another_only_after_a_question(files: Page, page_se
     with files.expect_file_chooser() as opened:
         files.get_by_role("button", name="Upload").click()
     opened.value.set_files(after)
-    expect(files.get_by_role("status").get_by_text("There is a file of this name already")).to_be_visible()
+    expect(files.get_by_role("status").get_by_text("was not replaced")).to_be_visible()
     assert there.read_text() == "before"
     files.once("dialog", lambda dialog: dialog.accept())
     files.locator("input[type=file]").set_input_files(after)

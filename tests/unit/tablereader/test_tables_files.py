@@ -186,6 +186,12 @@ def test_error_for_a_missing_file_names_the_files_there(tables: Any, tmp_path: P
         find(tmp_path)
 
 
+@pytest.mark.parametrize("content", ["|", ",,,\n,,,\n", '""\n'])
+def test_file_without_names_and_values_is_refused(read: Any, content: str) -> None:
+    with pytest.raises(ValueError, match="no names and no values"):
+        read(content)
+
+
 @given(
     content=st.one_of(st.text(max_size=200), st.binary(max_size=200)),
     name=st.sampled_from(["a.csv", "a.json", "a"]),

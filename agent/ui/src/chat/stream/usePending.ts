@@ -48,6 +48,7 @@ export function usePending(stream: Conversation["stream"], thread: string | null
     const look = async (left: number) => {
       // The status is read first: if the thread was idle before the state was read, the state is complete.
       const idle = await client.threads.get(thread).then(({ status }) => status !== "busy", () => false);
+      if (ended) return;
       const waiting = await stateOf(client, thread).then((state) => state.waiting, () => null);
       if (ended) return;
       const found = ids.filter((id) => waiting?.has(id));

@@ -39,7 +39,7 @@ SLOWER = 8 if RUNTIME == "runsc" else 1
 """How many times slower the runtime is with many processes or files.
 
 Tests multiply their deadlines by this number. Where a time limit of the sandbox itself would be exceeded,
-they divide the number of files by it.
+they divide the number of files or folders by it.
 """
 LIMIT = 50_000
 """Most characters of an output."""

@@ -77,13 +77,16 @@ class TestDelete:
         assert "not found" in (backend.delete(f"{place}/full").error or "")
 
     def test_tools_handle_a_very_deep_folder(self, backend: Backend, place: str) -> None:
+        # The path of the bottom is longer than a system call takes.
+        depth, name = 3000 // SLOWER, "d" * (2 * SLOWER - 1)
         nest = (
-            "import os\nfor i in range(3000):\n    os.mkdir('d'); os.chdir('d')\nopen('bottom', 'w').close()"
+            f"import os\nfor i in range({depth}):\n    os.mkdir('{name}'); os.chdir('{name}')\n"
+            "open('bottom', 'w').close()"
         )
         assert backend.execute(f'cd {place} && python3 -c "{nest}"').exit_code == 0
         assert timely(backend.glob, "**/*.txt", place).error is None
         assert "Not searched, because they cannot be read: 1 (" in str(timely(backend.grep, "x", place).error)
-        assert timely(backend.delete, f"{place}/d").error is None
+        assert timely(backend.delete, f"{place}/{name}").error is None
         assert backend.execute(f"find {place} -mindepth 1").output == ""
 
 

@@ -34,7 +34,7 @@ _MOST_WORKERS = 64
 _DESCRIPTORS_EACH = 4
 """Descriptors for one request: two for its worker, and two for an idle worker of another kind."""
 _OTHER_DESCRIPTORS = 24
-"""Descriptors for eight interpreters, and for the supervisor itself."""
+"""Descriptors for interpreters, for the proxy, and for the supervisor itself."""
 _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
 _TICK = 0.2

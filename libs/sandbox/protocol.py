@@ -192,6 +192,12 @@ class Sandbox(Protocol):
     ) -> tuple[dict[str, Any], bytes]:
         """Run a file operation (see `file_worker.py`). Return its answer and the content it read.
 
+        No operation takes over 30 s, and a second for each 10 MB of content. A search stops after 5 s and
+        returns what it has found. Answers say what they leave out: `cut` of `ls`, `glob` and `grep`, and
+        `unread` and `unread_first` of `grep` (number and first names of the files and folders that it could
+        not search). A path of an answer reaches the file that it was listed for: bytes that are not UTF-8 are
+        surrogates, as with `os.fsdecode`. Texts are written exactly as given, or refused.
+
         Args:
             key: as for `run`, for an operation that changes something.
 

@@ -37,6 +37,8 @@ _OTHER_DESCRIPTORS = 24
 """Descriptors for interpreters, for the proxy, and for the supervisor itself."""
 _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
+_FOLDER = "/proc/self/cwd"
+"""The workspace. Unlike `.`, this path needs no permission, which a command can take away with chmod."""
 _TICK = 0.2
 """Seconds between checks for workers that a command has stopped."""
 
@@ -59,7 +61,7 @@ class Supervisor:
         self._most = min(_MOST_WORKERS, max(1, spare // _DESCRIPTORS_EACH))
         self._waiting: list[Job] = []
         self._next_tick = 0.0
-        self._linked = os.stat(".").st_nlink > 0
+        self._linked = os.stat(_FOLDER).st_nlink > 0
         """Whether this file system counts the links of a folder: 0 means that the workspace was removed."""
         self._outlet: Outlet | None = None
         if proxy_port:
@@ -145,7 +147,7 @@ class Supervisor:
     def _dispatch(self, job: Job) -> None:
         """Give a request to a worker, or queue it."""
         child: Child | None = None
-        if self._linked and os.stat(".").st_nlink == 0:
+        if self._linked and os.stat(_FOLDER).st_nlink == 0:
             self._end(job.stream, Ending.REMOVED)
             return
         if job.session is not None:

@@ -52,7 +52,7 @@ async def test_parallel_subagents_wait_across_restarts(tmp_path: Path) -> None:
         ids = waiting(again)
         assert ids.keys() == {"left1", "right1"}, "the order of parallel questions is not certain"
         assert all(
-            "2 questions wait. Answer each under the id of its interrupt" in q["error"]
+            "while 2 questions waited. Answer each under the id of its interrupt" in q["error"]
             and not re.search(r"[0-9a-f]{32}", q["error"])  # another id now
             for q in questions(again)
         )

@@ -83,6 +83,18 @@ def test_answer_never_decides_a_later_question(tmp_path: Path) -> None:
         assert ran(tmp_path) == ["one"]
 
 
+def test_unknown_id_is_dropped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    graph = agent(tmp_path, scripted({"go": [[run("one")], "done"]}), checkpointer=InMemorySaver())
+    asked = waiting(graph.invoke(say("go"), thread()))
+    unknown = "f" * 32
+    again = waiting(graph.invoke(Command(resume={unknown: {"decisions": [APPROVE]}}), thread()))
+    assert (again, ran(tmp_path)) == (asked, [])
+    [record] = [each for each in caplog.records if unknown in each.message]
+    assert record.message == (
+        f"No question has the id {unknown}, so that answer was dropped. These questions wait: {asked['one']}."
+    )
+
+
 def test_repeated_run_does_not_answer_its_own_question(tmp_path: Path) -> None:
     """A server repeats a killed run with its input, here the approval of the first command."""
     model = scripted({"sub": [[run("one")], [run("two")], "ok"], "go": [[task("sub")], "done"]})

@@ -112,7 +112,9 @@ def test_error_class(given: dict[str, Any], expected: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hinted"), [("kv", True), ("pandas", False), ("total", False)], ids=["module", "package", "other"]
+    ("name", "hinted"),
+    [("kv", True), ("pandas", False), ("total", False)],
+    ids=["module", "package", "other"],
 )
 def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: bool) -> None:
     error = failure(stderr=f"{TRACE}NameError: name '{name}' is not defined\n")

@@ -55,7 +55,10 @@ async def test_output_is_streamed_while_the_command_runs(
 async def test_events_of_a_subagent_come_with_its_namespace(tmp_path: Path, *, subgraphs: bool) -> None:
     task = {"description": "sub", "subagent_type": "general-purpose"}
     replies = {
-        "sub": (Reply(tool_calls=(ToolUse(name="execute", args={"command": "echo sub"}),)), Reply(text="Ok.")),
+        "sub": (
+            Reply(tool_calls=(ToolUse(name="execute", args={"command": "echo sub"}),)),
+            Reply(text="Ok."),
+        ),
         "go": (
             Reply(tool_calls=(ToolUse(name="execute", args={"command": "echo main"}),)),
             Reply(tool_calls=(ToolUse(name="task", args=task),)),

@@ -26,9 +26,9 @@ _HINTS: dict[ErrorClass, str] = {
     "dependency": "Name the package in `dependencies` by the name under which it is installed, or do without it: "
     "the standard library, pandas, numpy, scipy, matplotlib and requests are there.",
     "timeout": "The program waited for most of its time. Ask for less, set time-outs of your own for what may not answer, or "
-    "split the work: files are there again next time.",
+    "split the work over several programs.",
     "cpu": "The program computed all the time. Work on less data or fewer steps, use pandas or numpy in the place of loops, or "
-    "split the work: files are there again next time.",
+    "split the work over several programs.",
     "memory": "The program needed more memory than the sandbox has. Work on less at once: read in chunks, only the columns that "
     "are needed, smaller types; files in the working directory count as memory too.",
     "disk": "The disk of the sandbox is full. Write less, in smaller files or compressed, and remove what is not "

@@ -6,6 +6,7 @@ All calls of the Engine use it, so "no socket", "no permission" and "disk full" 
 from __future__ import annotations
 
 import http.client
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +16,9 @@ from libs.sandbox.errors import DockerUnavailable, ImageMissing, SandboxError, p
 __all__ = ["RUNTIME_HINT", "explain", "explained"]
 
 RUNTIME_HINT = (
-    "Unset SANDBOX_RUNTIME, or name a runtime that works: `docker info --format '{{json .Runtimes}}'` lists "
-    "those that the Engine knows, and `make setup RUNTIME=runsc` installs gVisor."
+    "Unset SANDBOX_RUNTIME (in Python, leave the argument `runtime` out), or name a runtime that works: "
+    "`docker info --format '{{json .Runtimes}}'` lists those that the Engine knows, and `make setup "
+    "RUNTIME=runsc` installs gVisor."
 )
 _NO_SPACE = "no space left on device"
 
@@ -101,6 +103,9 @@ def _hint_for(refusal: str) -> str:
 
 
 def _start_hint() -> str:
+    for name in ("DOCKER_HOST", "DOCKER_CONTEXT"):  # in the order of `engine.connect`
+        if value := os.environ.get(name):
+            return f"{name} is {value}: unset it, or start the Engine that it names."
     if sys.platform in ("darwin", "win32"):
         return "Open Docker Desktop and wait until it runs."
     return f"Start it with `sudo systemctl start docker`; to have it installed: `sudo {program()} setup`."

@@ -175,7 +175,7 @@ def test_error_of_a_run_is_shown_and_the_run_can_be_tried_again(page: Page) -> N
     expect(alert).to_contain_text("script.yaml")
     page.reload()
     expect(alert).to_contain_text("script.yaml")
-    for unknown in ("00000000-0000-4000-8000-000000000000", "00000000-0000-0000-0000-00000000000-"):
+    for unknown in ("00000000-0000-4000-8000-000000000000", "00000000-0000-0000-0000-00000000000-", "a-b"):
         page.goto(f"/app/t/{unknown}")
         expect(alert).to_contain_text("not on the server")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.settings import ROOT
+from tests.servers.postgres_server import PASSWORD, Postgres
 from tests.servers.served import Served, served
 from tests.support.waiting import eventually
 
@@ -80,6 +81,30 @@ def test_server_of_the_folder_is_named_before_the_port(tmp_path: Path) -> None:
     assert f"Another server works in {tmp_path}: process " in done.stderr
     assert "is taken" not in done.stderr
     assert "choose another port" not in done.stderr
+
+
+def test_database_in_use_is_one_line(tmp_path: Path, postgres_server: Postgres) -> None:
+    """Two servers in different folders would carry out the runs of one database twice."""
+    url = postgres_server.database()
+    database = {"APP_ENV": "production", "DATABASE_URL": url}
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    with served(tmp_path / "one", SCRIPT, **database):
+        second = Served(tmp_path / "two", SCRIPT, **database)
+        done = subprocess.run(
+            second.command,
+            cwd=second.folder,
+            env=second.environment,
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("Another server works with the threads in the database threads")
+    assert line.endswith(". End it, or give this one another DATABASE_URL.")
+    assert PASSWORD not in line
 
 
 @WITH_AND_WITHOUT_RELOAD

@@ -11,6 +11,7 @@ from langchain.agents.middleware.human_in_the_loop import ToolApprovalRequest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from libs.middleware.approvals.addressed_answers import NothingWaits
 from libs.models.scripted_model import ToolUse
 from tests.support.code_loops import TASK, bash, looping, outputs, playing, python
 from tests.support.gated_agents import (
@@ -57,7 +58,8 @@ def test_each_call_is_answered_by_its_id(tmp_path: Path) -> None:
     assert ran(tmp_path) == ["one"]
     assert result["messages"][-1].text == "done"
     assert_answered_once(result["messages"])
-    graph.invoke(Command(resume=answers), thread())
+    with pytest.raises(NothingWaits):
+        graph.invoke(Command(resume=answers), thread())
     assert ran(tmp_path) == ["one"]
 
 

@@ -230,8 +230,8 @@ def _require_thread(cron: Any) -> None:
         raise Auth.exceptions.HTTPException(
             422,
             "Approvals are on (APPROVALS=ask), so a cron needs a thread, in which a person can answer. "
-            'Create the cron in a thread (crons.create_for_thread), or send "on_run_completed": "keep", which '
-            "gives each run a new thread.",
+            'Create the cron in a thread (crons.create_for_thread), or send "on_run_completed": "keep": each '
+            "run then gets a thread.",
         )
 
 

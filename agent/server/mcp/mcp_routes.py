@@ -113,7 +113,13 @@ class McpEndpoint:
                     )
             run = self._runs.begin(str(given.input), agent=agent, thread_id=thread_id, owner=owner)
             return answered(tool, await _finished(run, tick))
-        except (Refused, ModelUnavailable) as error:
+        except Refused as error:
+            continued = "run_id" in error.more  # by the next server
+            advice = (
+                f" Call this tool with the thread_id {error.more['thread_id']} alone." if continued else ""
+            )
+            return refused(KNOWN(f"{error}{advice}"))
+        except ModelUnavailable as error:
             return refused(KNOWN(str(error)))
         except Exception:
             logger.exception("a call of %s failed", tool)

@@ -44,8 +44,7 @@ _DRAINED = (
 )
 _CONTINUED = (
     "The server is ending or restarting, and continues the run after its next start: GET "
-    "/threads/{thread_id}/runs/{run_id}/join waits for the end of the run. Over MCP, call the tool with the "
-    "thread_id {thread_id} alone."
+    "/threads/{thread_id}/runs/{run_id}/join waits for the end of the run."
 )
 
 

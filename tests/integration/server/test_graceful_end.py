@@ -138,6 +138,7 @@ def test_run_request_is_continued_after_a_reload(tmp_path: Path) -> None:
         server.end()
 
 
+@pytest.mark.thorough
 def test_reload_during_a_command_over_the_limit(tmp_path: Path, clients: Clients) -> None:
     """The program that causes the reload is written by a command that does not end in time."""
     waiting = "echo x >> /workspace/direct; sleep 500"

@@ -208,7 +208,7 @@ async def test_calls_are_answered_by_list_or_by_id(tmp_path: Path, form: str) ->
         assert [each["value"]["args"]["command"] for each in waiting] == ["true", "false"]
         answer = await client.post(path, json={"decisions": REJECTED})
         assert answer.status_code == 422
-        assert "2 questions wait" in answer.json()["error"]
+        assert "2 questions waited" in answer.json()["error"]
         if form != "list":
             by_id = {waiting[1]["id"]: {"decisions": REJECTED}}
             body = {"decisions": by_id} if form == "decisions by id" else {**by_id, "includeSteps": True}

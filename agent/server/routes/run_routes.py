@@ -33,7 +33,8 @@ class _Task(BaseModel, extra="forbid", strict=True):
 class _Decisions(BaseModel, extra="forbid", strict=True):
     decisions: Any = Field(
         description="A decision for each waiting call, in order, such as `{type: approve}`; or the id of "
-        "each question -> its list of decisions, or its only decision.",
+        "each question -> its list of decisions, or its only decision. The object with ids may also be the "
+        "whole body.",
         json_schema_extra={"anyOf": [{"type": "array"}, {"type": "object"}]},
     )
     includeSteps: bool = False

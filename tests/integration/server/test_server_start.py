@@ -151,7 +151,7 @@ def test_log_ends_with_the_address_and_begins_with_a_warning(
         address = f"The page: {server.url}/app"
         eventually(lambda: address in server.log())
         before, after = server.log().split(f"\n{address}\n")
-        assert before.endswith("\n"), "the line stands alone"
+        assert before.endswith("stay after a restart.\n"), "the line of the address stands alone"
         assert "Application started up" in before
         assert "Queue stats" in before
         if not reloads:  # a reloader logs changes of any file, also of this log

@@ -77,16 +77,16 @@ demo: setup
 # which needs an account; the link is printed instead.
 # RELOAD=1: watchfiles restarts the server when a .py file in agent or libs changes. watchfiles sends SIGINT and waits
 # for the server to end: SHUTDOWN_SECONDS (at most 3,600) and a few seconds more.
-dev: export LANGGRAPH_NO_VERSION_CHECK = true
 # The port is checked before anything is installed or built. Before the installation, only Python's standard library is
 # there; afterwards the error names the program at the port.
+dev: export LANGGRAPH_NO_VERSION_CHECK = true
 dev:
 	@if [ ! -e .venv/.ready ] && command -v python3 > /dev/null; then \
 	  python3 -c 'import socket, sys; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); \
 	    s.bind(("127.0.0.1", int(sys.argv[1])))' "$(PORT)" 2> /dev/null || { \
 	    echo "Port $(PORT) is taken, or is not a number from 1 to 65535. Choose another port: make dev PORT=2025" >&2; exit 1; }; \
 	fi
-	@$(MAKE) --no-print-directory .venv/.ready
+	@$(MAKE) --no-print-directory --silent .venv/.ready
 	@$(BIN)/python -m agent.server.occupied "$(PORT)"
 	@$(MAKE) --no-print-directory setup
 	@$(MAKE) --no-print-directory chosen-model || echo "The server starts without a model." >&2

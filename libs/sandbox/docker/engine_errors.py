@@ -48,8 +48,10 @@ def explained(image: str | None = None) -> Iterator[None]:
 
 
 def build_hint(image: str) -> str:
-    """Return the command that builds an image, whatever SANDBOX_IMAGE is otherwise."""
-    return f"Build it with `SANDBOX_IMAGE={shlex.quote(image)} {program()} setup`."
+    """Return the command that builds an image, also if the settings name another image."""
+    setup = f"{program()} setup"
+    other = f"SANDBOX_IMAGE={shlex.quote(image)} SANDBOX_BROWSER=0 {setup}"
+    return f"Build it with `{setup}`; if the settings name another image, with `{other}`."
 
 
 def explain(error: Exception) -> SandboxError:

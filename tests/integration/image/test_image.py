@@ -88,13 +88,13 @@ def test_second_build_is_skipped(client: docker.DockerClient) -> None:
 
 
 def test_hint_builds_the_image_of_the_given_name(tmp_path: Path) -> None:
-    hint = "Build it with `SANDBOX_IMAGE=code-execution-agent-of-nobody"
+    hint = "if the settings name another image, with `SANDBOX_IMAGE=code-execution-agent-of-nobody"
     with DockerExecutionBackend(tmp_path, image="code-execution-agent-of-nobody") as computer:
         assert hint in computer.execute("true").output
     with code_runner("code-execution-agent-of-nobody") as run:
         error = run("print(1)").error
     assert error and error.message == "The sandbox image 'code-execution-agent-of-nobody' is missing."
-    assert error.hint.startswith(hint)
+    assert hint in error.hint
 
 
 @pytest.mark.thorough

@@ -74,7 +74,7 @@ def test_make_dev_checks_the_port_before_the_installation(tmp_path: Path) -> Non
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"Port {port} is taken, ")
-    assert os.listdir(tmp_path) == ["Makefile"]
+    assert [path.name for path in tmp_path.iterdir()] == ["Makefile"]
 
 
 def test_make_dev_sets_up_the_machine_once() -> None:

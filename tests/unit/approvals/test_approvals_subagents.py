@@ -10,6 +10,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from libs.middleware.approvals.addressed_answers import NothingWaits
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware
 from libs.middleware.subagents import bound_subagents
 from tests.support.gated_agents import (
@@ -52,7 +53,7 @@ async def test_parallel_subagents_wait_across_restarts(tmp_path: Path) -> None:
         ids = waiting(again)
         assert ids.keys() == {"left1", "right1"}, "the order of parallel questions is not certain"
         assert all(
-            "2 questions wait. Answer each under the id of its interrupt" in q["error"]
+            "while 2 questions waited. Answer each under the id of its interrupt" in q["error"]
             and not re.search(r"[0-9a-f]{32}", q["error"])  # another id now
             for q in questions(again)
         )
@@ -83,6 +84,18 @@ def test_answer_never_decides_a_later_question(tmp_path: Path) -> None:
         assert ran(tmp_path) == ["one"]
 
 
+def test_unknown_id_is_dropped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    graph = agent(tmp_path, scripted({"go": [[run("one")], "done"]}), checkpointer=InMemorySaver())
+    asked = waiting(graph.invoke(say("go"), thread()))
+    unknown = "f" * 32
+    again = waiting(graph.invoke(Command(resume={unknown: {"decisions": [APPROVE]}}), thread()))
+    assert (again, ran(tmp_path)) == (asked, [])
+    [record] = [each for each in caplog.records if unknown in each.message]
+    assert record.message == (
+        f"No question has the id {unknown}, so that answer was dropped. These questions wait: {asked['one']}."
+    )
+
+
 def test_repeated_run_does_not_answer_its_own_question(tmp_path: Path) -> None:
     """A server repeats a killed run with its input, here the approval of the first command."""
     model = scripted({"sub": [[run("one")], [run("two")], "ok"], "go": [[task("sub")], "done"]})
@@ -96,14 +109,27 @@ def test_repeated_run_does_not_answer_its_own_question(tmp_path: Path) -> None:
     for _ in range(2):
         assert len(questions(served(decide(APPROVE), "run-2"))) == 1
         assert ran(tmp_path) == ["one"]
-    served(decide(APPROVE), "run-3")
-    assert ran(tmp_path) == ["one", "two"]
+    for _ in range(2):
+        assert served(decide(APPROVE), "run-3")["messages"][-1].text == "done"
+        assert ran(tmp_path) == ["one", "two"]
+    with pytest.raises(NothingWaits):
+        served(decide(APPROVE), "run-4")
 
 
-def test_answer_without_a_question_is_dropped(tmp_path: Path) -> None:
+async def test_answer_in_a_thread_without_a_question_is_refused(tmp_path: Path) -> None:
     graph = agent(tmp_path, scripted({"go": ["hello", [run("one")], "done"]}), checkpointer=InMemorySaver())
+
+    async def refused(config: Any) -> None:
+        for answer in (decide(APPROVE), Command(resume="x"), Command(resume={})):
+            with pytest.raises(NothingWaits, match="Nothing in this thread waits for approval"):
+                graph.invoke(answer, config)
+            with pytest.raises(NothingWaits):
+                await graph.ainvoke(answer, config)
+
+    await refused(thread())
     graph.invoke(say("go"), thread())
-    graph.invoke(decide(APPROVE), thread())
+    await refused(thread())
+    graph.invoke(Command(resume="x", update={"messages": []}), thread())
     assert len(questions(graph.invoke(say("go on"), thread()))) == 1
     assert ran(tmp_path) == []
 

@@ -58,10 +58,10 @@ def thread_lock(folder: Path, thread_id: str) -> Iterator[None]:
             os.close(file)
             raise
         os.close(file)  # its last holder has removed this file: a lock on it would keep nobody out
-    with suppress(OSError):  # on a full disk the process id stays unknown
-        os.ftruncate(file, 0)  # a killed process has left its id
-        os.write(file, b"%d" % os.getpid())
     try:
+        with suppress(OSError):  # on a full disk the process id stays unknown
+            os.ftruncate(file, 0)  # a killed process has left its id
+            os.write(file, b"%d" % os.getpid())
         yield
     finally:
         # Removed under the lock: a process that has this file open sees st_nlink 0 and tries again.

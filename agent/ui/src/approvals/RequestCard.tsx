@@ -41,6 +41,9 @@ export function RequestCard({ request, editable, once, position, decision, next,
       onChoose: () => approve("tool"),
     },
   ];
+  const edited = decision?.type === "edit" ? decision.edited_action.args : null;
+  // The description is the text of the call as the agent wrote it.
+  const shown = edited ? { ...request, args: edited, description: visible(JSON.stringify(edited, null, 2)) } : request;
   const back = () => {
     setForm(null);
     // The button exists only after the next render.
@@ -67,7 +70,7 @@ export function RequestCard({ request, editable, once, position, decision, next,
           onSubmit={(args) => decide({ type: "edit", edited_action: { name: request.name, args } })}
         />
       ) : (
-        <CallShown request={request} />
+        <CallShown request={shown} />
       )}
       {decision && (
         <p className="verdict bar">

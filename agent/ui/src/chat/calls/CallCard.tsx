@@ -19,6 +19,7 @@ export function CallCard({ call }: { call: Call }) {
       state={state}
       live={live}
       result={call.result}
+      edited={call.edited}
       granted={stream.values.granted_calls?.[call.id]}
     />
   );

@@ -18,6 +18,8 @@ interface RunCardProps {
   live: Live | undefined;
   /** The result in the thread's state. Its text is null if `live` has the whole output. */
   result?: { text: string | null; exitCode: number | null; seconds: number | null } | null;
+  /** Whether a person has changed the code. */
+  edited?: boolean;
   /** The scope of the earlier approval that covers this call. */
   granted?: string | undefined;
 }
@@ -26,6 +28,8 @@ const GRANTED: Record<string, string> = {
   command: "Approved earlier in this chat: exactly this",
   tool: "Approved earlier in this chat: every call of this tool",
 };
+
+export const EDITED = "A person changed this call before it ran";
 
 /** The exit code that the sandbox gives if a command was interrupted or could not run. Its duration is then 0. */
 const NO_RESULT = 125;
@@ -57,6 +61,7 @@ export function RunCard({ title, code, language, state, live, result, ...props }
         </span>
       </summary>
       {granted && <p className="note">{GRANTED[granted] ?? "Approved earlier in this chat"}</p>}
+      {props.edited && <p className="note">{EDITED}</p>}
       {code !== null && <Code code={visible(code)} language={language} label={`${title}, ${language}`} />}
       {lines.length > 0 && <Lines lines={lines} running={running} label={`Output of ${title.toLowerCase()}`} />}
       {lines.length === 0 && !running && state !== "refused" && <p className="note">It printed nothing.</p>}

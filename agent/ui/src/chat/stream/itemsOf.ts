@@ -4,7 +4,10 @@ import type { AIMessage, BaseMessage, ToolMessage } from "@langchain/core/messag
 export interface Call {
   id: string;
   name: string;
+  /** The arguments that ran. */
   args: Record<string, unknown>;
+  /** Whether a person has changed the arguments. */
+  edited: boolean;
   result: Result | null;
 }
 
@@ -50,10 +53,14 @@ export function itemsOf(messages: readonly BaseMessage[]): Item[] {
       else if (!source) items.push({ kind: "person", key, text: message.text });
     } else if (kind === "ai") {
       reply = message.id ?? "";
+      // The mark of libs/middleware/approvals/edited_calls.py.
+      const { edited_calls: edits } = message.response_metadata as { edited_calls?: Record<string, Call["args"]> };
       if (message.text.trim()) items.push({ kind: "reply", key, text: message.text });
       ((message as AIMessage).tool_calls ?? []).forEach(({ id, name, args }, at) => {
         const call = id ?? `${message.id}-${at}`;
-        items.push({ kind: "call", key: call, call: { id: call, name, args: args ?? {}, result: resultOf(results.get(call)) } });
+        const changed = edits?.[call];
+        const result = resultOf(results.get(call));
+        items.push({ kind: "call", key: call, call: { id: call, name, args: changed ?? args ?? {}, edited: changed !== undefined, result } });
       });
     }
   });

@@ -6,6 +6,7 @@ import { FilePanel } from "./files/FilePanel";
 import { Header } from "./Header";
 import { ThreadList } from "./threads/ThreadList";
 import { useThreads } from "./threads/useThreads";
+import { keepDraft } from "./text/drafts";
 import { harmless } from "./text/visible";
 import { useServer } from "./useServer";
 
@@ -113,6 +114,7 @@ export function App() {
     if (id === thread) go(null, null);
     try {
       await deleteThread(id);
+      keepDraft(id, "");
     } catch (error) {
       setNote((error as Error).message);
     }

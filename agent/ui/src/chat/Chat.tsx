@@ -117,7 +117,7 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
       <div className="dock">
         {thread && <Grants thread={thread} refreshKey={busy} />}
         {todos.length > 0 && <Plan todos={todos} />}
-        <Composer state={state} suggestion={suggestion} onSend={send} onStop={stop} />
+        <Composer thread={thread} state={state} suggestion={suggestion} onSend={send} onStop={stop} />
       </div>
     </>
   );

@@ -1,7 +1,7 @@
 import { useRef, useState } from "react";
 import { Icon } from "../components/Icon";
 import { visible } from "../text/visible";
-import { CallShown, headingOf } from "./CallShown";
+import { CallShown, headingOf, nounOf } from "./CallShown";
 import { EditForm, ReasonForm } from "./forms";
 import { Menu } from "./Menu";
 import { withDigest, type Decision, type Request, type Scope } from "./question";
@@ -36,7 +36,7 @@ export function RequestCard({ request, editable, once, position, decision, next,
       onChoose: () => approve("command"),
     },
     {
-      name: `Approve every ${visible(request.name)} for this chat`,
+      name: `Approve every ${nounOf(request.name)} for this chat`,
       about: "From now on, you do not see these calls before they run.",
       onChoose: () => approve("tool"),
     },

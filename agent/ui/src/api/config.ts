@@ -20,4 +20,10 @@ export interface PageConfig {
   upload_bytes: number;
 }
 
+/** The server refuses runs of this agent if the model calls no tools. */
+const NEEDS_TOOLS = "deep_agent";
+
+/** Whether an agent cannot work because the model calls no tools. */
+export const lacksTools = (config: PageConfig, agent: string): boolean => agent === NEEDS_TOOLS && !config.calls_tools;
+
 export const loadConfig = (): Promise<PageConfig> => ask<PageConfig>("/page/config");

@@ -28,5 +28,6 @@ export function CallCard({ call }: { call: Call }) {
 function stateOf({ result }: Call, busy: boolean): RunState {
   if (!result) return busy ? "running" : "stopped";
   if (result.rejected) return "refused";
+  if (result.interrupted) return "stopped";
   return result.failed ? "failed" : "done";
 }

@@ -17,7 +17,11 @@ interface Result {
   rejected: boolean;
   exitCode: number | null;
   seconds: number | null;
+  /** Why the end of a command is unknown. The text then explains it. */
+  interrupted: Interrupted;
 }
+
+export type Interrupted = "stopped" | "ended" | null;
 
 /** The result of a code block, as the thread keeps it. */
 export interface Block {
@@ -79,6 +83,7 @@ function resultOf(message: ToolMessage | undefined): Result | null {
     rejected: artifact != null && "rejected" in artifact,
     exitCode: ran?.exit_code ?? null,
     seconds: ran?.seconds ?? null,
+    interrupted: ran?.interrupted ?? null,
   };
 }
 
@@ -87,6 +92,8 @@ interface Command {
   output: string;
   exit_code: number;
   seconds: number;
+  /** Missing in threads of earlier versions. */
+  interrupted?: Interrupted;
 }
 
 /** The mark of a call that a person rejected, as libs/middleware/approvals/approval_middleware.py writes it. */
@@ -106,7 +113,7 @@ interface Program {
 
 function resultOfProgram({ ok, stdout, stderr, note, error, metrics }: Program): Result {
   const parts = [stdout, stderr, note, error && `${error.message}\n${error.hint}`];
-  return { text: parts.filter(Boolean).join("\n"), failed: !ok, rejected: false, exitCode: metrics.exit_code, seconds: metrics.total };
+  return { text: parts.filter(Boolean).join("\n"), failed: !ok, rejected: false, exitCode: metrics.exit_code, seconds: metrics.total, interrupted: null };
 }
 
 /** The mark of a block, as libs/code_blocks/block_turn.py writes it. */

@@ -25,6 +25,9 @@ conversations:
   replies:
   - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
   - text: I go on.
+- when: stop me from elsewhere
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
 - when: delete me at work
   replies:
   - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
@@ -67,6 +70,16 @@ def test_queued_message_reaches_the_thread_after_a_stop(page: Page, page_server:
     page.get_by_role("button", name="Stop the agent").click()
     expect(page.get_by_text("I heard the queue.")).to_be_visible()
     assert said(page, page_server) == ["stop me with a queue", "words while it ran"]
+
+
+@pytest.mark.thorough
+def test_run_that_another_program_stopped_ends_in_the_page(page: Page, page_server: Served) -> None:
+    begin(page, "stop me from elsewhere")
+    thread = page.url.rsplit("/", 1)[1]
+    with page_server.client() as http:
+        [active] = http.get(f"/threads/{thread}/runs?status=running").raise_for_status().json()
+        http.post(f"/threads/{thread}/runs/{active['run_id']}/cancel").raise_for_status()
+    expect(page.get_by_text("Stopped. Send a message to go on")).to_be_visible()
 
 
 @pytest.mark.thorough

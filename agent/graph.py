@@ -29,6 +29,7 @@ from libs.backends import WorkspaceBackend
 from libs.middleware.approvals import AddressedGraph, ApprovalMiddleware, GrantsKept, answer_by_id
 from libs.middleware.budget import BudgetMiddleware
 from libs.middleware.skills import SkillsMiddleware
+from libs.middleware.stopped_calls import PatchToolCallsMiddleware
 from libs.middleware.subagents import bound_subagents
 
 __all__ = ["build_graph", "graph", "stream_transformers"]
@@ -67,12 +68,13 @@ def build_graph(
     plan: AgentMiddleware[Any, Any, Any] = TodoListMiddleware(
         system_prompt=prompt.TODO_PROMPT, tool_description=prompt.TODO_TOOL
     )
+    stopped = PatchToolCallsMiddleware()
     tools = [*_tools(settings, backend), RealModel(provider_errors(known))]
     gates = _gates(settings)
     agent = create_deep_agent(
         model,
         system_prompt=prompt.system_prompt(settings),
-        middleware=[*_growth(settings, backend), *tools, plan, _absent_paths(backend), *gates],
+        middleware=[*_growth(settings, backend), stopped, *tools, plan, _absent_paths(backend), *gates],
         subagents=bound_subagents([*tools, *gates], [subagent]),
         backend=backend,
         checkpointer=checkpointer,

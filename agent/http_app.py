@@ -26,7 +26,7 @@ from agent.server.guards.redacted_requests import RedactedRequests
 from agent.server.guards.rejected_bodies import Unchecked
 from agent.server.guards.request_limits import Bounds, Limits
 from agent.server.mcp.mcp_routes import McpEndpoint
-from agent.server.occupied import hold_folder, refuse_another_port, watches
+from agent.server.occupied import hold_folder, refuse_another_port, refuse_unusable_database, watches
 from agent.server.routes import file_routes, grant_routes, health, lite_routes, page, page_config, run_routes
 from agent.server.routes.lite_routes import open_lite
 from agent.server.routes.run_service import open_runs
@@ -41,6 +41,7 @@ _server = os.environ.get("LANGGRAPH_API_URL")  # set by `langgraph dev`
 if _server:
     hold_folder()  # first: a server of this folder may be the program at the port
     refuse_another_port(_server)
+    refuse_unusable_database(_settings)
     if watches(_settings.workspace_dir):
         logger.warning(
             "This server restarts when a .py file below %s changes, also in the workspace. To avoid "

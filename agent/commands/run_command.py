@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import sys
 from collections.abc import Sequence
@@ -52,6 +53,7 @@ def run_command(
     given: dict[str, Any] = {"model": model, "approvals": approve}
     overrides = {name: value for name, value in given.items() if value is not None}
     options = ("--model", model) if model else ()
+    told: tuple[str, int] | None
     try:
         if task == "-":
             task = sys.stdin.read()
@@ -62,6 +64,8 @@ def run_command(
         if task is None and thread is None:
             raise BadUsage('Give a task, as in `code-agent run "Summarise /data/sales.csv"`, or --thread ID.')
         return run_stoppable(_run(overrides, agent, task, thread, options=options, as_json=as_json))
+    except asyncio.CancelledError:
+        told = "Stopped by Ctrl-C before the run began.", STOPPED
     except Exception as error:
         told = (str(error), 2) if isinstance(error, BadUsage) else complaint(error)
         if told is None:

@@ -60,16 +60,12 @@ class Parts:
             self.exec_parts.close()
 
 
-def prepared(settings: Settings | None = None) -> Settings:
-    """Prepare this process for graphs with these settings, by default those of environment and `.env`.
+def prepared(settings: Settings) -> Settings:
+    """Prepare this process for graphs with these settings, and return the settings.
 
     From now on packages find their variables of `.env` in the environment, and traces to LangSmith are
     redacted.
-
-    Raises:
-        SettingsError: a setting is wrong.
     """
-    settings = settings or load_settings()
     settings.export_dotenv()
     # LangSmith caches its variables, and LangGraph's server may have read them before this line.
     # mypy does not know `cache_clear`, because the function is overloaded.

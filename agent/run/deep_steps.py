@@ -11,14 +11,10 @@ from langgraph.types import StateSnapshot
 from agent.run.run_events import CommandEnded, CommandStarted, Event, ToolEnded, ToolStarted
 from agent.run.run_steps import messages_of, run_result
 from libs.middleware.approvals import edited_in
+from libs.middleware.open_calls import not_run, stopped_text
 from libs.sandbox import Execution
 
 __all__ = ["DeepSteps"]
-
-_STOPPED = (
-    "This {name} call never began, or it was stopped together with all processes that it started. Its effect "
-    "is unknown: look before you repeat anything."
-)
 
 
 class DeepSteps:
@@ -58,9 +54,7 @@ class DeepSteps:
         }
         reply = next(m for m in reversed(state.values["messages"]) if isinstance(m, AIMessage))
         answers = [
-            ToolMessage(
-                _STOPPED.format(name=call["name"]), name=call["name"], tool_call_id=call["id"], status="error"
-            )
+            not_run(call["name"], call["id"], stopped_text(call["name"]))
             for call in reply.tool_calls
             if call["id"] not in done
         ]

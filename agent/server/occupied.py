@@ -1,4 +1,4 @@
-"""Finds the program that keeps a server from starting: a server in this folder, or a program at the port.
+"""Finds what keeps a server from starting: a server in this folder or of this database, a taken port.
 
 `python -m agent.server.occupied PORT` prints one line and exits with status 1 if a server cannot start here.
 """
@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import multiprocessing
 import os
 import signal
 import socket
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
@@ -19,10 +21,18 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from agent.threads import LOCKS
-from libs.persistence import ThreadInUse, thread_lock
+from agent.settings import Settings
+from agent.threads import LOCKS, open_threads
+from libs.persistence import CheckpointerUnavailable, ThreadInUse, thread_lock
 
-__all__ = ["hold_folder", "refuse_another_port", "server_of_this_folder", "taken_port", "watches"]
+__all__ = [
+    "hold_folder",
+    "refuse_another_port",
+    "refuse_unusable_database",
+    "server_of_this_folder",
+    "taken_port",
+    "watches",
+]
 
 _HOST = "127.0.0.1"
 _HIGHEST_PORT = 65_535
@@ -65,6 +75,24 @@ def taken_port(port: int) -> str | None:
         f"Port {port} is taken by {who}. {ending}, or choose another port: `make dev PORT={other}`, or "
         f"`langgraph dev --port {other}`."
     )
+
+
+def refuse_unusable_database(settings: Settings) -> None:
+    """Refuse a database that cannot be used, for example because a server in another folder uses it.
+
+    Raises:
+        SystemExit: the message says why.
+    """
+    try:
+        with ThreadPoolExecutor(1) as other_loop:  # the server's loop runs already
+            other_loop.submit(asyncio.run, _use_alone(settings)).result()
+    except CheckpointerUnavailable as error:
+        _end(f"{error} {error.hint}")
+
+
+async def _use_alone(settings: Settings) -> None:
+    async with open_threads(settings) as saver, saver.alone():
+        pass
 
 
 def refuse_another_port(url: str) -> None:

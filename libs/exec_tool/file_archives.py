@@ -1,7 +1,7 @@
 """Move files into and out of a sandbox, as one tar archive each way, in memory.
 
 The archive from the sandbox may be forged, because the program's user writes it. Nothing is unpacked on the
-host. Members that are not regular files or have invalid names are ignored.
+host. Members that are not regular files or have invalid names are left out, and named.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from importlib.resources import files as package_files
 
 from libs.exec_tool.execute_code_call import Language, check_path, in_another
 from libs.redaction import Redact
-from libs.sandbox import FOLDERS, Sandbox, SandboxError
+from libs.sandbox import FOLDERS, FileFailed, Sandbox, SandboxError
+from libs.sandbox.host import redacted_content
 
 __all__ = ["Collected", "collected", "furnish", "packed", "program_path", "unread_paths"]
 
 PLACE = "/tmp/run"  # noqa: S108 - inside
-"""The folder of the program and the module `kv`, first in the path of imports."""
-IN, OUT, ERRORS = f"{PLACE}/in.tar", f"{PLACE}/out.tar", f"{PLACE}/errors"
+"""The folder of the program and of `MODULES`, first in the path of imports."""
+MODULES = {"kv": "inside_kv.py"}
+"""Module that programs can import -> its file in this package."""
+IN, OUT = f"{PLACE}/in.tar", f"{PLACE}/out.tar"
 UNPACK = f"tar -xmf {IN} -C /workspace && : > {IN}"
 
 _FURNISH = """\
@@ -57,6 +60,8 @@ done
 """Kills processes that the program left running, so that no file changes. Starts no process."""
 
 COLLECT = f"""\
+chmod u+rwx /workspace
+mkdir -p {PLACE}
 said() {{{{
   local name=$1 file line; shift
   for file; do
@@ -76,15 +81,17 @@ for name in "${{{{there[@]}}}}"; do
   case $name in {"|".join((*FOLDERS, ".output"))}) [ -d "$name" ] && continue;; esac
   (
     ulimit -f {{most}}
-    find . -xdev -path ./.output -prune -o -type f -print0 2>{ERRORS} |
-      exec tar --format=gnu --ignore-failed-read --no-recursion --null -T - -cf {OUT} 2>>{ERRORS}
-  )
-  packed=$?
-  while read -r line; do
-    case $line in *"not recoverable"*) packed=9;; esac
-    ((++lines <= {{lines}})) && echo "unread $line"
-  done < {ERRORS}
-  echo "packed $packed"
+    {{paths}} |
+      tar --format=gnu --hard-dereference --ignore-failed-read --no-recursion --null -T - -cf {OUT}
+    echo "packed $?"
+  ) 2>&1 |
+    while read -r line; do
+      case $line in
+        "packed "*) echo "packed ${{{{broken:-${{{{line#packed }}}}}}}}";;
+        *"not recoverable"*) broken=9;;&
+        *) ((++lines <= {{lines}})) && echo "unread $line";;
+      esac
+    done
   exit
 done
 echo "empty 1"
@@ -92,7 +99,30 @@ echo "empty 1"
 """Prints the kernel's counters (cgroup v1 or v2), one name and value in a line, and packs the files of a
 workspace that is not empty into an archive of at most `most` KB. Folders are not packed, because the names of
 a thousand nested folders are very long. Prints at most `lines` lines of `find` and `tar` about files and
-folders that they cannot read. The sandbox is fresh, so the counters are the program's."""
+folders that they cannot read. The sandbox is fresh, so the counters are the program's.
+
+`paths`: ALL or SMALLEST.
+"""
+
+ALL = r"find . -xdev -path ./.output -prune -o ! -type d -print0"
+"""Prints the path of each file."""
+
+SMALLEST = r"""
+    find . -xdev -path ./.output -prune -o ! -type d -printf '%s %p\0' | sort -zn | {
+      room=$((MOST - 65536))
+      while IFS= read -rd '' line; do
+        size=${line%% *} name=${line#* }
+        if (((room -= size + ${#name} + 2048) > 0)); then
+          printf '%s\0' "$name"
+        else
+          name=${name//\\/\\\\}
+          why="all files together are too large, and it has $size bytes"
+          echo "tar: ${name//$'\n'/\\n}: Cannot return: $why" >&2
+        fi
+      done
+    }""".replace("MOST", str(MOST_BYTES))
+"""Prints the paths of the smallest files, as many as fit into the archive with their headers. For each of the
+others, prints a line in the form of `tar`."""
 
 LEFT = """\
 echo "disk $(stat -f -c %a .)"
@@ -111,7 +141,7 @@ def program_path(language: Language) -> str:
 
 
 def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:
-    """Prepare a fresh sandbox for any program: make the folders and write the module `kv`.
+    """Prepare a fresh sandbox for any program: make the folders and write `MODULES`.
 
     `links`: folder of the workspace -> its target inside the sandbox, for folders that are links.
     Raises SandboxError.
@@ -120,7 +150,8 @@ def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:
         f"ln -s {shlex.quote(links[name])} {name}" if name in links else f"mkdir {name}" for name in FOLDERS
     ]
     try:
-        sandbox.write_file(f"{PLACE}/kv.py", (package_files("libs.exec_tool") / "inside_kv.py").read_bytes())
+        for name, file in MODULES.items():
+            sandbox.write_file(f"{PLACE}/{name}.py", (package_files("libs.exec_tool") / file).read_bytes())
     except OSError as error:
         raise SandboxError(f"A fresh sandbox cannot be written to: {error}.", hint="Try again.") from error
     sandbox.run(_FURNISH.format(folders="\n".join(made)), timeout=20)
@@ -146,15 +177,13 @@ class Collected:
     removed: tuple[str, ...]
     """Paths of removed files."""
     left_out: tuple[str, ...]
-    """Files over the limit, or with invalid names."""
-    unread: tuple[str, ...] = ()
-    """Files and folders that could not be read, each with the reason."""
+    """Files and folders that are not returned, each with the reason."""
 
 
 MOST_UNREAD = 100
 """Lines about files that could not be read. If there are more, no file counts as removed."""
 _UNREAD = re.compile(
-    r"^unread (?:tar: (?:\./)?(?P<file>.+?): (?:Warning: )?(?P<why>Cannot [^:]+: .+)"
+    r"^unread (?:tar: (?:\./)?(?P<file>.+?): (?:Warning: )?(?P<why>Cannot [^:]+: .+|socket ignored)"
     r"|find: .(?:\./)?(?P<folder>.+).: (?P<reason>.+))$",
     re.MULTILINE,
 )
@@ -198,24 +227,35 @@ def collected(
         try:
             path = check_path(name)
         except ValueError:
-            left_out.append(name)
+            left_out.append(f"{_shown(name)} (a name that cannot be kept)")
+            continue
+        if content is None:
+            if path not in FOLDERS:
+                left_out.append(f"{_shown(path)} (a link, FIFO or device)")
             continue
         if path not in before and path not in found:
             if new + len(before) >= most:
-                left_out.append(path)
+                left_out.append(f"{_shown(path)} (there are over {most})")
                 continue
             new += 1
         found.add(path)
-        data = redact(bytes(content)) if redact else bytes(content)
+        try:
+            data = redacted_content(redact, bytes(content)) if redact else bytes(content)
+        except FileFailed as error:
+            left_out.append(f"{_shown(path)} ({error})")
+            continue
         if before.get(path) != data:
             changed[path] = data
     if path_within := in_another(found):
         raise tarfile.ReadError(f"{path_within[:80]!a} lies in what is a file")
     known = len(unread) < MOST_UNREAD
     removed = (path for path in sorted(before.keys() - found) if known and not _within(path, unread))
-    return Collected(
-        changed, tuple(removed), tuple(left_out), tuple(f"{name} ({why})" for name, why in unread.items())
-    )
+    left_out += [f"{_shown(name)} ({why})" for name, why in unread.items()]
+    return Collected(changed, tuple(removed), tuple(left_out))
+
+
+def _shown(path: str) -> str:
+    return ascii(path)[1:-1][:120]
 
 
 def _within(path: str, places: Collection[str]) -> bool:
@@ -224,8 +264,10 @@ def _within(path: str, places: Collection[str]) -> bool:
     return any("/".join(parts[:end]) in places for end in range(1, len(parts) + 1))
 
 
-def _members(archive: bytes) -> Iterator[tuple[str, memoryview]]:
-    """Yield name and content of the regular files, after checking the size in each header.
+def _members(archive: bytes) -> Iterator[tuple[str, memoryview | None]]:
+    """Yield name and content of each member, after checking the size in each header.
+
+    The content is None if the member is not a regular file.
 
     `tarfile.open` is not safe here: it follows sparse files and nested headers, with sizes that a program can
     choose freely.
@@ -246,8 +288,7 @@ def _members(archive: bytes) -> Iterator[tuple[str, memoryview]]:
         if header.type == tarfile.GNUTYPE_LONGNAME:
             long_name = bytes(content).split(b"\0")[0].decode("utf-8", "surrogateescape")
         elif header.type != tarfile.GNUTYPE_LONGLINK:  # a long link target belongs to the same member
-            # A hard link has no content here; the first name of the file has.
-            if header.type in (tarfile.REGTYPE, tarfile.AREGTYPE):
-                yield long_name or header.name, content
+            is_file = header.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+            yield long_name or header.name, content if is_file else None
             long_name = None
         at = begin + -(-header.size // _BLOCK) * _BLOCK

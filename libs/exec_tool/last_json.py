@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 __all__ = ["DEEPEST", "Found", "last_json", "too_deep"]
 
 _OPENING = re.compile(r"[\[{]")
+_CLOSING = re.compile(r"[\]}]")
 _TOKEN = re.compile(
     r"""[ \t\n\r]*(?:(?P<open>[\[{])|(?P<close>[\]}])|(?P<mark>[,:])
     |(?P<text>"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
@@ -31,6 +32,9 @@ _MOST_LINES = 1_000
 """Lines from the end that are searched for a string, number, true, false or null."""
 DEEPEST = 100
 """Most nested objects and arrays. Later steps refuse deeper values."""
+_CUT = re.compile(r"\n\[… [0-9,]+ characters left out; [^\n]* …\]\n")
+"""The line in the place of the middle of an output. See `libs.sandbox.host.results`."""
+_UNKNOWN = "Its output was cut, so its last JSON value is not known: print less, or write data into a file."
 _DEEP = "What looks like one is nested too deeply."
 
 
@@ -51,22 +55,29 @@ class Found:
     note: str = ""
 
 
-def last_json(text: str) -> Found:
+def last_json(text: str, *, cut: bool = False) -> Found:
     """Return the last value in `text`.
 
     An outermost object or array counts anywhere. A string, number, true, false or null counts if it is alone
-    on its line.
+    on its line. NaN and infinities become null, and halves of surrogate pairs become U+FFFD.
+
+    Args:
+        cut: whether a line may stand in the place of the middle of the text. Then a value counts if it stands
+            on whole lines after that line, and no closing bracket follows, so the value is outermost.
     """
+    marks = list(_CUT.finditer(text)) if cut else []
+    if marks:
+        text = text[marks[-1].end() :].partition("\n")[2]
     found, why = _last_container(text)
     line = _last_line(text)
     # A line inside an object is part of the object; an object inside a string is part of the string.
     if line and (found is None or line.begin >= found.end or line.begin < found.begin < line.end):
         found = line
-    return (
-        Found(_clean(found.value))
-        if found
-        else Found(note=f"The program printed no JSON value. {why}".rstrip())
-    )
+    if marks and (found is None or _CLOSING.search(text, found.end)):
+        return Found(note=_UNKNOWN)
+    if found is None:
+        return Found(note=f"The program printed no JSON value. {why}".rstrip())
+    return Found(_clean(found.value))
 
 
 class _Placed(NamedTuple):
@@ -182,5 +193,5 @@ def _clean(value: Any) -> Any:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return json.loads(text.encode("utf-8", "replace"))
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return value

@@ -65,7 +65,7 @@ class Visit:
             cpu=kernel.cpu,
             exit_code=done.exit_code,
         )
-        found = await asyncio.to_thread(last_json, done.output)
+        found = await asyncio.to_thread(last_json, done.output, cut=done.truncated)
         return ExecResult(
             stdout=done.output,
             stderr=done.stderr,
@@ -115,24 +115,27 @@ class Visit:
 
     async def _look(self, *, failed: bool) -> tuple[Counted, archives.Collected, str]:
         """Return the kernel's counters, the changes of the workspace, and a note if they are unknown."""
-        collect = archives.COLLECT.format(most=archives.MOST_BYTES // 1024, lines=archives.MOST_UNREAD)
-        said = await self._asked(archives.END + collect)
+
+        def collect(paths: str) -> str:
+            limits = {"most": archives.MOST_BYTES // 1024, "lines": archives.MOST_UNREAD}
+            return archives.COLLECT.format(paths=paths, **limits)
+
+        said = await self._asked(archives.END + collect(archives.ALL))
         if said is None:
             note = "The program's files could not be collected: it left no room for another process."
             return Counted(), _NOTHING, note
         kernel = counted(said)
         if failed or not (kernel.packed or kernel.empty):
-            again = "" if kernel.packed else archives.ROOM + collect
-            said += await self._asked(archives.LEFT + again) or ""
-            kernel = counted(said)
+            again = "" if kernel.packed else archives.ROOM + collect(archives.SMALLEST)
+            left = await self._asked(archives.LEFT + again) or ""
+            kernel, said = counted(said + left), left if again else said
         if kernel.empty:
             return kernel, archives.Collected({}, tuple(sorted(self.before)), ()), ""
         if not kernel.packed:
-            size, most = kernel.size or 0, archives.MOST_BYTES
             return (
                 kernel,
                 _NOTHING,
-                f"The program's files have {size:,} bytes. At most {most:,} are returned, so none was.",
+                "The program's files could not be collected: no archive was written.",
             )
         try:
             archive = await self.sandbox.aread_file(archives.OUT, redacted=False)
@@ -146,7 +149,7 @@ class Visit:
             )
         except (tarfile.TarError, OSError, ValueError) as error:
             return kernel, _NOTHING, f"The program's files could not be collected: {error}"
-        return kernel, found, " ".join(filter(None, (_left_out(found.left_out), _unread(found.unread))))
+        return kernel, found, _left_out(found.left_out)
 
     async def _asked(self, command: str) -> str | None:
         """Return the output of a command, or None if the process limit is used up."""
@@ -160,7 +163,14 @@ class Visit:
     def _error(
         self, done: RunResult, kernel: Counted, value: object, *, has_result: bool
     ) -> ExecError | None:
-        error = why_failed(self.call.language, done, kernel, has_result=has_result)
+        error = why_failed(
+            self.call.language,
+            done,
+            kernel,
+            has_result=has_result,
+            has_network=self.sandbox.has_network,
+            modules=archives.MODULES,
+        )
         if error or not isinstance(value, dict) or value.get("ok") is not False:
             return error
         why = value.get("error") or value.get("message") or "no reason was given"
@@ -172,16 +182,10 @@ class Visit:
         )
 
 
-def _unread(names: tuple[str, ...]) -> str:
-    if not names:
-        return ""
-    shown = ", ".join(ascii(name)[1:-1][:120] for name in names[:3])
-    return f"{len(names)} of the program's files and folders could not be read: {shown}."
-
-
 def _left_out(names: tuple[str, ...]) -> str:
     if not names:
         return ""
-    shown = ", ".join(ascii(name)[:80] for name in names[:3])
-    why = f"there are over {MOST_FILES}, or their names cannot be kept"
-    return f"{len(names)} of the program's files were not returned, because {why}: {shown}."
+    # Lines of `find` and `tar` are counted up to MOST_UNREAD only.
+    least = "At least " if len(names) >= archives.MOST_UNREAD else ""
+    shown = ", ".join(names[:3])
+    return f"{least}{len(names)} of the program's files were not returned: {shown}."

@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,18 @@ MAX_LISTED = 1_000
 """Files in one listing."""
 
 
+_UNREACHABLE = " [not the exact name: no tool reaches the file by this path]"
+
+
 class ToolFailed(LiteError):
     """A tool failed or does not exist."""
 
 
 def list_files(root: Path) -> str:
-    """Return the files in the folder and below it, without links: sorted, one path a line, or `(empty)`."""
+    """Return the files in the folder and below it, without links: sorted, one path a line, or `(empty)`.
+
+    A path that no tool can reach, and a folder that cannot be read, has a mark in brackets.
+    """
     with resolve_sandbox_path(root, ".") as place:
         found = sorted(_files(place.open_folder(), "", MAX_FOLDERS))
     shown = found[:MAX_LISTED]
@@ -108,12 +113,28 @@ def _files(folder: int, prefix: str, depth: int) -> Iterator[str]:
     try:
         for name in os.listdir(folder):
             place = SandboxPath(folder, name)
-            shown, kind = os.fsencode(name).decode("utf-8", "backslashreplace"), place.kind()
+            kind = place.kind()
+            shown, mark = prefix + _shown(name), "" if _shown(name) == name else _UNREACHABLE
             if kind == stat.S_IFREG and not UNFINISHED.fullmatch(name):
-                yield prefix + shown
-            elif kind == stat.S_IFDIR and depth:
-                # The folder may be gone or replaced by now.
-                with suppress(OSError):
-                    yield from _files(place.open_folder(), f"{prefix}{shown}/", depth - 1)
+                yield shown + mark
+            elif kind == stat.S_IFDIR and (mark or not depth):
+                yield f"{shown}/{mark or ' [too deep: not listed]'}"
+            elif kind == stat.S_IFDIR:
+                try:
+                    inner = place.open_folder()
+                except PermissionError:
+                    yield f"{shown}/ [cannot be read]"
+                except OSError:
+                    continue  # removed or replaced meanwhile
+                else:
+                    yield from _files(inner, f"{shown}/", depth - 1)
+    except PermissionError:  # a folder without x
+        yield f"{prefix} [cannot be read]"
     finally:
         os.close(folder)
+
+
+def _shown(name: str) -> str:
+    """Return a name for one line, with backslashes for bytes that are not UTF-8 and for line ends."""
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return "".join(char if len((char + "x").splitlines()) == 1 else ascii(char)[1:-1] for char in text)

@@ -135,6 +135,8 @@ def _names(path: str) -> list[str]:
         raise PathRefused(f"The path has more than {MAX_FOLDERS} folders in one another.")
     if "\0" in path or any("\ud800" <= character <= "\udfff" for character in path):
         raise PathRefused(f"The path {path!r} holds a character that no name can have.")
+    if any(map(UNFINISHED.fullmatch, names)):
+        raise PathRefused(f"The path {path!r} holds a name that only unfinished files have.")
     return names
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
-__all__ = ["not_run", "open_calls"]
+__all__ = ["not_run", "open_calls", "stopped_text"]
 
 
 def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
@@ -23,3 +23,11 @@ def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
 def not_run(name: str, call_id: str | None, text: str) -> ToolMessage:
     """Return the error that answers a call in place of its tool."""
     return ToolMessage(text, name=name, tool_call_id=call_id or "", status="error")
+
+
+def stopped_text(name: str) -> str:
+    """Return the text for the model about a call that was stopped, or that never began."""
+    return (
+        f"This {name} call never began, or it was stopped together with all processes that it started. Its "
+        "effect is unknown: look before you repeat anything."
+    )

@@ -144,9 +144,9 @@ class _End:
         DRAIN.request()
         if DRAIN.at_work:
             logger.warning(
-                "The server ends when the current steps of %d runs have ended, or after %g s "
-                "(SHUTDOWN_SECONDS). The runs continue after the next start, except those of /run-lite: the "
-                "server waits for their ends. A second signal ends the server at once.",
+                "Running steps: %d. The server ends when they have ended, or after %g s (SHUTDOWN_SECONDS). "
+                "The runs continue after the next start, except those of /run-lite: the server waits for "
+                "their ends. A second signal ends the server at once.",
                 DRAIN.at_work,
                 self._seconds,
             )
@@ -155,8 +155,8 @@ class _End:
             await asyncio.sleep(_LOOK_AGAIN)
         if DRAIN.at_work:
             logger.warning(
-                "%d steps have not ended and are stopped. The next server does not repeat their calls. It "
-                "tells their agents that the effect of a stopped call is unknown.",
+                "Steps stopped before their end: %d. The next server does not repeat their calls. It tells "
+                "their agents that the effect of a stopped call is unknown.",
                 DRAIN.at_work,
             )
         process_ends()

@@ -24,8 +24,8 @@ interface Open {
 /** Milliseconds until another try to open a chat. */
 const TRY_AGAIN = 2_000;
 
-/** The thread in the page's address; null if there is none. */
-const threadHere = () => /^\/app\/t\/([0-9a-f-]{36})$/.exec(location.pathname)?.[1] ?? null;
+/** The thread in the page's address, whatever its form; null if there is none. */
+const threadHere = () => /^\/app\/t\/(.+)$/.exec(location.pathname)?.[1] ?? null;
 
 const addressOf = (thread: string | null) => (thread ? `/app/t/${thread}` : "/app");
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,6 +32,7 @@ Answer = tuple[dict[str, Any], bytes] | FileFailed | SandboxError
 
 _MOST_NAME = 300
 """Characters of a path in an error about several paths."""
+_LINE_CUT = " [the line continues]"
 _EMPTY = "System reminder: File exists but has empty contents"
 _WORDS = {"file_not_found": "path_not_found"}
 _PROTOCOL_ERRORS = {"file_not_found", "permission_denied", "is_directory", "invalid_path"}
@@ -57,14 +59,20 @@ def _shown(path: str) -> str:
 def ls(path: str, answer: Answer) -> LsResult:
     if not isinstance(answer, tuple):
         return LsResult(error=f"Path '{path}': {_reason(answer)}")
-    return LsResult(entries=[_info(entry) for entry in answer[0]["entries"]])
+    entries = [_info(entry) for entry in answer[0]["entries"]]
+    if answer[0]["cut"]:
+        # deepagents shows no entries beside an error.
+        mark = f"[only {len(entries):,} entries are listed: find the others with glob or a command]"
+        entries.append(FileInfo(path=f"{path.rstrip('/')}/{mark}", is_dir=False))
+    return LsResult(entries=entries)
 
 
 def _info(entry: dict[str, Any]) -> FileInfo:
     info = FileInfo(path=_shown(entry["path"]), is_dir=entry["is_dir"])
     if "size" in entry:
         info["size"] = entry["size"]
-        info["modified_at"] = datetime.fromtimestamp(entry["modified"], UTC).isoformat()
+        with suppress(ValueError, OverflowError, OSError):  # a year that datetime does not have
+            info["modified_at"] = datetime.fromtimestamp(entry["modified"], UTC).isoformat()
     return info
 
 
@@ -157,7 +165,11 @@ def grep(path: str | None, answer: Answer) -> GrepResult:
         return GrepResult(error=f"Path '{path or '/workspace'}': {_reason(answer)}")
     found, _ = answer
     matches = [
-        GrepMatch(path=_shown(item["path"]), line=item["line"], text=item["text"])
+        GrepMatch(
+            path=_shown(item["path"]),
+            line=item["line"],
+            text=item["text"] + _LINE_CUT * ("cut_after" in item),
+        )
         for item in found["matches"]
     ]
     return GrepResult(matches=matches, truncated=found["cut"], error=_unread(found))
@@ -172,7 +184,8 @@ def _unread(found: dict[str, Any]) -> str | None:
     more = ", …" if found["unread"] > len(found["unread_first"]) else ""
     cut = " The search was also cut: there may be more matches." if found["cut"] else ""
     rest = "" if found["matches"] else " No other file has a match."
-    return f"Not searched, because they cannot be read: {found['unread']} ({names}{more}).{rest}{cut}"
+    why = "because they cannot be read, or are binary and over 64 MB"
+    return f"Not searched, {why}: {found['unread']} ({names}{more}).{rest}{cut}"
 
 
 def _protocol_error(answer: FileFailed | SandboxError) -> str:

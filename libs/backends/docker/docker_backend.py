@@ -11,28 +11,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from deepagents.backends.protocol import (
-    DeleteResult,
-    EditResult,
-    ExecuteResponse,
-    FileDownloadResponse,
-    FileUploadResponse,
-    GlobResult,
-    GrepResult,
-    LsResult,
-    ReadResult,
-    WriteResult,
-)
-from deepagents.backends.sandbox import BaseSandbox
+from deepagents.backends.protocol import ExecuteResponse
 from langgraph.config import get_config
 
-from libs.backends.asynchronous_backend import AsyncBackend
 from libs.backends.docker import deepagents_results as answers
-from libs.backends.docker.deepagents_results import Answer
+from libs.backends.docker.file_operations import SandboxFiles
 from libs.backends.docker.host_inputs import allowed_variables, mounted_skills, usable_workspace
 from libs.backends.docker.live_stream import live_output
 from libs.redaction import Redact
-from libs.sandbox import FileFailed, SandboxError, SandboxLimits, command_places
+from libs.sandbox import SandboxError, SandboxLimits, command_places
 from libs.sandbox.host import core, current_call, failed_result
 
 if TYPE_CHECKING:
@@ -44,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DockerExecutionBackend"]
 
-WORKSPACE = "/workspace"
 OUTSIDE = "outside-of-threads"
 """The thread of calls that are made outside of any thread."""
 
@@ -56,7 +42,7 @@ def _thread() -> str:
         return OUTSIDE
 
 
-class DockerExecutionBackend(AsyncBackend, BaseSandbox):
+class DockerExecutionBackend(SandboxFiles):
     """A computer for agents: `execute` and the file tools work in one hardened container.
 
     Creating the object needs no Docker: the container starts with the first call. No method raises for what a
@@ -227,69 +213,6 @@ class DockerExecutionBackend(AsyncBackend, BaseSandbox):
     def execute(self, command: str, *, timeout: float | None = None) -> ExecuteResponse:
         """`aexecute`, for callers without an event loop. Ctrl-C ends the command."""
         return core().wait(self.aexecute(command, timeout=timeout))
-
-    # -- files
-
-    async def _file(self, do: str, **arguments: Any) -> Answer:
-        try:
-            return await self.sandbox.afile(do, **arguments)
-        except (FileFailed, SandboxError) as error:
-            return error
-
-    async def _changed(self, do: str, **request: Any) -> Answer:
-        """Run a file change with the key of the current call, so that it is not done twice."""
-        return await self._file(do, key=current_call().key, **request)
-
-    async def als(self, path: str) -> LsResult:
-        return answers.ls(path, await self._file("ls", path=path or WORKSPACE))
-
-    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
-        request = answers.page_request(file_path, offset, limit)
-        return answers.read(file_path, await self._file("page", **request))
-
-    async def awrite(self, file_path: str, content: str) -> WriteResult:
-        """Create a new file. An existing file is refused, as `edit` changes files."""
-        refused = answers.not_text(content)
-        data = b"" if refused else content.encode()
-        answer = refused or await self._changed("write", path=file_path, replace=False, content=data)
-        return answers.write(file_path, answer)
-
-    async def aedit(
-        self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
-    ) -> EditResult:
-        texts = {"old": old_string, "new": new_string, "replace_all": replace_all}
-        refused = answers.not_text(old_string) or answers.not_text(new_string)
-        answer = refused or await self._changed("edit", path=file_path, **texts)
-        return answers.edit(file_path, old_string, answer)
-
-    async def adelete(self, file_path: str) -> DeleteResult:
-        """Delete a file or a folder with its content, but never the workspace or its own folders."""
-        return answers.delete(file_path, await self._changed("delete", path=file_path))
-
-    async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
-        return answers.glob(path, await self._file("glob", path=path or WORKSPACE, pattern=pattern))
-
-    async def agrep(
-        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
-    ) -> GrepResult:
-        folder = path or WORKSPACE
-        answer = await self._file("grep", path=folder, text=pattern, pattern=glob, most=max_count)
-        return answers.grep(path, answer)
-
-    async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
-        """Create or replace files; see `libs.sandbox.protocol.Sandbox.write_file`."""
-        done = []
-        for path, content in files:
-            refused = answers.absolute(path)
-            answer = refused or await self._file("write", path=path, replace=True, content=content)
-            done.append(answers.upload(path, answer))
-        return done
-
-    async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
-        return [
-            answers.download(path, answers.absolute(path) or await self._file("read", path=path))
-            for path in paths
-        ]
 
     # -- life
 

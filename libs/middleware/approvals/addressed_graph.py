@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
@@ -20,9 +21,12 @@ from libs.middleware.approvals.decisions import Decision, WrongAnswer, checked, 
 from libs.middleware.approvals.grants import GRANTS, Grant, granted_by
 from libs.middleware.approvals.nested_answers import areader, is_nested, patched, reader
 from libs.middleware.approvals.question import question_key
+from libs.middleware.required_task import has_messages, require_task
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
 
 __all__ = ["AddressedGraph", "Turns", "answer_by_id"]
+
+logger = logging.getLogger(__name__)
 
 Turn = Callable[[str | None], AbstractAsyncContextManager[RunControl | None]]
 """Takes a thread id, and returns a context manager that holds the thread's lock. None: the run is not saved,
@@ -48,7 +52,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     Studio and chat pages send `Command(resume=answer)` without an id. LangGraph keeps such an answer until
     the outermost graph's next checkpoint, where a later question of a subagent could take it: approving one
     command would approve the next. An answer without a pending question is dropped. So is an answer that a
-    server repeats with a killed run after that run has asked another question.
+    server repeats with a killed run after that run has asked another question. If other questions wait, a
+    warning in the log gives their ids.
 
     Each answer is checked against its question here. The gate gets the decisions, or the reason why they are
     refused. Grants are written to the thread's state together with the answer. `/run` also checks decisions
@@ -56,6 +61,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     With a checkpointer, a step begins only after the previous step is saved. A command therefore never runs
     before the message that calls it and its approval are on disk.
+
+    An input without a task is refused (see `require_task`).
 
     Inputs, answers and state updates go through `clean` first, so before any checkpoint, trace or model call.
 
@@ -86,6 +93,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             input = self._checked(input, pending, config)
         elif is_nested(config):
             config = patched(config, reader(config, self._read_one))
+        elif not has_messages(input):
+            require_task(self.get_state(config or {}) if self._thread_id(config) else None)
         return super().stream(input, config, **self._saved_first(config, options))
 
     async def astream(
@@ -101,6 +110,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 input = self._checked(input, state.interrupts if state else (), config)
             elif is_nested(config):
                 config = patched(config, await areader(config, self._read_one))
+            elif not has_messages(input):
+                require_task(await self.aget_state(config or {}) if self._thread_id(config) else None)
             parts = super().astream(input, config, **self._saved_first(config, options))
             # Close the stream when the caller stops reading, so that the lock covers the whole run.
             async with aclosing(cast("AsyncGenerator[Any, None]", parts)):
@@ -123,10 +134,12 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def _locked(
         self, config: RunnableConfig | None, turn: Turn | None
     ) -> AbstractAsyncContextManager[RunControl | None]:
-        if turn is None:
-            return nullcontext()
+        return nullcontext() if turn is None else turn(self._thread_id(config))
+
+    def _thread_id(self, config: RunnableConfig | None) -> str | None:
+        """Return the thread in which a run is saved. None: the run is not saved."""
         thread_id = ensure_config(config)["configurable"].get("thread_id")
-        return turn(None if thread_id is None or self._saver(config) is None else str(thread_id))
+        return None if thread_id is None or self._saver(config) is None else str(thread_id)
 
     def _saver(self, config: RunnableConfig | None) -> BaseCheckpointSaver[Any] | None:
         # LangGraph's server passes its saver in the config, and no saver for a run without a thread.
@@ -186,6 +199,13 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         except WrongAnswer as wrong:
             yield from ((asked, wrong) for asked in pending if asked.id in waiting)
             return
+        if waiting and (unknown := sorted(sent.keys() - {asked.id for asked in pending})):
+            # To ask a question again with the reason would give the question another id.
+            logger.warning(
+                "No question has the id %s, so that answer was dropped. These questions wait: %s.",
+                ", ".join(unknown),
+                ", ".join(waiting),
+            )
         for asked in pending:
             if asked.id in sent:
                 try:

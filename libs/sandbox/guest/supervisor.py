@@ -32,9 +32,13 @@ __all__ = ["Supervisor"]
 _MOST_WORKERS = 64
 """Requests at once, if there are enough descriptors. Further requests wait."""
 _DESCRIPTORS_EACH = 4
-"""Descriptors for one request: two for its worker, and two for idle workers and the proxy."""
+"""Descriptors for one request: two for its worker, and two for an idle worker of another kind."""
+_OTHER_DESCRIPTORS = 24
+"""Descriptors for interpreters, for the proxy, and for the supervisor itself."""
 _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
+_FOLDER = "/proc/self/cwd"
+"""The workspace. Unlike `.`, this path needs no permission, which a command can take away with chmod."""
 _TICK = 0.2
 """Seconds between checks for workers that a command has stopped."""
 
@@ -53,10 +57,11 @@ class Supervisor:
         self._workers = WorkerPool(self._poll, self._descriptors, self._serve_waiting)
         self._streams: dict[int, Child] = {}
         """Request -> its worker."""
-        self._most = min(_MOST_WORKERS, os.sysconf("SC_OPEN_MAX") // _DESCRIPTORS_EACH)
+        spare = os.sysconf("SC_OPEN_MAX") - _OTHER_DESCRIPTORS
+        self._most = min(_MOST_WORKERS, max(1, spare // _DESCRIPTORS_EACH))
         self._waiting: list[Job] = []
         self._next_tick = 0.0
-        self._linked = os.stat(".").st_nlink > 0
+        self._linked = os.stat(_FOLDER).st_nlink > 0
         """Whether this file system counts the links of a folder: 0 means that the workspace was removed."""
         self._outlet: Outlet | None = None
         if proxy_port:
@@ -142,7 +147,7 @@ class Supervisor:
     def _dispatch(self, job: Job) -> None:
         """Give a request to a worker, or queue it."""
         child: Child | None = None
-        if self._linked and os.stat(".").st_nlink == 0:
+        if self._linked and os.stat(_FOLDER).st_nlink == 0:
             self._end(job.stream, Ending.REMOVED)
             return
         if job.session is not None:
@@ -248,7 +253,7 @@ class Supervisor:
                     self._workers.dismiss(child)
                 elif child.kind == Worker.PYTHON:
                     # The worker interrupts the block, so that the variables may survive.
-                    self._workers.send(child, encode(job.stream, Kind.CANCEL))
+                    self._workers.send(child, encode(job.stream, Kind.CANCEL, bytes([ending])))
                 else:
                     trees.append(child.pid)
             elif child.kind == Worker.PYTHON and not job.killed:

@@ -17,12 +17,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Protocol
 
 from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied
 from libs.sandbox.host.connections import Door, Streams
 from libs.sandbox.host.request import Answer, Call
+from libs.sandbox.host.transport import Transport
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import (
     ANSWER,
@@ -38,7 +38,7 @@ from libs.sandbox.wire.frames import (
     encode,
 )
 
-__all__ = ["Channel", "Transport"]
+__all__ = ["Channel"]
 
 logger = logging.getLogger(__name__)
 
@@ -46,34 +46,6 @@ _WRITER_SECONDS = 5.0
 """Seconds to wait for the writer thread after the connection has ended."""
 _CREDIT_SIZE = 4
 _channels: weakref.WeakSet[Channel] = weakref.WeakSet()
-
-
-class Transport(Protocol):
-    """A connection to a supervisor's standard input and output."""
-
-    def receive(self) -> bytes:
-        """Wait for the next bytes and return them. Empty at the end of the connection."""
-        ...
-
-    def send_now(self, data: bytes) -> int:
-        """Send as many bytes as possible without waiting. Return their number.
-
-        Raises:
-            OSError: the connection has ended.
-        """
-        ...
-
-    def send(self, data: bytes) -> None:
-        """Send all bytes and wait where needed. Raises OSError like `send_now`."""
-        ...
-
-    def close(self) -> None:
-        """End the connection. A thread that waits in `receive` returns."""
-        ...
-
-    def epitaph(self) -> str:
-        """Return why the connection ended. Empty where the reason is not known."""
-        ...
 
 
 class Channel:

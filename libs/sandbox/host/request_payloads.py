@@ -79,7 +79,7 @@ def file_request(
     Raises:
         FileFailed: a path is not valid, or the request is too large.
     """
-    if any("\0" in value for value in arguments.values() if isinstance(value, str)):
+    if "\0" in arguments.get("path", ""):
         raise FileFailed("invalid_path", "a path cannot hold a NUL character")
     if content is not None:
         arguments["size"] = len(content)

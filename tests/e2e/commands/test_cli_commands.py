@@ -40,7 +40,7 @@ def test_help_imports_no_agent(program: Program) -> None:
         ({}, "", ""),
         ({"SANDBOX_IMAGE": "no-such-image"}, "image", "code-agent setup"),
         ({"SANDBOX_RUNTIME": "no-such-runtime"}, "runtime", "make setup RUNTIME=runsc"),
-        ({"DOCKER_HOST": "unix:///nonexistent/docker.sock"}, "Docker Engine", "docker"),
+        ({"DOCKER_HOST": "unix:///nonexistent/docker.sock"}, "Docker Engine", "unset it"),
     ],
 )
 def test_doctor_names_what_is_missing(

@@ -200,7 +200,7 @@ def test_error_of_a_run_is_shown_and_the_run_can_be_tried_again(page: Page) -> N
     expect(alert).to_contain_text("start a new chat with the code agent")
     expect(alert.get_by_role("button")).to_have_count(0)
     page.unroute("**/page/config")
-    for unknown in ("00000000-0000-4000-8000-000000000000", "00000000-0000-0000-0000-00000000000-"):
+    for unknown in ("00000000-0000-4000-8000-000000000000", "00000000-0000-0000-0000-00000000000-", "a-b"):
         page.goto(f"/app/t/{unknown}")
         expect(alert).to_contain_text("not on the server")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +23,7 @@ from agent.parts.exec_parts import ExecParts, build_exec_parts
 from agent.settings import ROOT, Settings, load_settings
 from libs.backends import WorkspaceBackend
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
 
@@ -76,6 +79,43 @@ def test_example_of_an_own_deep_agent(tmp_path: Path) -> None:
     assert "echo a frog jumps > results/haiku.txt" in said
     assert said.endswith("approve or reject? Three words.\n")
     assert (tmp_path / "my-workspace" / "results" / "haiku.txt").read_text() == "a frog jumps\n"
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["invoke", "asyncio.run"])
+def test_ctrl_c_waits_for_the_command_or_ends_it(tmp_path: Path, *, asynchronous: bool) -> None:
+    command = "touch begun; until [ -e go ]; do sleep 0.1; done; echo to its end > ended"
+    call = {"name": "execute", "args": {"command": command}}
+    (tmp_path / "script.json").write_text(json.dumps([{"tool_calls": [call]}, {"text": "Done."}]))
+    run = "asyncio.run(graph.ainvoke(task, config))" if asynchronous else "graph.invoke(task, config)"
+    program = f"""
+        import asyncio
+        from langgraph.checkpoint.memory import InMemorySaver
+        from agent.graph import build_graph
+        graph = build_graph("scripted:script.json", checkpointer=InMemorySaver())
+        task, config = {{"messages": [("user", "go")]}}, {{"configurable": {{"thread_id": "1"}}}}
+        try:
+            {run}
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "WORKSPACE_DIR": str(tmp_path), "APPROVALS": "auto"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        eventually((tmp_path / "begun").exists, 120)
+        process.send_signal(signal.SIGINT)
+        if not asynchronous:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(2)
+            (tmp_path / "go").touch()
+        assert process.communicate(timeout=60)[0] == "interrupted\n"
+    finally:
+        process.kill()
+    assert (tmp_path / "ended").exists() != asynchronous
 
 
 async def answer_after_approval(graph: Any, call: Any, thread: str) -> str:

@@ -107,9 +107,51 @@ open("/tmp/elsewhere", "w").write("x")
         assert result.files == {"a/b/c.bin": BINARY, "changed.txt": b"2"}
 
     def test_files_over_the_limit_do_not_come_back(self, run: CodeRunner) -> None:
-        result = run.run("open('large', 'wb').write(bytes(70 << 20)); print(1)")
-        assert (result.error, result.result, result.files) == (None, 1, {})
-        assert "At most 67,108,864 are returned" in result.note
+        code = """
+import os
+open("a", "w").write("a")
+for name in ("large", "l\\\\a\\nrge "):
+    open(name, "wb").write(bytes(70 << 20))
+print(1)
+"""
+        result = run.run(code, files={"large": "of the thread"}, thread="large")
+        assert (result.error, result.result, result.files, result.removed) == (None, 1, {"a": b"a"}, ())
+        assert "2 of the program's files were not returned: " in result.note
+        assert "all files together are too large, and it has 73400320 bytes" in result.note
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "os.chmod('/workspace', 0)",
+            "shutil.rmtree('/tmp/run')",
+            "subprocess.run('head -c 300M /dev/zero > /tmp/full', shell=True)",
+        ],
+    )
+    def test_files_come_back_whatever_the_program_did_to_its_folders(
+        self, run: CodeRunner, code: str
+    ) -> None:
+        code = f"import os, shutil, subprocess\nopen('new', 'w').write('1')\n{code}\nprint(1)"
+        result = run.run(code, files={"old": "0"}, thread=code)
+        assert (result.error, result.files, result.removed, result.note) == (None, {"new": b"1"}, (), "")
+
+    def test_links_are_followed_if_hard_and_named_if_not(self, run: CodeRunner) -> None:
+        code = """
+import os
+open("a", "w").write("1")
+os.link("a", "b")
+os.symlink("a", "c")
+os.mkfifo("d")
+print(1)
+"""
+        result = run.run(code, thread="links")
+        assert result.files == {"a": b"1", "b": b"1"}
+        assert "2 of the program's files were not returned: " in result.note
+        assert "c (a link, FIFO or device)" in result.note
+
+    def test_result_of_an_output_that_is_too_long_is_not_guessed(self, run: CodeRunner) -> None:
+        result = run.run("import json; print(json.dumps([{'a': n} for n in range(200_000)]))")
+        assert result.result is None
+        assert "Its output was cut" in result.note
 
 
 class TestThreads:
@@ -199,7 +241,7 @@ print(2)
     result = run.run(code, thread="unread")
     assert good(result) == 2
     assert (result.files, result.removed) == ({"good": b"good"}, ())
-    assert "could not be read: " in result.note
+    assert "files were not returned: " in result.note
     assert "Cannot open: Permission denied" in result.note
     after = run.run("import os, json; print(json.dumps(sorted(os.listdir())))", thread="unread")
     assert good(after) == ["data", "good", "kept", "results", "scripts"]
@@ -213,6 +255,9 @@ class TestWithoutApplication:
 
         with code_runner(IMAGE) as run:
             assert run("print(6 * 7)").result == 42
+            failed = run("import urllib.request; urllib.request.urlopen('http://example.com', timeout=5)")
+        assert failed.error and failed.error.kind == "network"
+        assert failed.error.hint.startswith("This runner has no network")
 
     async def test_langchain_tool(self, run: CodeRunner, tmp_path: Path) -> None:
         with runner(tmp_path, keep=False) as plain:

@@ -212,6 +212,12 @@ class TestPdf:
         is_refused(get("pdf", path="two.pdf", page=3), 422)
         is_refused(get("pdf", path="two.pdf", page=0), 400)
 
+    def test_error_of_a_damaged_file_is_one_sentence(self, get: Any, workspace: Path) -> None:
+        (workspace / "damaged.pdf").write_bytes(b"%PDF-1.4 damaged")
+        got = get("pdf", path="damaged.pdf")
+        is_refused(got, 422)
+        assert got.json()["error"].endswith("error).")
+
     def test_picture_of_a_huge_page_is_bounded(self, get: Any, workspace: Path) -> None:
         (workspace / "large.pdf").write_bytes(pdf("x", width=1_000_000, height=500_000))
         got = get("pdf", path="large.pdf")

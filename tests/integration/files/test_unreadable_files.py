@@ -33,7 +33,8 @@ def test_search_names_what_it_could_not_read(backend: DockerExecutionBackend) ->
         found = backend.grep("needle")
         assert [match["path"] for match in found.matches or []] == ["/workspace/open"]
         assert found.error
-        assert found.error.startswith("Not searched, because they cannot be read: 3 (")
+        assert found.error.startswith("Not searched, because they cannot be read, ")
+        assert ": 3 (" in found.error
         assert "/workspace/closed" in found.error
         assert "/workspace/shut" in found.error
         assert backend.grep("nowhere").error == found.error + " No other file has a match."
@@ -132,6 +133,47 @@ def test_removed_workspace_is_a_typed_error_until_the_folder_is_back(tmp_path: P
 
 
 @pytest.mark.docker
+def test_closed_workspace_is_named_as_the_cause_and_can_be_opened(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 1000, 1000)
+    with make_sandbox("docker", tmp_path) as sandbox:
+        sandbox.run("chmod 000 /workspace")
+        for _ in range(2):
+            assert sandbox.run("ls").output == "ls: cannot open directory '.': Permission denied\n"
+            for do in ({"do": "ls"}, {"do": "glob", "pattern": "*"}):
+                with pytest.raises(FileFailed) as caught:
+                    sandbox.file(**do, path="/workspace")
+                assert caught.value.code == "permission_denied"
+            sandbox.reset()
+        assert sandbox.run("chmod 755 /workspace; echo on").output == "on\n"
+        assert sandbox.file("ls", path="/workspace")[0]["entries"]
+
+
+@ON_BOTH
+def test_paths_that_name_no_regular_file_are_refused_like_a_fifo(sandbox: ChannelSandbox) -> None:
+    make = "import os, socket; os.mkfifo('fifo'); socket.socket(socket.AF_UNIX).bind('sock')"
+    sandbox.run(f'python3 -c "{make}"')
+    for path in (f"{folder(sandbox)}/fifo", f"{folder(sandbox)}/sock", "/dev/zero"):
+        with pytest.raises(ValueError, match="not a regular file"):
+            sandbox.read_file(path)
+
+
+@ON_BOTH
+def test_text_of_an_edit_may_hold_any_character(sandbox: ChannelSandbox) -> None:
+    path = f"{folder(sandbox)}/any"
+    for before, old, new, after in (
+        (b"a\0b", "a\0b", "c\0", b"c\0"),
+        (b"\xef\xbb\xbfone\rtwo\r", "one\ntwo", "1\n2", b"\xef\xbb\xbf1\r2\r"),
+        (b"one\r\ntwo", "one\ntwo", "1\n2", b"1\r\n2"),
+    ):
+        sandbox.write_file(path, before)
+        sandbox.file("edit", path=path, old=old, new=new, replace_all=False)
+        assert sandbox.read_file(path) == after
+    with pytest.raises(FileFailed, match="a path cannot hold a NUL"):
+        sandbox.file("ls", path="a\0b")
+
+
+@pytest.mark.docker
 def test_exhausted_memory_is_named_as_the_cause(tmp_path: Path) -> None:
     limits = SandboxLimits(memory=128 * 2**20, tmp=16 * 2**20)
     with make_sandbox("docker", tmp_path, limits) as sandbox:
@@ -139,6 +181,11 @@ def test_exhausted_memory_is_named_as_the_cause(tmp_path: Path) -> None:
         assert killed.exit_code == 137
         note = "[the kernel killed a process, because the sandbox's memory is used up]"
         assert killed.output == f"1\n\n{note}\n"
+        hog = "bytearray(2**29)"
+        assert sandbox.run(f"python3 -c '{hog}' | cat; echo on").output == f"on\n\n{note}\n"
+        code = f"import subprocess\nsubprocess.run(['python3', '-c', {hog!r}]).returncode"
+        assert sandbox.run_python(code, session="s").output == f"-9\n\n{note}\n"
+        assert note in sandbox.run_python("hog = bytearray(2**29)", session="s").output
         assert sandbox.run("kill -9 $$").output == ""
         sandbox.run("head -c 60000000 /dev/zero | tr '\\0' a > large")
         with pytest.raises(FileFailed, match="no memory left for this operation"):

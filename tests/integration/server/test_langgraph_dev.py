@@ -116,6 +116,21 @@ async def test_run_without_a_thread_says_how_to_create_one(client: LangGraphClie
         await client.runs.wait(None, "deep_agent", input=given)
 
 
+async def test_question_of_a_background_run_waits_in_the_thread_that_is_kept(client: LangGraphClient) -> None:
+    given = {"messages": [{"role": "user", "content": "dev: one command"}]}
+    run = await client.runs.create(None, "deep_agent", input=given, on_completion="keep")
+    await client.runs.join(run["thread_id"], run["run_id"])
+    state = await client.threads.get_state(run["thread_id"])
+    assert state["interrupts"]
+
+
+async def test_run_without_a_task_says_what_to_send(client: LangGraphClient) -> None:
+    thread = await client.threads.create()
+    for made in (None, thread["thread_id"]):
+        with pytest.raises(Exception, match="The run has no task"):
+            await client.runs.wait(made, "deep_agent", input={"task": "dev: one command"})
+
+
 async def test_approvals_for_the_thread_are_given_shown_and_revoked(
     client: LangGraphClient, shared_server: Served
 ) -> None:

@@ -169,6 +169,7 @@ async def test_model_call_ends_when_the_client_leaves(server: Served, chat: Chat
     assert left, "the connection to the model's server was closed"
 
 
+@pytest.mark.thorough
 def test_reload_waits_for_run_lite(tmp_path: Path) -> None:
     """A run that ends within the limit is answered; the client of another is told to send the task again."""
     go, asked = threading.Event(), threading.Event()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent.settings import ROOT
+from tests.servers.postgres_server import PASSWORD, Postgres
 from tests.servers.served import Served, served
 from tests.support.waiting import eventually
 
@@ -64,6 +66,23 @@ def test_taken_port_is_an_error_that_names_the_program(tmp_path: Path, *, reload
         assert inherited.poll() is None
 
 
+def test_make_dev_checks_the_port_before_the_installation(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = ["make", "dev", f"PORT={port}"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"Port {port} is taken, ")
+    assert [path.name for path in tmp_path.iterdir()] == ["Makefile"]
+
+
+def test_make_dev_sets_up_the_machine_once() -> None:
+    command = ["make", "-n", "dev"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.count("code-agent setup") == 1
+
+
 @pytest.mark.parametrize("port", ["notaport", "99999", "0", "-1", ""])
 def test_wrong_port_is_one_line(tmp_path: Path, port: str) -> None:
     told = occupied(tmp_path, port)
@@ -80,6 +99,30 @@ def test_server_of_the_folder_is_named_before_the_port(tmp_path: Path) -> None:
     assert f"Another server works in {tmp_path}: process " in done.stderr
     assert "is taken" not in done.stderr
     assert "choose another port" not in done.stderr
+
+
+def test_database_in_use_is_one_line(tmp_path: Path, postgres_server: Postgres) -> None:
+    """Two servers in different folders would carry out the runs of one database twice."""
+    url = postgres_server.database()
+    database = {"APP_ENV": "production", "DATABASE_URL": url}
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    with served(tmp_path / "one", SCRIPT, **database):
+        second = Served(tmp_path / "two", SCRIPT, **database)
+        done = subprocess.run(
+            second.command,
+            cwd=second.folder,
+            env=second.environment,
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("Another server works with the threads in the database threads")
+    assert line.endswith(". End it, or give this one another DATABASE_URL.")
+    assert PASSWORD not in line
 
 
 @WITH_AND_WITHOUT_RELOAD

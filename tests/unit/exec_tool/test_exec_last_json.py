@@ -31,7 +31,7 @@ from libs.exec_tool.last_json import last_json
         ('{"x": 1e999, "y": [-1e999, 1e3]}', {"x": None, "y": [None, 1000.0]}),
         ("\ufeff[1]", [1]),
         ('\x1b[32mok\x1b[0m {"a": 1}', {"a": 1}),
-        ('{"a": "\\ud800"}', {"a": "?"}),
+        ('{"a": "\\ud800"}', {"a": "\ufffd"}),
         ('"[1]"\n', "[1]"),
         ("null", None),
     ],
@@ -47,6 +47,28 @@ def test_output_without_json_gives_a_note(text: str) -> None:
     found = last_json(text)
     assert found.value is None
     assert found.note == "The program printed no JSON value."
+
+
+CUT = "\n[… 1,234 characters left out; the whole output is in /workspace/.output/x …]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f'[{{"a": 1}},{CUT}{{"a": 9}}]\n', None),
+        (f'{{"rows": [{CUT} {{"a": 9}}\n], "sum": {{"b": 1}}}}\n', None),
+        (f'{{"rows": [{CUT}x\n{{"a": 9}},\n{{"a": 10}}\n]}}\n', None),
+        (f'{{"a": 1}}\n{CUT}x\n', None),
+        (f"12{CUT}34\n", None),
+        (f'x{CUT}x\n{{"a": 1}}\ndone\n', {"a": 1}),
+        (f"x{CUT}x\n7\n", 7),
+        ('{"only": "stderr was cut"}', {"only": "stderr was cut"}),
+    ],
+)
+def test_value_counts_in_a_cut_output_only_if_it_is_whole(text: str, value: Any) -> None:
+    found = last_json(text, cut=True)
+    assert found.value == value
+    assert ("Its output was cut" in found.note) is (value is None)
 
 
 @pytest.mark.parametrize("text", ["[" * 3_000 + "]" * 3_000, '{"a":' * 150 + "1" + "}" * 150])

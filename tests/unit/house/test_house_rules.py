@@ -25,6 +25,7 @@ READS_ENVIRONMENT = {
     "libs/gateway/packages/host_index_settings.py": "REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE belong to pip",
     "libs/models/weight_packages.py": "passes its own on to pip",
     "libs/sandbox/docker/engine.py": "DOCKER_CONTEXT belongs to Docker",
+    "libs/sandbox/docker/engine_errors.py": "names DOCKER_HOST and DOCKER_CONTEXT, which belong to Docker",
     "libs/sandbox/guest/interpreter/python_worker.py": "runs in the container, and passes its own on",
     "libs/sandbox/guest/interpreter/block_server.py": "runs in the container, and adds folders to PATH",
     "libs/sandbox/guest/workers/shells.py": "runs in the container, and passes its own on",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from agent.settings import ROOT
 from libs.lite import LiteError, run_lite
 from libs.lite.lite_protocol import system_prompt
+from tests.servers.chat_server import checks, serving
 
 
 class Says:
@@ -102,3 +106,19 @@ def test_lite_loads_no_framework() -> None:
     for name in ("langchain", "langchain_core", "langgraph", "deepagents", "openai", "pydantic", "docker"):
         assert f"'{name}'" not in found
     assert "'httpx'" in found
+
+
+def test_example_of_the_docs(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/python.md").read_text(), re.M | re.S)
+    [program] = [block for block in blocks if "run_lite" in block]
+    with serving(checks) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", program.replace("https://api.openai.com/v1", server.url)],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "sk-example"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout == "tool tool final hello from run-lite\n"
+    assert (tmp_path / "lite-files" / "checks" / "hello.txt").read_text() == "hello from run-lite"

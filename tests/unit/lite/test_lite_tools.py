@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from libs.lite import LiteError
+from libs.lite import LiteError, PathRefused
 from libs.lite.lite_tools import MAX_BYTES, MAX_LISTED, call_tool
+from libs.lite.sandbox_path import SandboxPath
 
 
 @pytest.fixture
@@ -37,7 +38,38 @@ def test_listing_leaves_out_folders_and_shows_bytes_that_are_no_text(root: Path)
     (root / "empty" / "inner").mkdir(parents=True)
     assert call_tool(root, "list_files", {}) == "(empty)"
     (root / "empty" / os.fsdecode(b"a\xff")).touch()
-    assert call_tool(root, "list_files", {}) == "empty/a\\xff"
+    (root / "empty" / "a\\xff").touch()
+    (root / "b\nc").touch()
+    mark = " [not the exact name: no tool reaches the file by this path]"
+    assert call_tool(root, "list_files", {}).split("\n") == [
+        f"b\\nc{mark}",
+        "empty/a\\xff",
+        f"empty/a\\xff{mark}",
+    ]
+
+
+def test_listing_names_folders_that_it_does_not_list(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = root
+    for _ in range(40):
+        folder /= "d"
+    folder.mkdir(parents=True)
+    (root / "shut").mkdir()
+    enter = SandboxPath.open_folder
+
+    def refuse(place: SandboxPath) -> int:
+        if place.name == "shut":
+            raise PermissionError
+        return enter(place)
+
+    monkeypatch.setattr(SandboxPath, "open_folder", refuse)  # root can open every folder
+    deep = "d/" * 33 + " [too deep: not listed]"
+    assert call_tool(root, "list_files", {}).split("\n") == [deep, "shut/ [cannot be read]"]
+
+
+def test_name_of_an_unfinished_file_is_refused(root: Path) -> None:
+    args = {"filePath": "a/.unfinished-0123456789abcdef", "content": "x"}
+    with pytest.raises(PathRefused, match="only unfinished files have"):
+        call_tool(root, "write_file", args)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from agent.cli import app
+from agent.settings import ROOT
+from agent.terminal import STOPPED
 
 
 @pytest.fixture(autouse=True)
@@ -16,16 +24,51 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
 
 
-def test_dash_reads_the_task_from_standard_input() -> None:
-    done = CliRunner().invoke(app, ["run", "--json", "-"], input=" \n")
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "Give a task"),
+        (["-"], "The task is empty"),  # reads standard input
+        (["--thread", "", "go"], "The thread is empty"),
+        (["--thread", "t"], "There is no thread 't'"),
+        (["--model", "nonsense", "go"], "MODEL=nonsense"),
+        (["--model", "scripted:none.json", "go"], "none.json: cannot read the script"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_wrong_usage_is_a_line_of_json(arguments: list[str], says: str) -> None:
+    done = CliRunner().invoke(app, ["run", "--json", *arguments], input=" \n")
     assert done.exit_code == 2
-    assert "The task is empty" in done.stdout
+    [line] = done.stdout.splitlines()
+    result = json.loads(line)
+    assert (result["type"], result["status"]) == ("result", "error")
+    assert says in result["text"]
+    assert done.stderr == ""
 
 
-def test_empty_thread_is_refused() -> None:
-    done = CliRunner().invoke(app, ["run", "--json", "--thread", "", "go"])
-    assert done.exit_code == 2
-    assert "The thread is empty" in done.stdout
+def test_ctrl_c_before_the_run_is_a_line_of_json(tmp_path: Path) -> None:
+    (tmp_path / "script.json").write_text('[{"text": "hello"}]')
+    with socket.socket(socket.AF_UNIX) as engine:  # an Engine that does not answer
+        engine.bind(str(tmp_path / "docker.sock"))
+        engine.listen()
+        engine.settimeout(120)
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from agent.cli import app; app()", "run", "--json", "go"],
+            env=os.environ
+            | {"PYTHONPATH": str(ROOT), "MODEL": "scripted:script.json", "APPROVALS": "auto"}
+            | {"DOCKER_HOST": f"unix://{tmp_path}/docker.sock"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stderr
+        engine.accept()[0].close()  # the first connection only shows that the socket opens
+        with engine.accept()[0]:
+            process.send_signal(signal.SIGINT)
+            assert any("Stopping." in line for line in process.stderr)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == STOPPED
+    assert json.loads(said)["text"].startswith("Stopped by Ctrl-C")
 
 
 def test_skill_of_this_project_is_validated_by_name() -> None:

@@ -44,10 +44,10 @@ const MADE = /^(\.?\/)?(workspace\/(?!data\/)|results\/|scripts\/|tmp\/)/;
 export function Chat({ config, agent, thread, away, onThread, onStatus }: ChatProps) {
   const { stream, outputs } = useConversation(agent, thread, onThread);
   const [suggestion, setSuggestion] = useState("");
-  const questions = usePending(stream, thread);
+  const questions = usePending(stream, thread, outputs);
   const [stopping, setStopping] = useState(false);
   const busy = useBusy(stream, thread) || stopping;
-  const messages = stream.messages.filter(({ id }) => !id || !outputs.lost(id, busy));
+  const messages = stream.messages.filter(({ id }) => !id || !outputs.isLost(id));
   const shown = messages.map(({ id }) => id).join();
   const items = useMemo(() => itemsOf(messages), [stream.messages, shown]);
   const { waiting, answer, note, clearNote, failed, answering } = useAnswers(stream, thread, questions, busy);

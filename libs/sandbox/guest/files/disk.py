@@ -33,7 +33,12 @@ def open_regular(path: str) -> Iterator[int]:
         OSError: the file cannot be opened.
     """
     # Without O_NONBLOCK, open() of a FIFO without a writer would block.
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket
+            raise NotRegular("not a regular file") from None
+        raise
     try:
         _refuse_irregular(os.fstat(file).st_mode, path)
         yield file

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from libs.sandbox.guest.files.disk import new_file, open_regular, write_all
-from libs.sandbox.guest.files.search import glob, grep
+from libs.sandbox.guest.files.search import MOST_ANSWER, glob, grep
 from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
 from libs.sandbox.wire.frames import (
@@ -141,20 +141,26 @@ def _delete(path: str, protected: list[str]) -> dict[str, Any]:
 
 
 def _ls(path: str) -> dict[str, Any]:
+    """List a folder. `cut`: the folder has more entries than are returned."""
     entries: list[dict[str, Any]] = []
+    size = 0
+    cut = False
     with os.scandir(path) as folder:
         for entry in folder:
-            if len(entries) == _MOST_ENTRIES:
-                return {"error": "too_many", "detail": f"more than {_MOST_ENTRIES} entries"}
+            if len(entries) == _MOST_ENTRIES or size > MOST_ANSWER:
+                cut = True
+                break
             info: dict[str, Any] = {"path": os.path.join(path, entry.name), "is_dir": False}
-            with contextlib.suppress(OSError):  # removed meanwhile, or a broken link
+            size += len(json.dumps(info))
+            with contextlib.suppress(OSError):  # removed meanwhile, a broken link, or a folder without x
+                info["is_dir"] = entry.is_dir(follow_symlinks=False)
                 result = entry.stat()
                 info["is_dir"] = stat.S_ISDIR(result.st_mode)
                 info["size"] = result.st_size
                 info["modified"] = result.st_mtime
             entries.append(info)
     entries.sort(key=lambda info: info["path"])
-    return {"entries": entries}
+    return {"entries": entries, "cut": cut}
 
 
 def _code(error: OSError) -> str:

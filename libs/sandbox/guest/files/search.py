@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
+import json
 import os
 import re
 import time
@@ -12,7 +14,7 @@ from typing import Any, Final
 from libs.sandbox.guest.files.disk import NotRegular, open_regular
 from libs.sandbox.guest.files.patterns import compile_pattern
 
-__all__ = ["glob", "grep"]
+__all__ = ["MOST_ANSWER", "glob", "grep"]
 
 _MOST_FILES: Final = 10_000
 """Files that `glob` returns."""
@@ -25,8 +27,13 @@ _MOST_LINE: Final = 4_000
 """Characters of a matching line that are returned."""
 _MOST_MATCHES: Final = 10_000
 """Matching lines that are returned."""
-_MOST_FOUND: Final = 8 * 1024 * 1024
-"""Characters of matching lines that are returned."""
+MOST_ANSWER: Final = 8 * 1024 * 1024
+"""Characters of JSON that are returned, for names and matching lines."""
+_MOST_NEEDLES: Final = 100
+"""Lines of text that are searched for at once."""
+_BINARY: Final = b"[a binary file matches]"
+_MOST_BINARY: Final = 64 * 1024 * 1024
+"""Bytes of a binary file that are searched, so that large files leave time for the others."""
 _MOST_UNREAD: Final = 5
 """Names of unreadable files and folders that are returned."""
 _BLOCK: Final = 1024 * 1024
@@ -52,17 +59,17 @@ class _Walk:
         self.unread_count = 0
 
     def skip(self, relative: str) -> None:
-        """Record a file or folder that cannot be read."""
+        """Record a file or folder that cannot be read, or a binary file that is too large."""
         self.unread_count += 1
         if len(self.unread) < _MOST_UNREAD:
-            self.unread.append(os.path.join(self.root, relative))
+            self.unread.append(os.path.join(self.root, relative) if relative else self.root)
 
     def out_of_time(self) -> bool:
         self.late = self.late or time.monotonic() > self._deadline
         return self.late
 
     def __iter__(self) -> Iterator[str]:
-        """Yield paths relative to the root, in tree order."""
+        """Yield paths relative to the root, in tree order. Raises OSError if the root cannot be read."""
         waiting = [""]
         while waiting and not self.out_of_time():
             below = waiting.pop()
@@ -70,19 +77,21 @@ class _Walk:
             try:
                 with os.scandir(os.path.join(self.root, below)) as entries:
                     listing = sorted(entries, key=lambda entry: entry.name)
-            except FileNotFoundError:
-                continue  # removed meanwhile
-            except OSError:
-                self.skip(below)
+            except OSError as error:
+                if not below:
+                    raise
+                if not isinstance(error, FileNotFoundError):  # removed meanwhile
+                    self.skip(below)
                 continue
             for entry in listing:
+                if self.out_of_time():
+                    return
                 relative = f"{below}/{entry.name}" if below else entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in self._skip and entry.path not in _ENDLESS:
-                        folders.append(relative)
-                    continue
                 try:
-                    if entry.is_file():
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in self._skip and entry.path not in _ENDLESS:
+                            folders.append(relative)
+                    elif entry.is_file():
                         yield relative
                 except OSError as error:
                     if error.errno != errno.ELOOP:  # a link to itself leads to no file
@@ -98,15 +107,16 @@ def glob(path: str, pattern: str) -> dict[str, Any]:
         PatternError: the pattern is not valid.
     """
     matches = compile_pattern(pattern)
-    os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     walk = _Walk(path)
     found: list[str] = []
+    size = 0
     for relative in walk:
         if matches(relative):
-            if len(found) == _MOST_FILES:
+            if len(found) == _MOST_FILES or size > MOST_ANSWER:
                 return {"paths": sorted(found), "cut": "budget"}
             found.append(os.path.join(path, relative))
-    cut = "unreadable" if walk.unread_count else "budget" if walk.late else None
+            size += len(json.dumps(found[-1]))
+    cut = "budget" if walk.late else "unreadable" if walk.unread_count else None
     return {"paths": sorted(found), "cut": cut}
 
 
@@ -119,13 +129,23 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
         most: maximum number of lines, at most _MOST_MATCHES.
 
     Returns the matches, whether the search was cut, and the number and the first names of unreadable files
-    and folders. A file is searched up to its first NUL byte, because grep(1) skips binary files.
+    and folders. Of a binary file, which has NUL bytes, one line says that it matches, as with grep(1). The
+    file may be UTF-16 with a byte order mark. A binary file of over 64 MB counts as unreadable.
 
     Raises:
         OSError: `path` cannot be read.
-        PatternError: the pattern is not valid.
+        ValueError: the text is empty or has too many lines, or the pattern is not valid.
     """
-    find = _finder([needle for needle in text.encode("utf-8", "surrogateescape").split(b"\n") if needle])
+    needles = [line for line in text.split("\n") if line]
+    if not needles:
+        raise ValueError("the text is empty: name the text to search for")
+    if len(needles) > _MOST_NEEDLES:
+        raise ValueError(f"the text has {len(needles)} lines: search for at most {_MOST_NEEDLES} at once")
+    find = _finder([needle.encode("utf-8", "surrogateescape") for needle in needles])
+    wide = {
+        mark: _finder([needle.encode(encoding, "surrogatepass") for needle in needles])
+        for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+    }
     matches = compile_pattern(pattern) if pattern else None
     walk = _Walk(path, skip=_NOT_SEARCHED)
     files: Iterator[str] = iter(walk)
@@ -141,16 +161,16 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
             continue
         shown = os.path.join(path, relative) if relative else path
         try:
-            for number, line in _lines_with(shown, find, walk):
-                if len(found) >= most or size > _MOST_FOUND:
+            for number, line in _lines_with(shown, find, wide, walk):
+                if len(found) >= most or size > MOST_ANSWER:
                     cut = True
                     break
                 decoded = line.decode("utf-8", "replace")
-                size += len(decoded)
                 match: dict[str, Any] = {"path": shown, "line": number, "text": decoded[:_MOST_LINE]}
                 if len(decoded) > _MOST_LINE:
                     # The cut may split a secret: see `libs.sandbox.host.redacted_results.redacted_values`.
                     match["cut_after"] = "text"
+                size += len(json.dumps(match))
                 found.append(match)
         except FileNotFoundError:
             continue  # removed meanwhile
@@ -169,21 +189,41 @@ def _finder(needles: list[bytes]) -> Find:
     if len(needles) == 1:
         [needle] = needles
         return lambda data, place: data.find(needle, place)
-    # Without needles, a pattern that never matches.
-    search = re.compile(b"|".join(map(re.escape, needles)) or b"(?!)").search
+    search = re.compile(b"|".join(map(re.escape, needles))).search
     return lambda data, place: found.start() if (found := search(data, place)) else -1
 
 
-def _lines_with(path: str, find: Find, walk: _Walk) -> Iterator[tuple[int, bytes]]:
-    """Yield number and content of each matching line, up to a NUL byte or a line of over 16 MB."""
+def _lines_with(path: str, find: Find, wide: dict[bytes, Find], walk: _Walk) -> Iterator[tuple[int, bytes]]:
+    """Yield number and content of each matching line, up to a line of over 16 MB.
+
+    From the first block with a NUL byte on, only the first match is yielded, with `_BINARY` as content.
+
+    Args:
+        wide: byte order mark -> `find` for a file that begins with the mark.
+
+    Raises:
+        OSError: the file cannot be read, or is binary and too large.
+    """
     with open_regular(path) as file:
+        find = wide.get(os.pread(file, 2, 0), find)
         number = 1
         rest = b""
+        binary = False
         while not walk.out_of_time():
             block = os.read(file, _BLOCK)
             data = rest + block
-            if b"\0" in block:
-                return
+            binary = binary or b"\0" in block
+            if binary:
+                if (found := find(data, 0)) >= 0:
+                    yield number + data.count(b"\n", 0, found), _BINARY
+                if found >= 0 or not block:
+                    return
+                if os.lseek(file, 0, os.SEEK_CUR) > _MOST_BINARY:
+                    raise OSError(errno.EFBIG, "File too large", path)
+                cut = max(data.rfind(b"\n") + 1, len(data) - _BLOCK)
+                number += data.count(b"\n", 0, cut)
+                rest = data[cut:]
+                continue
             if len(data) > _LONGEST_LINE:
                 walk.too_long = True
                 return

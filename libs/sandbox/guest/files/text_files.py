@@ -130,7 +130,7 @@ def edit(path: str, old: str, new: str, replace_all: bool) -> dict[str, Any]:
     if not _is_utf_8(content):
         return {"error": "not_text"}
     count = 0
-    for ending in (None, "\r\n", "\n"):
+    for ending in (None, "\r\n", "\n", "\r"):
         wanted, given = (_with_endings(text, ending).encode("utf-8") for text in (old, new))
         count = content.count(wanted)
         if count:

@@ -102,14 +102,18 @@ def test_full_disk_of_the_engine_is_named() -> None:
         assert "docker system df" in explained.hint
 
 
-def test_setup_without_an_engine_is_refused(missing_socket: str) -> None:
+def test_setup_without_an_engine_is_refused(missing_socket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     with pytest.raises(DockerUnavailable, match="its socket is not there") as failure:
         ensure_engine(said.append)
-    assert "systemctl start docker" in failure.value.hint or sys.platform != "linux"
+    assert f"DOCKER_HOST is {missing_socket}: unset it" in failure.value.hint
     with pytest.raises(DockerUnavailable, match="socket is not there"):
         build_image("code-execution-agent", said.append)
     assert said == []
+    for name in ("DOCKER_HOST", "DOCKER_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    usual = explain(FileNotFoundError()).hint
+    assert "systemctl start docker" in usual or sys.platform != "linux"
 
 
 def test_doctor_reports_a_missing_engine_and_continues(missing_socket: str, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class TestFirstCommand:
                 DockerUnavailable, match=f"'odd': `true` ended with exit code {code}"
             ) as failure:
                 check_runtime(channel, "odd", SandboxLimits())
-        assert "Unset SANDBOX_RUNTIME" in failure.value.hint
+        assert "Unset SANDBOX_RUNTIME (in Python, leave the argument `runtime` out)" in failure.value.hint
         assert "make setup RUNTIME=runsc" in failure.value.hint
 
     def test_success_is_no_error(self) -> None:

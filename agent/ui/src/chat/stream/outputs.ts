@@ -37,8 +37,10 @@ export class Outputs {
   private readonly handled = new Set<string>();
   /** Ids of replies that a model has begun and not ended, in order. */
   private readonly unfinished = new Set<string>();
-  /** The replies of `unfinished` whose run is over. */
-  private cutOff: ReadonlySet<string> = new Set();
+  /** Ids of replies that are not in the thread because their run ended while the model wrote them. */
+  private readonly lost = new Set<string>();
+  /** Ids of the thread's messages, as of the end of the last run; null if not known yet. */
+  private saved: ReadonlySet<string> | null = null;
   private scheduled = 0;
 
   constructor(private readonly onChange: () => void) {}
@@ -62,8 +64,25 @@ export class Outputs {
    * Whether a reply is not in the thread because its run ended while the model wrote the reply. The stream keeps the
    * reply and would show it below newer messages.
    */
-  lost(id: string, busy: boolean): boolean {
-    return busy ? this.cutOff.has(id) : this.unfinished.has(id);
+  isLost(id: string): boolean {
+    return this.lost.has(id);
+  }
+
+  /** Call with the ids of the thread's messages when no run is active. */
+  settle(saved: ReadonlySet<string>): void {
+    this.saved = saved;
+    this.settleReplies();
+    this.onChange();
+  }
+
+  private settleReplies(): void {
+    // A model that is stopped on purpose after a code block does not end its reply, but the reply is in the thread.
+    for (const id of [...this.unfinished, ...this.lost]) {
+      if (this.saved?.has(id)) {
+        this.unfinished.delete(id);
+        this.lost.delete(id);
+      } else if (this.saved) this.lost.add(id);
+    }
   }
 
   feed(event: StreamEvent): void {
@@ -83,9 +102,13 @@ export class Outputs {
 
   private reply(method: string, data: Record<string, unknown>): void {
     if (data["event"] === "message-start") this.unfinished.add(String(data["id"]));
-    else if (data["event"] === "message-finish") this.unfinished.delete([...this.unfinished].at(-1)!);
+    else if (data["event"] === "message-finish") {
+      const ended = [...this.unfinished].at(-1)!;
+      this.unfinished.delete(ended);
+      this.lost.delete(ended);
+    }
     else if (method === "lifecycle" && data["event"] === "running") {
-      this.cutOff = new Set(this.unfinished);
+      this.settleReplies();
       this.drafts.clear();
     }
   }

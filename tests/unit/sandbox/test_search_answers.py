@@ -1,0 +1,96 @@
+"""Listings and searches are bounded, return what they found, and say what they left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from libs.backends.docker import deepagents_results
+from libs.sandbox.guest.files import file_worker, search
+from libs.sandbox.guest.files.search import glob, grep
+
+MIB = 1 << 20
+BINARY = "[a binary file matches]"
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"a\nneedle\n", [(2, "needle")]),
+        (b"\xef\xbb\xbfneedle\r\n", [(1, "\ufeffneedle")]),
+        (b"a\nneedle\0\nneedle", [(2, BINARY)]),
+        (b"needle\n" + bytes(3 * MIB) + b"\nneedle", [(1, BINARY)]),
+        (b"needle\n" + b"a" * MIB + b"\n\0\nneedle", [(1, "needle"), (4, BINARY)]),
+        (bytes(2 * MIB - 3) + b"needle", [(1, BINARY)]),
+        ("\ufeffa\nneedle\n".encode("utf-16-le"), [(2, BINARY)]),
+        ("\ufeffneedle".encode("utf-16-be"), [(1, BINARY)]),
+        (bytes(2 * MIB), []),
+        (b"", []),
+    ],
+)
+def test_grep_finds_text_in_every_kind_of_file(
+    tmp_path: Path, content: bytes, found: list[tuple[int, str]]
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    answer = grep(str(tmp_path), "needle", None, None)
+    assert [(match["line"], match["text"]) for match in answer["matches"]] == found
+    assert (answer["cut"], answer["unread"]) == (False, 0)
+
+
+def test_large_binary_file_is_named_as_not_searched(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(10 << 30)
+    (tmp_path / "text").write_text("needle")
+    answer = grep(str(tmp_path), "needle", None, None)
+    assert len(answer["matches"]) == 1
+    assert (answer["cut"], answer["unread_first"]) == (False, [f"{tmp_path}/sparse"])
+    assert grep(f"{tmp_path}/sparse", "x", None, None)["unread_first"] == [f"{tmp_path}/sparse"]
+
+
+@pytest.mark.parametrize(("text", "why"), [("", "is empty"), ("\n", "is empty"), ("a\n" * 101, "101 lines")])
+def test_grep_refuses_text_that_it_cannot_search_for(tmp_path: Path, text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        grep(str(tmp_path), text, None, None)
+
+
+def test_search_of_one_folder_stops_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_SECONDS", 0.2)
+    for number in range(3_000):
+        (tmp_path / f"{number}").touch()
+    slow = "{" + ",".join(f"*{number}x*y" for number in range(1_000)) + "}"
+    assert glob(str(tmp_path), slow) == {"paths": [], "cut": "budget"}
+    assert grep(str(tmp_path), "x", slow, None)["cut"] is True
+
+
+def test_answers_that_are_too_long_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(50):
+        (tmp_path / f"{number}").write_text("needle")
+    monkeypatch.setattr(search, "MOST_ANSWER", 500)
+    monkeypatch.setattr(file_worker, "MOST_ANSWER", 500)
+    found = glob(str(tmp_path), "*")
+    assert 0 < len(found["paths"]) < 50
+    assert found["cut"] == "budget"
+    answer = grep(str(tmp_path), "needle", None, None)
+    assert 0 < len(answer["matches"]) < 50
+    assert answer["cut"] is True
+    listed = file_worker._ls(str(tmp_path))
+    assert 0 < len(listed["entries"]) < 50
+    assert listed["cut"] is True
+    shown = deepagents_results.ls("/a", (listed, b"")).entries or []
+    last = f"/a/[only {len(shown) - 1} entries are listed: find the others with glob or a command]"
+    assert shown[-1]["path"] == last
+
+
+@pytest.mark.parametrize("modified", [99_999_999_999_999, -99_999_999_999_999, 1e300])
+def test_impossible_time_of_a_file_is_left_out(modified: float) -> None:
+    entry = {"path": "/a", "is_dir": False, "size": 1, "modified": modified}
+    listed = deepagents_results.ls("/", ({"entries": [entry], "cut": False}, b""))
+    assert listed.entries == [{"path": "/a", "is_dir": False, "size": 1}]
+
+
+def test_line_that_is_cut_is_marked() -> None:
+    match = {"path": "/a", "line": 1, "text": "x", "cut_after": "text"}
+    found = {"matches": [match], "cut": False, "unread": 0, "unread_first": []}
+    answer = deepagents_results.grep("/", (found, b""))
+    assert [each["text"] for each in answer.matches or []] == ["x [the line continues]"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.listing import absent, named_paths
+from libs.sandbox import SandboxLimits
 from libs.sandbox.host.local_sandbox import LocalSandbox
 
 
@@ -60,3 +61,10 @@ async def test_absent_paths_are_those_that_do_not_exist(tmp_path: Path) -> None:
         for path in place.iterdir():
             path.rmdir() if path.is_dir() else path.unlink()
         place.rmdir()
+
+
+async def test_absent_paths_may_be_longer_than_the_output_of_a_command(tmp_path: Path) -> None:
+    paths = [f"/data/{n}-{'x' * 100}.csv" for n in range(20)]
+    limits = SandboxLimits(output_chars=1_000)
+    with LocalSandbox(tmp_path, limits=limits) as sandbox:
+        assert await absent(sandbox, named_paths(" ".join(paths))) == paths

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,14 @@ def test_paths_of_a_task(task: str, paths: list[str]) -> None:
 
 def test_at_most_twenty_paths() -> None:
     assert len(named_paths(" ".join(f"/data/{n}" for n in range(30)))) == 20
+
+
+@pytest.mark.parametrize("name", ["/data/a.csv ", "“/data/a.csv "])
+def test_long_task_takes_no_noticeable_time(name: str) -> None:
+    task = name * 80_000
+    begun = time.process_time()
+    named_paths(task)
+    assert time.process_time() - begun < 2  # 0.3 s; with a copy of the task for each path, 10 s
 
 
 async def test_absent_paths_are_those_that_do_not_exist(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ __all__ = ["LISTING_SECONDS", "DataListing", "ShowsData", "data_listing"]
 
 _MOST_KEPT = 32
 """Cached listings, each for one state of the folder."""
-
+_FILLED = re.compile(r"(?:results|scripts|tmp|skills)/|[^/]+$")
+"""Folders that a program fills, and names directly in the workspace, which is new for each program."""
 
 LISTING_SECONDS = 10.0
 """Seconds that a listing of the sandbox's files may take before a model call."""
@@ -107,9 +108,6 @@ class DataListing:
 def _relative(named: NamedPath) -> str:
     """Return a path relative to the workspace."""
     return posixpath.normpath(named.path).lstrip("/").removeprefix("workspace/")
-
-
-_FILLED = re.compile(r"(?:results|scripts|tmp|skills)/|[^/]+$")
 
 
 class ListingState(AgentState[Any]):

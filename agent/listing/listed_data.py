@@ -82,11 +82,8 @@ class DataListing:
         are put there only when the next program starts.
         """
         below = [each for each in named if not _FILLED.match(_relative(each))]
-        files = await asyncio.to_thread(listing, self._home) if below else {}
         # A sandbox is needed only for paths that the host does not see, such as a link.
-        unseen = [
-            each for each in below if not any(f"{path}/".startswith(f"{_relative(each)}/") for path in files)
-        ]
+        unseen = await asyncio.to_thread(self._unseen, below) if below else []
         if not unseen:
             return []
         try:
@@ -94,6 +91,11 @@ class DataListing:
                 return await absent(sandbox, unseen)
         except SandboxError:
             return []
+
+    def _unseen(self, named: Sequence[NamedPath]) -> list[NamedPath]:
+        files = [f"{path}/" for path in listing(self._home)]
+        paths = [(each, f"{_relative(each)}/") for each in named]
+        return [each for each, path in paths if not any(file.startswith(path) for file in files)]
 
     def _looks(self) -> tuple[object, ...]:
         """Return the state of the folder, seen from the host, as a key of the cache."""

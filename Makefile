@@ -12,7 +12,7 @@ export TASK
 # Without bytecode on the disk, each program that the tests start would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup local model run demo dev ui ui-check page-picture test run-tests test-all test-rest test-runsc chromium lint lines bench soak eval lock clean
+.PHONY: setup local model chosen-model run demo dev ui ui-check page-picture test run-tests test-all test-rest test-runsc chromium lint lines bench soak eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup $(if $(RUNTIME),--runtime $(RUNTIME))
@@ -48,6 +48,9 @@ local: .venv/.local
 
 # Run `make local` if the settings choose the local model (the default). With MODEL=local:FILE only the engine is installed.
 model: setup
+	@$(MAKE) --no-print-directory chosen-model
+
+chosen-model: .venv/.ready
 	@spec="$$($(BIN)/code-agent model which)" || exit; \
 	case "$$spec" in \
 	  local) $(MAKE) --no-print-directory local;; \
@@ -72,10 +75,19 @@ demo: setup
 # which needs an account; the link is printed instead.
 # RELOAD=1: watchfiles restarts the server when a .py file in agent or libs changes. watchfiles sends SIGINT and waits
 # for the server to end: SHUTDOWN_SECONDS (at most 3,600) and a few seconds more.
+# The port is checked before anything is installed or built. Before the installation, only Python's standard library is
+# there; afterwards the error names the program at the port.
 dev: export LANGGRAPH_NO_VERSION_CHECK = true
-dev: setup
+dev:
+	@if [ ! -e .venv/.ready ] && command -v python3 > /dev/null; then \
+	  python3 -c 'import socket, sys; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); \
+	    s.bind(("127.0.0.1", int(sys.argv[1])))' "$(PORT)" 2> /dev/null || { \
+	    echo "Port $(PORT) is taken, or is not a number from 1 to 65535. Choose another port: make dev PORT=2025" >&2; exit 1; }; \
+	fi
+	@$(MAKE) --no-print-directory --silent .venv/.ready
 	@$(BIN)/python -m agent.server.occupied "$(PORT)"
-	@$(MAKE) --no-print-directory model || echo "The server starts without a model." >&2
+	@$(MAKE) --no-print-directory setup
+	@$(MAKE) --no-print-directory chosen-model || echo "The server starts without a model." >&2
 	@$(if $(filter-out 0,$(RELOAD)),$(RELOADER) "$(SERVER)" agent libs,exec $(SERVER))
 
 SERVER = $(BIN)/langgraph dev --port $(PORT) --no-browser --no-reload --n-jobs-per-worker 10

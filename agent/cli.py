@@ -186,7 +186,7 @@ def doctor(as_json: AsJson = False) -> None:
             ("", "what", "found"),
             [
                 (
-                    "ok" if c.ok else "MISSING",
+                    "ok" if c.ok else "WARNING" if c.warning else "MISSING",
                     c.name,
                     f"{c.detail}{'' if c.detail.endswith(('.', '?')) else '.'}\n{c.hint}"
                     if c.hint

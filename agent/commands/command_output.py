@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AsJson", "end", "read_settings", "say", "say_json", "table"]
 
+_STYLES = {"MISSING": "bold red", "WARNING": "bold yellow"}
+"""Whole text of a cell -> its style."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 
 
@@ -60,5 +63,5 @@ def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
         return
     shown = Table(*columns, box=None, pad_edge=False)
     for row in rows:
-        shown.add_row(*(Text(KNOWN(cell), "bold red" if cell == "MISSING" else "") for cell in row))
+        shown.add_row(*(Text(KNOWN(cell), _STYLES.get(cell, "")) for cell in row))
     console.print(shown)

@@ -34,6 +34,8 @@ class Check:
     detail: str
     hint: str = ""
     """What to do; empty for a passed check."""
+    warning: bool = False
+    """Whether a run is possible although the check has failed."""
 
 
 def doctor(*, workspace: Path, image: str, runtime: str | None = None) -> list[Check]:
@@ -121,7 +123,7 @@ def check_all() -> list[Check]:
         machine = doctor(workspace=defaults.workspace_dir, image=defaults.image)
         return wrong + [check for check in machine if check.name not in _OF_SETTINGS]
     hint = "Correct the name, or remove the line."
-    checks = [Check("settings", False, sentence, hint) for sentence in settings.misspelt()]
+    checks = [Check("settings", False, sentence, hint, warning=True) for sentence in settings.misspelt()]
     checks = checks or [Check("settings", True, "valid")]
     checks += [_model_check(settings), *_skill_checks(settings), _agents_file_check(settings)]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
@@ -188,6 +190,7 @@ def reload_check(workspace: Path) -> Check:
         "that the agent writes, and its runs wait for each restart",
         "End that server, and start it with `make dev`, or with `langgraph dev --no-reload "
         "--n-jobs-per-worker 10`.",
+        warning=True,
     )
 
 

@@ -54,7 +54,11 @@ def fetch_model() -> None:
 @model_app.command("which")
 def chosen_model() -> None:
     """Print the model that the settings choose, as MODEL names it."""
-    typer.echo(read_settings().chosen_model)
+    settings = read_settings()
+    if settings.chosen_model == "local" and not settings.model:
+        # `make` reads standard output, and then installs the local model.
+        typer.echo("No model is configured, so the local model is used.", err=True)
+    typer.echo(settings.chosen_model)
 
 
 @model_app.command("path")

@@ -208,6 +208,11 @@ def explained(error: ValidationError) -> str:
             lines.append(
                 f"There is no parameter {where[:80]!a}: the parameters are {', '.join(Call.model_fields)}."
             )
+        elif each["type"] == "model_type":
+            lines.append(
+                f'The input must be an object, such as {{"code": "print(1)"}}: the parameters are '
+                f"{', '.join(Call.model_fields)}."
+            )
         elif each["type"] == "missing":
             lines.append(f"The parameter {where} is missing.")
         else:

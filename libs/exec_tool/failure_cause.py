@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from libs.exec_tool.execute_code_call import Language
@@ -39,7 +39,9 @@ _HINTS: dict[ErrorClass, str] = {
     "that HTTP_PROXY names. Do without it, or say which host is needed.",
     "runtime": "Read the error, mend its cause, and send the whole program again.",
 }
+_NO_NETWORK = "This runner has no network: its programs reach no host. Do without it, or send the data in `files` or `args`."
 
+_UNBOUND = re.compile(r"NameError: name '(\w+)' is not defined")
 _SYNTAX = re.compile(r"^(?:SyntaxError|IndentationError|TabError): .*", re.MULTILINE)
 _BASH_SYNTAX = re.compile(r".*: (?:syntax error|unexpected EOF|line \d+: unexpected EOF).*")
 _LAST = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Timeout)\b.*", re.MULTILINE)
@@ -98,8 +100,19 @@ def counted(output: str) -> Counted:
     )
 
 
-def why_failed(language: Language, done: RunResult, kernel: Counted, *, has_result: bool) -> ExecError | None:
+def why_failed(
+    language: Language,
+    done: RunResult,
+    kernel: Counted,
+    *,
+    has_result: bool,
+    has_network: bool,
+    modules: Collection[str] = (),
+) -> ExecError | None:
     """Return why a program failed, or None if the program succeeded.
+
+    `has_network`: whether the sandbox has a gateway. `modules`: names of the modules that every program can
+    import, besides installed packages.
 
     A program with exit code 0 that reached the process limit failed only if it printed no result: processes
     that it left running may have reached the limit.
@@ -117,7 +130,10 @@ def why_failed(language: Language, done: RunResult, kernel: Counted, *, has_resu
         "disk": "The disk of the sandbox is full.",
     }.get(kind, f"The program ended with exit code {done.exit_code}.")
     last = (_LAST.findall(said) or [said.strip().rpartition("\n")[2]])[-1].strip()[:_MOST_MESSAGE]
-    return ExecError(kind, f"{fact} {last}".rstrip(), _HINTS[kind])
+    hint = _HINTS[kind] if has_network or kind != "network" else _NO_NETWORK
+    if (unbound := _UNBOUND.match(last)) and unbound[1] in modules:
+        hint = f"Write `import {unbound[1]}` first, and send the whole program again."
+    return ExecError(kind, f"{fact} {last}".rstrip(), hint)
 
 
 def _kind(language: Language, done: RunResult, kernel: Counted, said: str) -> ErrorClass:

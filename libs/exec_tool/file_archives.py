@@ -23,7 +23,9 @@ from libs.sandbox.host import redacted_content
 __all__ = ["Collected", "collected", "furnish", "packed", "program_path", "unread_paths"]
 
 PLACE = "/tmp/run"  # noqa: S108 - inside
-"""The folder of the program and the module `kv`, first in the path of imports."""
+"""The folder of the program and of `MODULES`, first in the path of imports."""
+MODULES = {"kv": "inside_kv.py"}
+"""Module that programs can import -> its file in this package."""
 IN, OUT = f"{PLACE}/in.tar", f"{PLACE}/out.tar"
 UNPACK = f"tar -xmf {IN} -C /workspace && : > {IN}"
 
@@ -139,7 +141,7 @@ def program_path(language: Language) -> str:
 
 
 def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:
-    """Prepare a fresh sandbox for any program: make the folders and write the module `kv`.
+    """Prepare a fresh sandbox for any program: make the folders and write `MODULES`.
 
     `links`: folder of the workspace -> its target inside the sandbox, for folders that are links.
     Raises SandboxError.
@@ -148,7 +150,8 @@ def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:
         f"ln -s {shlex.quote(links[name])} {name}" if name in links else f"mkdir {name}" for name in FOLDERS
     ]
     try:
-        sandbox.write_file(f"{PLACE}/kv.py", (package_files("libs.exec_tool") / "inside_kv.py").read_bytes())
+        for name, file in MODULES.items():
+            sandbox.write_file(f"{PLACE}/{name}.py", (package_files("libs.exec_tool") / file).read_bytes())
     except OSError as error:
         raise SandboxError(f"A fresh sandbox cannot be written to: {error}.", hint="Try again.") from error
     sandbox.run(_FURNISH.format(folders="\n".join(made)), timeout=20)

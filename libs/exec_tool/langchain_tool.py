@@ -48,10 +48,12 @@ def execute_code_tool(
         done: called with each result and the id of its call, in a worker thread.
     """
 
-    async def execute(**given: Any) -> tuple[str, dict[str, Any]]:
+    async def execute(*text: str, **given: Any) -> tuple[str, dict[str, Any]]:
+        # LangChain passes an input that is a text, not an object, as the only argument.
+        program = Call.model_validate(text[0]) if text else Call(**given)
         call = current_call()
         with live(call.id) as show:
-            result = await runner.acall(Call(**given), thread=_thread(), key=call.key, on_output=show)
+            result = await runner.acall(program, thread=_thread(), key=call.key, on_output=show)
         await asyncio.to_thread(done, result, call.id)
         shown = result.as_json(limit=shown_chars)
         whole = {**shown, "result": result.result}

@@ -163,7 +163,14 @@ class Visit:
     def _error(
         self, done: RunResult, kernel: Counted, value: object, *, has_result: bool
     ) -> ExecError | None:
-        error = why_failed(self.call.language, done, kernel, has_result=has_result)
+        error = why_failed(
+            self.call.language,
+            done,
+            kernel,
+            has_result=has_result,
+            has_network=self.sandbox.has_network,
+            modules=archives.MODULES,
+        )
         if error or not isinstance(value, dict) or value.get("ok") is not False:
             return error
         why = value.get("error") or value.get("message") or "no reason was given"

@@ -74,7 +74,10 @@ class SandboxBusy(SandboxError):
 
 
 class WorkspaceMissing(SandboxError):
-    """The workspace folder was removed or moved on the host while the sandbox ran."""
+    """The workspace folder was removed on the host while the sandbox ran.
+
+    A running sandbox keeps a folder that was only moved.
+    """
 
 
 class CommandInterrupted(SandboxError):

@@ -94,7 +94,9 @@ class Sandbox(Protocol):
         """Run `bash -c command` in the workspace, standard input at end of file.
 
         Returns when the shell exits. Its background children keep running. A time-out and a cancellation
-        end everything that the command started within half a second.
+        end everything that the command started within half a second. If the kernel killed a process of the
+        sandbox meanwhile, because the memory is used up, the last line of the errors says so, whatever the
+        exit code.
 
         Args:
             timeout: seconds; None is `SandboxLimits.timeout`.
@@ -138,8 +140,13 @@ class Sandbox(Protocol):
         output says that variables are kept only if the interpreter itself answered after the interrupt.
 
         If earlier blocks of the session have run and a block starts a new interpreter, a note comes before
-        its output, whatever ended the earlier interpreter. At most 8 sessions live at once: a further session
-        ends the session that was idle longest. Blocks of one session run one after another.
+        its output, whatever ended the earlier interpreter. If that block is cancelled, the note comes with
+        the next block. Errors that signal handlers or threads have raised in the interpreter since the last
+        block come first, too. If the kernel killed a process meanwhile, a line says so, as for `run`.
+
+        No exception of a block ends the interpreter. If a block closes the interpreter's own descriptors, the
+        interpreter ends with the block, and the output says so. At most 8 sessions live at once: a further
+        session ends the session that was idle longest. Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.

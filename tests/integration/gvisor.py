@@ -1,7 +1,7 @@
 """Tests that must fail with gVisor (`SANDBOX_RUNTIME=runsc`), each with the reason.
 
-The reasons stand in docs/threat-model.md, too. Except for tests of speed, a listed test that passes counts as
-failed, because the list is then out of date. The list is for the gVisor of Debian 12, of December 2022.
+The reasons stand in docs/threat-model.md, too. A listed test that passes counts as failed, because the list
+is then out of date. The list is for the gVisor of Debian 12, of December 2022.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ _SUPERVISOR = f"{_ATTACKS}/test_attack_supervisor.py"
 _LIMITS = f"{_ATTACKS}/test_attack_limits.py"
 _EXHAUSTED = f"{_LIMITS}::test_exhausted_resource_is_freed"
 _NEIGHBOURS = f"{_ATTACKS}/test_attack_neighbours.py::test_attack_does_not_affect_another_sandbox"
-_SLOW = "gVisor is many times slower with many processes or files"
-"""Depends on the machine: these tests may pass on a fast one."""
 
 EXCEPTIONS: dict[str, tuple[str, ...]] = {
     "gVisor shows neither ambient capabilities nor no-new-privileges in /proc": (
@@ -40,30 +38,27 @@ EXCEPTIONS: dict[str, tuple[str, ...]] = {
     ),
     "At the process limit or the memory limit, gVisor ends with the whole sandbox": (
         f"{_POSTURE}::TestLimits::test_process_limit",
+        f"{_COMMANDS}/test_time_out.py::TestTimeOut::test_fork_bomb_ends_within_a_second",
+        f"{_LIMITS}::test_only_one_command_fails_when_the_background_took_all_processes",
         f"{_INTERPRETER}::TestEnds::test_exhausted_memory_ends_only_the_interpreter",
         *(f"{_NEIGHBOURS}[{kind}]" for kind in ("fork bomb", "memory full")),
         *(f"{_EXHAUSTED}[{kind}]" for kind in ("shared memory", "messages", "threads")),
     ),
-    "gVisor limits neither the number of files of a tmpfs nor of System V objects": tuple(
-        f"{_EXHAUSTED}[{kind}]"
-        for kind in (
-            "files in /tmp",
-            "files in /dev/shm",
-            "files in /run",
-            "semaphores",
-            "sets of semaphores",
-        )
-    ),
-    _SLOW: (
-        f"{_COMMANDS}/test_time_out.py::TestTimeOut::test_fork_bomb_ends_within_a_second",
-        f"{_ATTACKS}/test_attack_time.py::test_fast_forking_process_is_killed",
-        f"{_ATTACKS}/test_attack_time.py::test_forks_during_the_kill_are_killed",
-        f"{_ATTACKS}/test_attack_end.py::test_time_out_works_after_attacks_on_scheduling",
-        f"{_ATTACKS}/test_hostile_files.py::TestHostileTrees::test_folder_of_100000_files",
-        f"{_NEIGHBOURS}[loops of links]",
+    "gVisor limits neither the number of files of a tmpfs nor of System V objects": (
+        *(
+            f"{_EXHAUSTED}[{kind}]"
+            for kind in (
+                "files in /tmp",
+                "files in /dev/shm",
+                "files in /run",
+                "semaphores",
+                "sets of semaphores",
+            )
+        ),
         f"{_LIMITS}::test_all_resources_exhausted_at_once",
-        f"{_LIMITS}::test_only_one_command_fails_when_the_background_took_all_processes",
-        f"{_LIMITS}::test_more_requests_than_descriptors_are_all_served",
+    ),
+    "gVisor does not answer while a process forks all the time": (
+        f"{_ATTACKS}/test_attack_time.py::test_fast_forking_process_is_killed",
     ),
     "gVisor opens /proc of the supervisor to commands": (
         f"{_SUPERVISOR}::test_proc_files_of_supervisor_and_workers_cannot_be_opened",
@@ -87,8 +82,6 @@ EXCEPTIONS: dict[str, tuple[str, ...]] = {
     ),
 }
 """Reason -> tests."""
-_HANG = frozenset({f"{_SUPERVISOR}::test_proc_files_of_supervisor_and_workers_cannot_be_opened"})
-"""Listed tests that would use up their whole time limit. They are not run."""
 
 
 def expect_failures(items: list[pytest.Item]) -> None:
@@ -97,7 +90,4 @@ def expect_failures(items: list[pytest.Item]) -> None:
     for item in items:
         for test in (item.nodeid, item.nodeid.partition("[")[0]):
             if test in reasons:
-                reason = reasons[test]
-                item.add_marker(
-                    pytest.mark.xfail(reason=reason, strict=reason != _SLOW, run=test not in _HANG)
-                )
+                item.add_marker(pytest.mark.xfail(reason=reasons[test], strict=True))

@@ -19,7 +19,8 @@ _TOKENS = 25
 _ENDED = re.compile(
     r"\[the process that ran it was killed, by this command or by another one: "
     r"everything it started was ended\]"
-    r"|\[the block ended the process that kept the interpreter: its variables are lost\]"
+    r"|\[the process that kept the interpreter was killed, by this block or by a command: "
+    r"its variables are lost\]"
     r"|\[the interpreter was ended by signal 9\b.*: its variables are lost\]"
     r"|bash: line 1: +\d+ Killed\b.*"
 )

@@ -21,6 +21,7 @@ __all__ = [
     "LIMIT",
     "ON_BOTH",
     "RUNTIME",
+    "SLOWER",
     "Session",
     "alive",
     "folder",
@@ -34,6 +35,12 @@ __all__ = [
 IMAGE = os.environ.get("SANDBOX_IMAGE", "code-execution-agent")
 RUNTIME = os.environ.get("SANDBOX_RUNTIME") or None
 """The OCI runtime in the tests of commands, attacks and interpreters: see `tests/integration/gvisor.py`."""
+SLOWER = 8 if RUNTIME == "runsc" else 1
+"""How many times slower the runtime is with many processes or files.
+
+Tests multiply their deadlines by this number. Where a time limit of the sandbox itself would be exceeded,
+they divide the number of files or folders by it.
+"""
 LIMIT = 50_000
 """Most characters of an output."""
 GONE = 0.5

@@ -21,8 +21,8 @@ from libs.backends.docker.build_context import (
     project_files,
     trust_hash,
 )
-from libs.sandbox import ImageMissing, program
-from libs.sandbox.docker import explained
+from libs.sandbox import ImageMissing
+from libs.sandbox.docker import build_hint, explained
 
 if TYPE_CHECKING:
     import docker
@@ -88,7 +88,7 @@ def require_image(client: docker.DockerClient, name: str) -> None:
     state = image_state(client, name)
     if state != "ready":
         what = "is missing" if state == "missing" else "is stale: it was built from other source files"
-        hint = f"Build it with `{program()} setup`."
+        hint = build_hint(name)
         if state == "stale":
             hint += " If that was just done, start this program again: its own sources are older."
         raise ImageMissing(f"The sandbox image {name!r} {what}.", hint=hint)
@@ -107,8 +107,7 @@ def image_id(client: docker.DockerClient, name: str) -> str:
         try:
             return str(client.images.get(name).id)
         except docker.errors.ImageNotFound:
-            hint = f"Build it with `{program()} setup`."
-            raise ImageMissing(f"The sandbox image {name!r} is missing.", hint=hint) from None
+            raise ImageMissing(f"The sandbox image {name!r} is missing.", hint=build_hint(name)) from None
 
 
 def ensure_image(

@@ -38,6 +38,6 @@ def answers_by_id(answer: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict
         return dict(zip(waiting, decisions, strict=True))
     # No ids here: LangGraph may give a question another id when the question is asked again.
     raise WrongAnswer(
-        f"{len(waiting)} questions wait. Answer each under the id of its interrupt: "
-        'send {"<id>": {"decisions": [{"type": "approve"}]}, …} with these ids.'
+        f"An answer without ids came while {len(waiting)} questions waited. Answer each under the id of its "
+        'interrupt: send {"<id>": {"decisions": [{"type": "approve"}]}, …}.'
     )

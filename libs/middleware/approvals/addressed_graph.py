@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ from libs.middleware.required_task import has_messages, require_task
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
 
 __all__ = ["AddressedGraph", "Turns", "answer_by_id"]
+
+logger = logging.getLogger(__name__)
 
 Turn = Callable[[str | None], AbstractAsyncContextManager[RunControl | None]]
 """Takes a thread id, and returns a context manager that holds the thread's lock. None: the run is not saved,
@@ -49,7 +52,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     Studio and chat pages send `Command(resume=answer)` without an id. LangGraph keeps such an answer until
     the outermost graph's next checkpoint, where a later question of a subagent could take it: approving one
     command would approve the next. An answer without a pending question is dropped. So is an answer that a
-    server repeats with a killed run after that run has asked another question.
+    server repeats with a killed run after that run has asked another question. If other questions wait, a
+    warning in the log gives their ids.
 
     Each answer is checked against its question here. The gate gets the decisions, or the reason why they are
     refused. Grants are written to the thread's state together with the answer. `/run` also checks decisions
@@ -195,6 +199,13 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         except WrongAnswer as wrong:
             yield from ((asked, wrong) for asked in pending if asked.id in waiting)
             return
+        if waiting and (unknown := sorted(sent.keys() - {asked.id for asked in pending})):
+            # To ask a question again with the reason would give the question another id.
+            logger.warning(
+                "No question has the id %s, so that answer was dropped. These questions wait: %s.",
+                ", ".join(unknown),
+                ", ".join(waiting),
+            )
         for asked in pending:
             if asked.id in sent:
                 try:

@@ -39,6 +39,10 @@ In Python, build the graph with a checkpointer, and run it in a thread, {"config
     from langgraph.checkpoint.memory import InMemorySaver
     graph = build_graph(checkpointer=InMemorySaver())
 
+Inside a graph of your own, compile the outer graph with the checkpointer:
+
+    outer = builder.compile(checkpointer=InMemorySaver())
+
 With LangGraph's server, create a thread first, and run in that thread:
 
     thread = await client.threads.create()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.docker.container_config import OWN_VARIABLES
 from libs.sandbox.docker.engine import DEFAULT_SOCKET, connect, endpoint, shared_client
-from libs.sandbox.docker.engine_errors import explained
+from libs.sandbox.docker.engine_errors import build_hint, explained
 from libs.sandbox.docker.ownership import give_to_sandbox
 from libs.sandbox.docker.scratch_container import ScratchSandbox
 from libs.sandbox.docker.strays import OWNER_LABEL, THREAD_LABEL, WORKSPACE_LABEL, name_of
@@ -22,6 +22,7 @@ __all__ = [
     "WORKSPACE_LABEL",
     "DockerSandbox",
     "ScratchSandbox",
+    "build_hint",
     "connect",
     "endpoint",
     "explained",

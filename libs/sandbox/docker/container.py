@@ -159,7 +159,7 @@ class DockerSandbox(ChannelSandbox):
             config["HostConfig"]["PidsLimit"] = process_limit(client, self._runtime, self.limits.pids)
         self._check_image(client)
         try:
-            with explained():
+            with explained(self.image):
                 # In mypy's view of the SDK, this method has no types.
                 container = client.api.create_container_from_config(config, name)["Id"]  # type: ignore[no-untyped-call]
             transport = AttachedTransport(client, container)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import http.client
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from libs.sandbox.errors import DockerUnavailable, ImageMissing, SandboxError, program
 
-__all__ = ["RUNTIME_HINT", "explain", "explained"]
+__all__ = ["RUNTIME_HINT", "build_hint", "explain", "explained"]
 
 RUNTIME_HINT = (
     "Unset SANDBOX_RUNTIME (in Python, leave the argument `runtime` out), or name a runtime that works: "
@@ -24,8 +25,11 @@ _NO_SPACE = "no space left on device"
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Turn every error of the Docker SDK, and of the HTTP below it, into a `SandboxError`."""
+def explained(image: str | None = None) -> Iterator[None]:
+    """Turn every error of the Docker SDK, and of the HTTP below it, into a `SandboxError`.
+
+    `image`: the image of a new container.
+    """
     import docker.errors
     import requests
     import urllib3
@@ -38,7 +42,16 @@ def explained() -> Iterator[None]:
         requests.exceptions.RequestException,
         urllib3.exceptions.HTTPError,
     ) as error:
+        if image and isinstance(error, docker.errors.ImageNotFound):
+            raise ImageMissing(f"The sandbox image {image!r} is missing.", hint=build_hint(image)) from error
         raise explain(error) from error
+
+
+def build_hint(image: str) -> str:
+    """Return the command that builds an image, also if the settings name another image."""
+    setup = f"{program()} setup"
+    other = f"SANDBOX_IMAGE={shlex.quote(image)} SANDBOX_BROWSER=0 {setup}"
+    return f"Build it with `{setup}`; if the settings name another image, with `{other}`."
 
 
 def explain(error: Exception) -> SandboxError:

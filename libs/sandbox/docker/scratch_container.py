@@ -29,6 +29,11 @@ class ScratchSandbox(DockerSandbox):
         self._disk = disk
         self._begun = False
 
+    @property
+    def has_network(self) -> bool:
+        """Whether there is a gateway. The gateway may still allow no host."""
+        return self._egress is not None
+
     def belongs_to(self, thread: str) -> None:
         """Set the thread of the task, after the start, for the gateway's log and its per-thread state."""
         channel = self._live()

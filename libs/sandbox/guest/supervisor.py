@@ -32,7 +32,9 @@ __all__ = ["Supervisor"]
 _MOST_WORKERS = 64
 """Requests at once, if there are enough descriptors. Further requests wait."""
 _DESCRIPTORS_EACH = 4
-"""Descriptors for one request: two for its worker, and two for idle workers and the proxy."""
+"""Descriptors for one request: two for its worker, and two for an idle worker of another kind."""
+_OTHER_DESCRIPTORS = 24
+"""Descriptors for interpreters, for the proxy, and for the supervisor itself."""
 _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
 _FOLDER = "/proc/self/cwd"
@@ -55,7 +57,8 @@ class Supervisor:
         self._workers = WorkerPool(self._poll, self._descriptors, self._serve_waiting)
         self._streams: dict[int, Child] = {}
         """Request -> its worker."""
-        self._most = min(_MOST_WORKERS, os.sysconf("SC_OPEN_MAX") // _DESCRIPTORS_EACH)
+        spare = os.sysconf("SC_OPEN_MAX") - _OTHER_DESCRIPTORS
+        self._most = min(_MOST_WORKERS, max(1, spare // _DESCRIPTORS_EACH))
         self._waiting: list[Job] = []
         self._next_tick = 0.0
         self._linked = os.stat(_FOLDER).st_nlink > 0
@@ -250,7 +253,7 @@ class Supervisor:
                     self._workers.dismiss(child)
                 elif child.kind == Worker.PYTHON:
                     # The worker interrupts the block, so that the variables may survive.
-                    self._workers.send(child, encode(job.stream, Kind.CANCEL))
+                    self._workers.send(child, encode(job.stream, Kind.CANCEL, bytes([ending])))
                 else:
                     trees.append(child.pid)
             elif child.kind == Worker.PYTHON and not job.killed:

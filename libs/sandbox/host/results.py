@@ -42,7 +42,8 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
         late="the block was interrupted, its variables are kept"
         if _report(answer, seconds).answered
         else "the interpreter was ended, its variables are lost",
-        lost="the block ended the process that kept the interpreter: its variables are lost",
+        lost="the process that kept the interpreter was killed, by this block or by a command: "
+        "its variables are lost",
     )
 
 

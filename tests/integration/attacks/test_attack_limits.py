@@ -249,8 +249,9 @@ def test_more_requests_than_descriptors_are_all_served(tmp_path: Path) -> None:
         container = sandbox.container_name
         with ThreadPoolExecutor(40) as threads:
             commands = [threads.submit(sandbox.run, f"sleep 0.3; echo {number}") for number in range(40)]
-            files = [threads.submit(sandbox.write_file, f"/data/{number}", b"x") for number in range(40)]
             assert [done.result().output for done in commands] == [f"{number}\n" for number in range(40)]
+            # Meanwhile, idle workers of the commands hold descriptors.
+            files = [threads.submit(sandbox.write_file, f"/data/{number}", b"x") for number in range(40)]
             for done in files:
                 done.result()
         assert sandbox.run("cd /data; ls | wc -l").output == "40\n"

@@ -81,14 +81,17 @@ def test_fast_forking_process_is_killed(backend: DockerExecutionBackend) -> None
     backend.upload_files([("/tmp/walker", elf(WALKER))])
     backend.execute("chmod +x /tmp/walker")
     delay = machine_delay(backend.sandbox, 0.5)
-    for _ in range(3):
-        begun = time.monotonic()
-        walk = "for i in $(seq 8); do setsid /tmp/walker & done; sleep 30"
-        assert backend.execute(walk, timeout=0.5).exit_code == 124
-        assert time.monotonic() - begun < 3 + delay
-        last = "cut -d' ' -f5 /proc/loadavg"
-        before, after = backend.execute(f"{last}; sleep 0.2; {last}").output.split()
-        assert int(after) - int(before) < 10
+    try:
+        for _ in range(3):
+            begun = time.monotonic()
+            walk = "for i in $(seq 8); do setsid /tmp/walker & done; sleep 30"
+            assert backend.execute(walk, timeout=0.5).exit_code == 124
+            assert time.monotonic() - begun < 3 + delay
+            last = "cut -d' ' -f5 /proc/loadavg"
+            before, after = backend.execute(f"{last}; sleep 0.2; {last}").output.split()
+            assert int(after) - int(before) < 10
+    finally:
+        backend.reset()  # a process that was not killed must not disturb other tests
 
 
 def test_forks_during_the_kill_are_killed(backend: DockerExecutionBackend) -> None:

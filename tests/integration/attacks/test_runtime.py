@@ -9,7 +9,7 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend
 from tests.load.left import containers
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, RUNTIME
 
 pytestmark = pytest.mark.docker
 
@@ -24,6 +24,19 @@ def test_runtime_is_used(tmp_path: Path, name: str, docker_client: docker.Docker
         assert backend.execute("echo on").output == "on\n"
         details = docker_client.api.inspect_container(getattr(backend.sandbox, "container_name", ""))
     assert details["HostConfig"]["Runtime"] == (runtime or default)
+
+
+def test_start_leaves_the_hosts_null_device(tmp_path: Path, name: str) -> None:
+    """gVisor changes the owner of the files that a container gets as its input and output."""
+
+    def null() -> tuple[int, int, int]:
+        found = Path("/dev/null").stat()
+        return found.st_mode, found.st_uid, found.st_gid
+
+    before = null()
+    with DockerExecutionBackend(tmp_path, runtime=RUNTIME, image=IMAGE, name=name) as backend:
+        assert backend.execute("echo on").output == "on\n"
+        assert null() == before
 
 
 def test_missing_runtime_is_an_error(tmp_path: Path, name: str) -> None:

@@ -108,6 +108,23 @@ async def test_link_instead_of_data_does_not_reach_the_host(folder: Path, parts:
     assert "false,\n  false" in result["messages"][-1].text
 
 
+async def test_files_and_values_outlive_the_checkpointer(folder: Path) -> None:
+    """docs/python.md: a later process with the same thread id has them, although its thread is new."""
+    programs = (
+        "import kv; kv.put('k', 1); open('x', 'w').write('kept'); print('[0]')",
+        "import json, kv; print(json.dumps([kv.get('k'), open('x').read()]))",
+    )
+    for code in programs:
+        parts = build_exec_parts(settings(folder))
+        graph = build_graph(
+            playing(program(code)), settings=settings(folder), parts=parts, checkpointer=InMemorySaver()
+        )
+        result = await run(graph, "Go on.", "kept")
+        parts.close()
+    assert [message.type for message in result["messages"]].count("human") == 1
+    assert json.loads(result["messages"][-2].content)["result"] == [1, "kept"]
+
+
 async def test_deleted_thread_leaves_nothing(folder: Path, parts: ExecParts) -> None:
     graph = build_graph(
         playing(program("import kv; kv.put('k', 1); open('x', 'w').write('1'); print('[1]')")),

@@ -255,6 +255,9 @@ class TestWithoutApplication:
 
         with code_runner(IMAGE) as run:
             assert run("print(6 * 7)").result == 42
+            failed = run("import urllib.request; urllib.request.urlopen('http://example.com', timeout=5)")
+        assert failed.error and failed.error.kind == "network"
+        assert failed.error.hint.startswith("This runner has no network")
 
     async def test_langchain_tool(self, run: CodeRunner, tmp_path: Path) -> None:
         with runner(tmp_path, keep=False) as plain:

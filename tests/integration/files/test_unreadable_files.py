@@ -181,6 +181,11 @@ def test_exhausted_memory_is_named_as_the_cause(tmp_path: Path) -> None:
         assert killed.exit_code == 137
         note = "[the kernel killed a process, because the sandbox's memory is used up]"
         assert killed.output == f"1\n\n{note}\n"
+        hog = "bytearray(2**29)"
+        assert sandbox.run(f"python3 -c '{hog}' | cat; echo on").output == f"on\n\n{note}\n"
+        code = f"import subprocess\nsubprocess.run(['python3', '-c', {hog!r}]).returncode"
+        assert sandbox.run_python(code, session="s").output == f"-9\n\n{note}\n"
+        assert note in sandbox.run_python("hog = bytearray(2**29)", session="s").output
         assert sandbox.run("kill -9 $$").output == ""
         sandbox.run("head -c 60000000 /dev/zero | tr '\\0' a > large")
         with pytest.raises(FileFailed, match="no memory left for this operation"):

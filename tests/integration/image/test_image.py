@@ -19,6 +19,7 @@ from agent.commands.setup_command import build_image, ensure_engine
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.build_context import context_tar, host_certificates
 from libs.backends.docker.sandbox_image import _build, ensure_image, image_state, require_image
+from libs.exec_tool import code_runner
 from libs.sandbox.docker.engine import connect
 from libs.sandbox.errors import ImageMissing
 from libs.sandbox.image_contents import guest_tree
@@ -84,6 +85,16 @@ def test_second_build_is_skipped(client: docker.DockerClient) -> None:
     assert info.seconds < 2
     assert said == []
     assert image_state(client, IMAGE) == "ready"
+
+
+def test_hint_builds_the_image_of_the_given_name(tmp_path: Path) -> None:
+    hint = "if the settings name another image, with `SANDBOX_IMAGE=code-execution-agent-of-nobody"
+    with DockerExecutionBackend(tmp_path, image="code-execution-agent-of-nobody") as computer:
+        assert hint in computer.execute("true").output
+    with code_runner("code-execution-agent-of-nobody") as run:
+        error = run("print(1)").error
+    assert error and error.message == "The sandbox image 'code-execution-agent-of-nobody' is missing."
+    assert hint in error.hint
 
 
 @pytest.mark.thorough

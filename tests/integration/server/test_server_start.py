@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -63,6 +64,23 @@ def test_taken_port_is_an_error_that_names_the_program(tmp_path: Path, *, reload
         assert line in done.stderr
         assert "Traceback" not in done.stderr
         assert inherited.poll() is None
+
+
+def test_make_dev_checks_the_port_before_the_installation(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = ["make", "dev", f"PORT={port}"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"Port {port} is taken, ")
+    assert [path.name for path in tmp_path.iterdir()] == ["Makefile"]
+
+
+def test_make_dev_sets_up_the_machine_once() -> None:
+    command = ["make", "-n", "dev"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.count("code-agent setup") == 1
 
 
 @pytest.mark.parametrize("port", ["notaport", "99999", "0", "-1", ""])

@@ -100,6 +100,8 @@ def test_doctor_shows_each_misspelt_name_once(env_file: Path, caplog: pytest.Log
     printed = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "300"}).output
     assert "Did you mean APPROVALS? Correct the name" in printed
     assert "?." not in printed
+    states = {line.split("\t")[0] for line in printed.splitlines() if "is not a setting" in line}
+    assert states == {"WARNING"}
 
 
 def test_doctor_with_wrong_values_judges_no_default(env_file: Path) -> None:

@@ -52,7 +52,7 @@ async def test_parallel_subagents_wait_across_restarts(tmp_path: Path) -> None:
         ids = waiting(again)
         assert ids.keys() == {"left1", "right1"}, "the order of parallel questions is not certain"
         assert all(
-            "2 questions wait. Answer each under the id of its interrupt" in q["error"]
+            "while 2 questions waited. Answer each under the id of its interrupt" in q["error"]
             and not re.search(r"[0-9a-f]{32}", q["error"])  # another id now
             for q in questions(again)
         )
@@ -81,6 +81,18 @@ def test_answer_never_decides_a_later_question(tmp_path: Path) -> None:
     for leftover in leftovers:
         assert len(questions(graph.invoke(leftover, thread()))) == 1
         assert ran(tmp_path) == ["one"]
+
+
+def test_unknown_id_is_dropped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    graph = agent(tmp_path, scripted({"go": [[run("one")], "done"]}), checkpointer=InMemorySaver())
+    asked = waiting(graph.invoke(say("go"), thread()))
+    unknown = "f" * 32
+    again = waiting(graph.invoke(Command(resume={unknown: {"decisions": [APPROVE]}}), thread()))
+    assert (again, ran(tmp_path)) == (asked, [])
+    [record] = [each for each in caplog.records if unknown in each.message]
+    assert record.message == (
+        f"No question has the id {unknown}, so that answer was dropped. These questions wait: {asked['one']}."
+    )
 
 
 def test_repeated_run_does_not_answer_its_own_question(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
 
+from libs.middleware.approvals.approval_gate import CheckpointerRequired
 from tests.support.code_loops import bash, looping, playing
 from tests.support.gated_agents import (
     APPROVE,
@@ -39,6 +40,15 @@ def around(sub: Any, *, called: bool = False, saver: Any = None) -> Any:
     builder.add_edge(START, "a")
     builder.add_edge("a", END)
     return builder.compile(checkpointer=saver or InMemorySaver())
+
+
+def test_outer_graph_needs_the_checkpointer(tmp_path: Path) -> None:
+    graph = agent(tmp_path, scripted({"go": ["done"]}), checkpointer=InMemorySaver())
+    builder: Any = StateGraph(MessagesState)
+    builder.add_node("a", graph)
+    builder.add_edge(START, "a")
+    with pytest.raises(CheckpointerRequired, match="compile the outer graph with the checkpointer"):
+        builder.compile().invoke(say("go"))
 
 
 def answered(result: Any, decision: Any, *, by_id: bool) -> Command[Any]:

@@ -128,7 +128,7 @@ def test_wrong_number_of_answers_asks_again(tmp_path: Path) -> None:
         asked = graph.invoke(wrong, thread())
         assert waiting(asked) == ids
         assert all(
-            "3 questions wait. Answer each under the id of its interrupt" in value["error"]
+            "while 3 questions waited. Answer each under the id of its interrupt" in value["error"]
             for value in questions(asked)
         )
     assert ran(tmp_path) == []

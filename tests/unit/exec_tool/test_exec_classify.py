@@ -10,6 +10,7 @@ import pytest
 from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.execution_outcome import ExecError
 from libs.exec_tool.failure_cause import Counted, counted, why_failed
+from libs.exec_tool.file_archives import MODULES
 from libs.sandbox.protocol import RunResult
 
 V1 = """\
@@ -41,10 +42,18 @@ def failure(
     *,
     kernel: Counted | None = None,
     has_result: bool = False,
+    has_network: bool = True,
     **done: Any,
 ) -> ExecError | None:
     ended = RunResult("", "", 1, truncated=False, timed_out=False, spill_path=None, seconds=1.0)
-    return why_failed(language, replace(ended, **done), kernel or Counted(), has_result=has_result)
+    return why_failed(
+        language,
+        replace(ended, **done),
+        kernel or Counted(),
+        has_result=has_result,
+        has_network=has_network,
+        modules=MODULES,
+    )
 
 
 @pytest.mark.parametrize("printed", [V1, V2])
@@ -100,6 +109,17 @@ def test_error_class(given: dict[str, Any], expected: str | None) -> None:
     error = failure(**given)
     assert (error.kind if error else None) == expected
     assert error is None or error.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "hinted"),
+    [("kv", True), ("pandas", False), ("total", False)],
+    ids=["module", "package", "other"],
+)
+def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: bool) -> None:
+    error = failure(stderr=f"{TRACE}NameError: name '{name}' is not defined\n")
+    assert error is not None
+    assert (error.hint.startswith(f"Write `import {name}` first")) is hinted
 
 
 def test_message_is_the_last_error_and_short() -> None:

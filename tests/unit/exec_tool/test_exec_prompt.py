@@ -28,6 +28,14 @@ def test_tool_schema() -> None:
     assert len(json.dumps(schema)) < 2_500
 
 
+async def test_text_as_input_is_refused() -> None:
+    tool = execute_code_tool(CodeRunner.__new__(CodeRunner))
+    for told in (tool.invoke("print(5)"), await tool.ainvoke("print(5)")):
+        error = json.loads(told)["error"]
+        assert error["class"] == "input"
+        assert error["message"].startswith('The input must be an object, such as {"code": "print(1)"}')
+
+
 def test_catalogue_documents_parameters_and_interfaces() -> None:
     assert set(CATALOGUE.parameters) == set(Call.model_fields)
     names = [api.name for api in CATALOGUE.apis]

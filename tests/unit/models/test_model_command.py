@@ -75,7 +75,10 @@ def test_path_and_removal_of_a_fetched_file(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_which_prints_the_model_of_the_settings(tmp_path: Path) -> None:
-    assert model(tmp_path, "which").stdout == "local\n"
+    default = model(tmp_path, "which")
+    assert default.stdout == "local\n"
+    assert default.stderr == "No model is configured, so the local model is used.\n"
+    assert model(tmp_path, "which", MODEL="local").stderr == ""
     (tmp_path / ".env").write_text("OPENAI_BASE_URL=http://localhost:1/v1\nOPENAI_MODEL=tiny\n")
     assert model(tmp_path, "which").stdout == "openai:tiny\n"
     wrong = model(tmp_path, "which", MODEL="gpt-5")

@@ -207,7 +207,7 @@ async def test_calls_are_answered_by_list_or_by_id(tmp_path: Path, by_id: bool) 
         assert [each["value"]["args"]["command"] for each in waiting] == ["true", "false"]
         answer = await client.post(path, json={"decisions": REJECTED})
         assert answer.status_code == 422
-        assert "2 questions wait" in answer.json()["error"]
+        assert "2 questions waited" in answer.json()["error"]
         if by_id:
             answer = await client.post(path, json={"decisions": {waiting[1]["id"]: REJECTED[0]}})
             assert (answer.status_code, answer.json()["interrupts"][0]["id"]) == (202, waiting[0]["id"])

@@ -40,7 +40,7 @@ def error_text(variables: dict[str, Any], error: BaseException) -> str:
         return error_message(error)
     try:
         lines += _hints(variables, error)
-    except Exception:  # a block may have changed pandas, and a variable may be any object
+    except BaseException:  # a block may have changed pandas, and a variable may be any object
         pass
     return "".join(lines)
 

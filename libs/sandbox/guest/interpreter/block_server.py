@@ -11,10 +11,10 @@ import contextlib
 import os
 import struct
 import sys
-from os import _exit, dup, dup2, getpid
+from os import _exit, dup, dup2, fstat, getpid
 from typing import Any, Final
 
-from libs.sandbox.guest.interpreter.block_session import Session, attempt, write
+from libs.sandbox.guest.interpreter.block_session import FAILED, Session, attempt, write
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""
@@ -22,6 +22,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 _HEADER: Final = struct.Struct("!II8s")
 """Header of a block: the length of the list of command folders, the length of the block, and the mark with
 which the answer must begin. See `python_worker.py`."""
+_TAKEN: Final = b"[the block closed or replaced descriptors of the interpreter]\n"
 
 
 def serve(reader: int, writer: int) -> None:
@@ -32,6 +33,7 @@ def serve(reader: int, writer: int) -> None:
         score.write("500")  # the kernel kills this process before the supervisor when memory runs out
     # Saved, because a block may close or replace descriptors 1 and 2.
     saved = [dup(1), dup(2)]
+    pipes = {number: fstat(number).st_ino for number in (reader, writer, *saved)}
     own = getpid()
     session = Session(saved[1])
     while header := session.read(reader, _HEADER.size):
@@ -40,10 +42,13 @@ def serve(reader: int, writer: int) -> None:
         source = session.read(reader, length).decode("utf-8", "replace")
         status = session.run(source)
         session.flush()
-        for number, name in enumerate(("stdout", "stderr"), start=1):
-            attempt(_restore, saved[number - 1], number, name)
         if getpid() != own:
             _exit(status)  # a forked child must not run the next block
+        if attempt(_taken, pipes):
+            write(2, _TAKEN)
+            _exit(FAILED)  # the answer could reach a file of the block, and no other block could come
+        for number, name in enumerate(("stdout", "stderr"), start=1):
+            attempt(_restore, saved[number - 1], number, name)
         write(writer, mark + bytes([status]))
 
 
@@ -52,6 +57,14 @@ def _look_for_commands(folders: str) -> None:
     path = os.environ.get("PATH", os.defpath).split(":")
     if new := [folder for folder in folders.split(":") if folder and folder not in path]:
         os.environ["PATH"] = ":".join(path + new)
+
+
+def _taken(pipes: dict[int, int]) -> bool:
+    """Return whether a descriptor is closed, or is no more the pipe with this inode."""
+    try:
+        return any(fstat(number).st_ino != inode for number, inode in pipes.items())
+    except OSError:
+        return True
 
 
 def _restore(saved: int, number: int, name: str) -> None:

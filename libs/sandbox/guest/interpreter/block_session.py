@@ -6,16 +6,18 @@ import ast
 import builtins
 import contextlib
 import ctypes
-import inspect
 import linecache
 import os
 import signal
 import site
 import sys
 import types
+from ast import Expr, Expression
 from collections.abc import Callable
+from inspect import CO_COROUTINE
 from os import read as _read
 from os import write as _write
+from signal import SIGINT, default_int_handler
 from typing import Any, Final, TypeVar
 
 from libs.sandbox.guest.interpreter.block_errors import error_message, error_text
@@ -25,10 +27,13 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 _BETWEEN: Final = 3
-"""Most errors of signal handlers between two blocks that the next block shows."""
+"""Most errors of signal handlers and threads between two blocks that the next block shows."""
 _FIGURES: Final = "/results"
 _SOURCES: Final = 1_000
-_libc = ctypes.CDLL(None)
+_SYNTAX: Final = ast.PyCF_ONLY_AST
+_CODE: Final = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_UNSHOWN: Final = "[the block raised an error that cannot be shown]\n"
+_flush_c: Final = ctypes.CDLL(None).fflush
 _set_handler: Final = signal.signal
 
 Result = TypeVar("Result")
@@ -51,22 +56,36 @@ class Session:
         self._figures = 0
         self._loop: Any = None
         self._between: list[str] = []
-        """Errors that signal handlers have raised since the last block."""
-        _set_handler(signal.SIGINT, _ignore)
+        """Errors that signal handlers and threads have raised since the last block."""
+        _set_handler(SIGINT, _ignore)
 
     def read(self, descriptor: int, length: int) -> bytes:
-        """Read `length` bytes, or none at the end."""
-        data = b""
-        while len(data) < length:
-            try:
-                piece = _read(descriptor, length - len(data))
-            except BaseException as error:  # raised by a signal handler that a block has set
-                self._between = [*self._between, error_message(error)][:_BETWEEN]
-                continue
-            if not piece:
-                return b""
-            data += piece
+        """Read `length` bytes, or none at the end or if the descriptor is closed.
+
+        A signal handler or a thread of a block may raise after each step of this method. So that no bytes are
+        lost, `extend` reads and keeps them in one step.
+        """
+        pieces: list[bytes] = []
+        while (data := attempt(self._read, pieces, descriptor, length)) is None:
+            pass  # a second error came while the first was kept
         return data
+
+    def _read(self, pieces: list[bytes], descriptor: int, length: int) -> bytes:
+        while True:
+            try:
+                left = length - sum(map(len, pieces))
+                if not left:
+                    return b"".join(pieces)
+                pieces.extend(map(_read, (descriptor,), (left,)))
+                if not pieces[-1]:
+                    return b""
+            except BaseException as error:
+                if attempt(getattr, error, "errno"):  # raised by the kernel
+                    return b""
+                attempt(self._keep_error, error)
+
+    def _keep_error(self, error: BaseException) -> None:
+        self._between = [*self._between, error_message(error)][:_BETWEEN]
 
     def run(self, source: str) -> int:
         """Run one block. Print the value of its last expression, unless it is None.
@@ -75,8 +94,14 @@ class Session:
         during a block, even if an earlier block has set another handler. Between two blocks SIGINT has no
         effect.
         """
+        status = attempt(self._status, source)
+        if status is None:
+            attempt(self._show, _UNSHOWN)
+        return FAILED if status is None else status
+
+    def _status(self, source: str) -> int:
         for error in self._between:
-            self._show(f"[raised by a signal handler since the last block: {error.rstrip()}]\n")
+            self._show(f"[raised by a signal handler or a thread since the last block: {error.rstrip()}]\n")
         self._between = []
         try:
             _interruptible(self._run, source)
@@ -100,15 +125,15 @@ class Session:
 
     def _failed(self, error: BaseException) -> int:
         """Print the error of a block and return the block's status."""
-        if isinstance(error, SystemExit):
-            code = error.code
+        if issubclass(type(error), SystemExit):  # `__class__` of an error may be anything
+            code = error.code  # type: ignore[attr-defined]
             if code is None or (type(code) is int and code == 0):
                 return DONE
             text = f"{code}\n" if type(code) is str else attempt(_interruptible, error_message, error)
         else:
             text = attempt(_interruptible, error_text, self._module.__dict__, error)
         self._show(text or f"{type(error).__name__}\n")
-        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
+        return INTERRUPTED if issubclass(type(error), KeyboardInterrupt) else FAILED
 
     def _show(self, text: str) -> None:
         """Print an error message after the block's output.
@@ -116,34 +141,33 @@ class Session:
         Uses a saved descriptor, because the block may have closed or replaced its streams.
         """
         self.flush()
-        write(self._errors, text.encode("utf-8", "replace"))
+        write(self._errors, text.encode("utf-8", "backslashreplace"))
 
     def flush(self) -> None:
         """Write out what the block has printed."""
         for name in ("stdout", "stderr"):
             attempt(_flush, name)
-        _libc.fflush(None)
+        attempt(_flush_c, None)
 
     def _execute(self, source: str, name: str) -> None:
-        tree = ast.parse(source, name)
+        tree: Any = compile(source, name, "exec", _SYNTAX, dont_inherit=True)
         last = tree.body[-1] if tree.body else None
         shown: ast.expr | None = None
-        if isinstance(last, ast.Expr) and not _is_muted(source, last):
+        if isinstance(last, Expr) and not _is_muted(source, last):
             tree.body.pop()
             shown = last.value
         self._evaluate(tree, name, "exec")
         if shown is not None:
-            value = self._evaluate(ast.Expression(shown), name, "eval")
+            value = self._evaluate(Expression(shown), name, "eval")
             if value is not None:
                 self._module.__dict__["_"] = value
                 print(repr(value))
 
     def _evaluate(self, tree: ast.AST, name: str, mode: str) -> Any:
         # dont_inherit: the `from __future__` of this file would turn annotations of a block into strings.
-        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        code = compile(tree, name, mode, flags, dont_inherit=True)  # type: ignore[call-overload]
+        code = compile(tree, name, mode, _CODE, dont_inherit=True)  # type: ignore[call-overload]
         value = eval(code, self._module.__dict__)
-        return self._awaited(value) if code.co_flags & inspect.CO_COROUTINE else value
+        return self._awaited(value) if code.co_flags & CO_COROUTINE else value
 
     def _awaited(self, coroutine: Any) -> Any:
         """Run a coroutine of a block to its end. An interrupted coroutine is cancelled."""
@@ -164,8 +188,8 @@ class Session:
 
     def _save_figures(self) -> None:
         """Save the figures that a block has left open, and print their names."""
-        plt = sys.modules.get("matplotlib.pyplot")
-        if plt is None:
+        plt: Any = sys.modules.get("matplotlib.pyplot")
+        if not hasattr(plt, "get_fignums"):  # a thread may be importing the module
             return
         for number in plt.get_fignums():
             self._figures += 1
@@ -194,14 +218,20 @@ def attempt(do: Callable[..., Result], *arguments: Any) -> Result | None:
 
 
 def write(descriptor: int, data: bytes) -> None:
-    """Write to a descriptor, also when a signal handler raises. Does nothing if the descriptor is closed."""
-    while data:
+    """Write to a descriptor, also when a signal handler or a thread raises. See `Session.read`.
+
+    Does nothing if the descriptor is closed.
+    """
+    written: list[int] = []
+    while True:
         try:
-            data = data[_write(descriptor, data) :]
-        except OSError:
-            return
-        except BaseException:
-            continue
+            left = data[sum(written) :]
+            if not left:
+                return
+            written.extend(map(_write, (descriptor,), (left,)))
+        except BaseException as error:
+            if attempt(getattr, error, "errno"):
+                return
 
 
 def _look_in_user_site() -> None:
@@ -229,12 +259,12 @@ def _interruptible(do: Callable[..., Result], *arguments: Any) -> Result:
     """Call a function. During the call, SIGINT raises KeyboardInterrupt; afterwards SIGINT has no effect."""
     try:
         try:
-            _set_handler(signal.SIGINT, signal.default_int_handler)
+            _set_handler(SIGINT, default_int_handler)
             return do(*arguments)
         finally:
-            _set_handler(signal.SIGINT, _ignore)
+            _set_handler(SIGINT, _ignore)
     except BaseException:
-        _set_handler(signal.SIGINT, _ignore)  # the interrupt may have come before the call above
+        _set_handler(SIGINT, _ignore)  # the interrupt may have come before the call above
         raise
 
 

@@ -17,8 +17,8 @@ import time
 
 from libs.sandbox.guest.workers.capture import Captured, last_frames, read_waiting
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link, write_all
-from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, kill, kill_trees
-from libs.sandbox.guest.workers.memory_kills import memory_kills
+from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, kill, kill_trees
+from libs.sandbox.guest.workers.memory_kills import NO_MEMORY, memory_kills
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
 from libs.sandbox.guest.workers.skill_commands import command_folders
 from libs.sandbox.guest.workers.spill import spill_name
@@ -55,8 +55,10 @@ class Interpreter(ProcessWorker):
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._python: int | None = None
         self._blocks = self._answers = -1
-        self._memory_kills = 0
-        """The result of `memory_kills` when the block began."""
+        self._unread = False
+        """Whether no caller has read yet that variables are lost: the block with the note was cancelled."""
+        self._cancelled = False
+        """Whether the caller has cancelled the block, and reads no output."""
         self._mark = b""
         """Random mark of the expected answer, so that a block cannot write an answer itself."""
 
@@ -109,11 +111,15 @@ class Interpreter(ProcessWorker):
         born = time.clock_gettime(time.CLOCK_BOOTTIME)
         for _ in read_waiting(self._pipe[0]):
             pass  # drop output of earlier threads and children
-        self._memory_kills = memory_kills()
+        before = memory_kills()
         captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
-        given_up = False
+        given_up = self._cancelled = False
         try:
-            if self._start() and request.continues:
+            if self._start():
+                self._unread = request.continues
+            elif self._python is not None:
+                kill(self._python, SIGCONT)  # an earlier block or command may have stopped the interpreter
+            if self._unread:
                 captured.add(_FRESH, live=True)
             given_up = self._link.waiting()
             self._mark = os.urandom(8)
@@ -137,8 +143,11 @@ class Interpreter(ProcessWorker):
         outputs = {Fd.OUT: captured}
         for data in read_waiting(self._pipe[0]):
             captured.add(data, live=False)
+        if memory_kills() > before:
+            captured.add(NO_MEMORY, live=True)
         if note:
             captured.add(("\n" * bool(captured.output.total) + note).encode(), live=True)
+        self._unread = self._unread and self._cancelled
         sent, reports = last_frames(stream, outputs, {Fd.OUT: self._pipe})
         report = RunReport(exit_code, time.monotonic() - begun, reports, answered).encode()
         self._link.send(sent + encode(stream, Kind.END, ANSWER.pack(Ending.DONE, True) + report))
@@ -160,7 +169,7 @@ class Interpreter(ProcessWorker):
             if self._wake in ready and (code := self._reap(self._python)) is not None:
                 self._python = None
                 kill_trees(os.getpid())
-                exit_code, note = _how_it_ended(code, no_memory=memory_kills() > self._memory_kills)
+                exit_code, note = _how_it_ended(code)
                 if forged:
                     return exit_code, _FORGED, False
                 # No note if the supervisor has ended the block.
@@ -172,9 +181,11 @@ class Interpreter(ProcessWorker):
 
     def _hear(self) -> None:
         """Read the CANCEL frame of the block. Raises Gone if this worker is dismissed."""
-        if next(self._frames, None) is None:
+        frame = next(self._frames, None)
+        if frame is None:
             kill_trees(os.getpid())
             raise Gone
+        self._cancelled = frame[2] == bytes([Ending.CANCELLED])
 
     def _interrupt(self, born: float) -> None:
         """Interrupt the block and kill the processes that it has started."""
@@ -186,8 +197,7 @@ class Interpreter(ProcessWorker):
             kill_trees(os.getpid(), patience=_PATIENCE, since=born, spared=(self._python,))
 
 
-def _how_it_ended(code: int, *, no_memory: bool) -> tuple[int, str]:
+def _how_it_ended(code: int) -> tuple[int, str]:
     if code >= 0:
         return code, f"[the interpreter ended with exit code {code}: its variables are lost]"
-    cause = ", because the sandbox's memory is used up" if -code == SIGKILL and no_memory else ""
-    return 128 - code, f"[the interpreter was ended by signal {-code}{cause}: its variables are lost]"
+    return 128 - code, f"[the interpreter was ended by signal {-code}: its variables are lost]"

@@ -9,8 +9,8 @@ import time
 
 from libs.sandbox.guest.workers.capture import Captured, last_frames, read_some, read_waiting
 from libs.sandbox.guest.workers.frame_pipes import Link
-from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, SUBREAPERS, kill_trees
-from libs.sandbox.guest.workers.memory_kills import memory_kills
+from libs.sandbox.guest.workers.kill_process_trees import SUBREAPERS, kill_trees
+from libs.sandbox.guest.workers.memory_kills import NO_MEMORY, memory_kills
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
 from libs.sandbox.guest.workers.shells import Shells
 from libs.sandbox.guest.workers.spill import spill_name
@@ -18,10 +18,6 @@ from libs.sandbox.wire.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
 from libs.sandbox.wire.messages import RunReport, RunRequest
 
 __all__ = ["Runner"]
-
-
-_KILLED = 128 + SIGKILL
-_NO_MEMORY = b"\n[the kernel killed a process, because the sandbox's memory is used up]\n"
 
 
 class Runner(ProcessWorker):
@@ -63,11 +59,11 @@ class Runner(ProcessWorker):
         if not request.merge:
             outputs[Fd.ERR] = Captured(Fd.ERR, request.limit, f"{name}.stderr.txt")
         exit_code = self._watch(shell, stream, outputs, request.live)
-        if exit_code == _KILLED and memory_kills() > before:
+        if memory_kills() > before:
             fd = Fd.OUT if request.merge else Fd.ERR
             for data in read_waiting(self._pipes[fd][0]):
                 outputs[fd].add(data, request.live)
-            outputs[fd].add(_NO_MEMORY, request.live)
+            outputs[fd].add(NO_MEMORY, request.live)
         sent, reports = last_frames(stream, outputs, self._pipes)
         report = RunReport(exit_code, time.monotonic() - begun, reports)
         return self._end(stream, Ending.DONE, report.encode(), before=sent)

@@ -64,7 +64,9 @@ run: model
 	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \
 	$(BIN)/code-agent run "$$@" "$$TASK"
 
-# The deep agent with a script instead of a model. It always uses the sample file, for which the script was written.
+# The deep agent with a script instead of a model. Task and script fit the sample file, so the workspace is always the
+# sample's.
+demo: TASK = Add up the revenue in /data/sales.csv by month and plot it.
 demo: setup
 	@set --; \
 	if [ ! -t 0 ] || [ ! -t 1 ]; then echo "No terminal: every step is approved without asking."; set -- --approve auto; fi; \

@@ -33,6 +33,7 @@ The file tools take absolute paths, which mean the same there as in a command.
 ## How to work
 - Look at a file before you compute with it: column names, types, gaps, odd values.
 - A short command does for a single question about a small file. For more than 1,000 rows, or for more than a one-off, write a script to /scripts and run it: it writes its output to /results and prints a summary. Never read a large file whole into the conversation.
+- The calls of one reply run at the same time. Put a call that needs the file or the result of another call into a later reply.
 - When something fails, read the error, mend the cause and run it again. Check results before you report them.
 - Answer with the findings and their figures first, then the paths of the files you made.
 

@@ -31,7 +31,7 @@ _PROMPT = "> "
 _AGAIN = 2.0
 """Seconds after Ctrl-C has stopped a turn in which a second Ctrl-C ends the program."""
 _RECALLED = 2_000
-"""Characters of an earlier message that are shown."""
+"""Characters of a message that are shown again."""
 _ENDED = {
     "no_execution": "The model ran no code, although the task needs some.",
     "max_steps": "This turn reached its step limit. Send another message to continue.",
@@ -110,11 +110,15 @@ class Chat:
     async def converse(self, lines: Lines) -> int:
         """Read lines until their end or /exit; return the exit status of the program.
 
-        If calls are pending at the end, prints the commands that continue the thread.
+        If calls are pending at the end, or nobody is at a terminal, prints the commands that continue the
+        thread.
         """
+        self.view.say_new_workspace(self.runtime.settings.workspace_dir)
         status = await self._converse(lines)
         if self._status == exit_status("interrupted"):
             await self._say_how_to_continue()
+        elif self._answers is None and await self._can_go_on():
+            self.view.say_go_on(["chat", "--thread", self.thread_id, *self.options])
         return status
 
     async def _converse(self, lines: Lines) -> int:
@@ -139,6 +143,8 @@ class Chat:
                 break
             interrupted = False
             if line.strip():
+                if self._answers is None:  # at a terminal the line is on the screen already
+                    self.view.say(f"{_PROMPT}{_briefly(KNOWN(line))}", "dim")
                 await self._stoppable(self._take(line))
             if self._answers is None and self._status == exit_status("interrupted"):
                 break  # the next line would drop the pending calls, which its writer does not know
@@ -191,7 +197,7 @@ class Chat:
         asked = list(tasks(messages))
         for text in (f"{_PROMPT}{asked[-1]}" if asked else "", _last_answer(messages)):
             if text:
-                self.view.say(text if len(text) <= _RECALLED else f"{text[:_RECALLED]} …", "dim")
+                self.view.say(_briefly(text), "dim")
 
     async def _take(self, line: str) -> None:
         word, _, rest = line.strip().partition(" ")
@@ -242,6 +248,11 @@ class Chat:
             self.view.say(text or f"Ended: {result.status}.", "yellow")
         await self.refresh()
 
+    async def _can_go_on(self) -> bool:
+        """Return whether the thread exists and its model can answer another message."""
+        state = await self.runtime.state(self.thread_id)
+        return state is not None and await self.runtime.goes_on(self.thread_id)
+
     async def _say_how_to_continue(self) -> None:
         state = await self.runtime.state(self.thread_id)
         if state is None or not state.interrupts:  # the last line changed to another thread
@@ -257,6 +268,10 @@ class Chat:
         task = asyncio.ensure_future(_explaining(self, doing))
         with on_ctrl_c(task), suppress(asyncio.CancelledError):
             await task
+
+
+def _briefly(text: str) -> str:
+    return text if len(text) <= _RECALLED else f"{text[:_RECALLED]} …"
 
 
 def tasks(messages: Sequence[AnyMessage]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from agent.chat.chat_session import Chat, Command, tasks
 from agent.listing import is_plot, listing
 from agent.parts import shown_name
-from agent.run import GRAPH_IDS, agent_of
+from agent.run import GRAPH_IDS, agent_of, model_in
 from agent.terminal import NoSuchGrant, grant_lines, grants_of
 from agent.terminal.terminal_plots import show_plot
 from agent.threads import held
@@ -52,7 +52,9 @@ async def _threads(chat: Chat, _: str) -> None:
         mark = "*" if thread_id == chat.thread_id else " "
         waits = "  waits for approval" if state.interrupts else "  last run interrupted" if state.next else ""
         when = (state.created_at or "")[:16].replace("T", " ")
-        chat.view.say(f"{mark} {thread_id}  {when}  {name}  {asked}{waits}")
+        model = model_in(state.metadata or {})
+        shown = f"  ({model})" if model else ""
+        chat.view.say(f"{mark} {thread_id}  {when}  {name}  {asked}{shown}{waits}")
     if not found:
         chat.view.say("There is no thread yet.")
     await chat.refresh()

@@ -17,7 +17,13 @@ approvals_app = typer.Typer(
     no_args_is_help=True, help="List or revoke approvals that apply to the rest of a thread."
 )
 
-Thread = Annotated[str, typer.Argument(help="The id of the thread.", metavar="THREAD")]
+Thread = Annotated[
+    str,
+    typer.Argument(
+        help="ID of the thread: `run` prints it, `/threads` in `chat` lists the latest.",
+        metavar="THREAD",
+    ),
+]
 
 
 @approvals_app.command("list")

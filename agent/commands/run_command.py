@@ -72,7 +72,7 @@ def run_command(
             raise
     text, status = KNOWN(told[0]), told[1]
     if as_json:
-        write_result(Result(thread, "error", text))
+        write_result(Result(thread, "stopped" if status == STOPPED else "error", text))
     else:
         Console(stderr=True).print(text, style="bold red", markup=False, highlight=False, soft_wrap=True)
     return status
@@ -101,7 +101,8 @@ async def _run(
         human = ask = None
         if not as_json:
             console = Console(highlight=False, emoji=False)
-            human = HumanView(console, run, shown_name(runtime.model), approvals, options)
+            human = HumanView(console, run, shown_name(runtime.model), approvals, options, task=task)
+            human.say_new_workspace(runtime.settings.workspace_dir)
             if sys.stdin.isatty() and sys.stdout.isatty() and approvals == "ask":
                 from agent.terminal.typed_answers import TypedAnswers
 
@@ -112,5 +113,7 @@ async def _run(
             from agent.terminal.terminal_plots import show_plots
 
             await show_plots(outcome.result.files, runtime.computer, human.console)
+        if human:
+            human.goes_on = await runtime.goes_on(thread_id)
         view.finish(outcome.result)
         return STOPPED if outcome.by_ctrl_c else exit_status(outcome.result.status)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from agent.listing.absent_paths import SaysAbsentPaths
 from agent.listing.listed_data import LISTING_SECONDS, DataListing, ShowsData, data_listing
 from agent.listing.produced_files import is_plot, listing, made_since
-from agent.listing.task_paths import NamedPath, absent, named_paths
+from agent.listing.task_paths import NamedPath, absent, is_input, named_paths
 
 __all__ = [
     "LISTING_SECONDS",
@@ -18,6 +18,7 @@ __all__ = [
     "ShowsData",
     "absent",
     "data_listing",
+    "is_input",
     "is_plot",
     "listing",
     "made_since",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from libs.sandbox import Sandbox, SandboxError
 
-__all__ = ["NamedPath", "absent", "named_paths"]
+__all__ = ["NamedPath", "absent", "is_input", "named_paths"]
 
 _SECONDS = 10.0
 """Seconds that the check of the paths may take."""
@@ -33,6 +33,7 @@ _PATTERN = re.compile(r"[*?<>\[\]{}$]")
 # In text without blanks between words, the next word follows the extension directly.
 _EXTENSION_END = re.compile(r"\.[A-Za-z0-9]{1,8}(?=[^\x00-\x7f])")
 _EXTENSION = re.compile(r"[^/]\.[A-Za-z][A-Za-z0-9]{0,7}$")
+_INPUT = re.compile(r"(?:/|\./)?(?:workspace/)?data/")
 
 _LOOK = r"""
 import json, os, re, sys
@@ -89,6 +90,11 @@ def named_paths(task: str) -> list[NamedPath]:
         last = token.start() + path.rstrip("/").rfind("/") + 1
         found.setdefault(path, NamedPath(path, task[last : last + _LONGEST_NAME]))
     return list(found.values())
+
+
+def is_input(path: str) -> bool:
+    """Return whether a named path lies below /data. The agent may be asked to write any other path."""
+    return bool(_INPUT.match(path))
 
 
 def _quoted(task: str, start: int) -> str | None:

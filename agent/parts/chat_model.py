@@ -183,7 +183,7 @@ def _local(settings: Settings, name: str) -> BaseChatModel:
     try:
         return LocalChatModel(engine=_engine(path), model_name=f"local:{path.name}")
     except GgufError as error:
-        raise ModelUnavailable(f"MODEL=local:{name} cannot be used: {error}. {CHOICES}") from error
+        raise ModelUnavailable(f"MODEL=local:{name} cannot be used: {error}.") from error
 
 
 @functools.cache

@@ -103,4 +103,7 @@ def _without_password(url: str | None) -> tuple[str | None, dict[str, Any]]:
 
 
 def _missing(variable: str, spec: str) -> ModelUnavailable:
-    return ModelUnavailable(f"{variable} is not set, and {spec} needs it. {CHOICES}")
+    server = ", or OPENAI_BASE_URL for a server of your own," if variable == "OPENAI_API_KEY" else ""
+    return ModelUnavailable(
+        f"{variable} is not set, and {spec} needs it. Set it{server} in the environment or in .env."
+    )

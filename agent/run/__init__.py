@@ -6,7 +6,7 @@ In come a thread, a task or decisions, and the agents' graphs. Out go events dur
 from __future__ import annotations
 
 from agent.run.agent_run import Run
-from agent.run.agents import GRAPH_IDS, AgentName, AgentRefused, agent_of, named_in
+from agent.run.agents import GRAPH_IDS, AgentName, AgentRefused, agent_of, model_in, named_in
 from agent.run.driver import GRACE, Decide, LeftPending, carry_out
 from agent.run.expected_errors import complaint, explained
 from agent.run.run_events import (
@@ -51,6 +51,7 @@ __all__ = [
     "carry_out",
     "complaint",
     "explained",
+    "model_in",
     "named_in",
     "open_runtime",
     "run_result",

@@ -19,12 +19,23 @@ from libs.middleware.approvals import AddressedGraph
 if TYPE_CHECKING:
     from agent.parts.exec_parts import ExecParts
 
-__all__ = ["AgentName", "AgentRefused", "agent_of", "build_agent", "choose_agent", "named_in", "steps_of"]
+__all__ = [
+    "AgentName",
+    "AgentRefused",
+    "agent_of",
+    "build_agent",
+    "choose_agent",
+    "model_in",
+    "named_in",
+    "steps_of",
+]
 
 AgentName = Literal["deep", "code", "exec"]
 
 KEY = "agent"
 """Key of the agent's name in the metadata of checkpoints. A thread without the key is the deep agent's."""
+_MODEL = "model"
+"""Key of the model's name in the metadata of checkpoints. LangGraph's server does not save the key."""
 
 GRAPH_IDS: Mapping[AgentName, str] = {"deep": "deep_agent", "code": "code_agent", "exec": "exec_agent"}
 """Names of the graphs in langgraph.json. LangGraph's server saves the name as `graph_id` in the metadata."""
@@ -56,11 +67,16 @@ def named_in(metadata: Mapping[str, Any]) -> AgentName:
     return "deep"
 
 
+def model_in(metadata: Mapping[str, Any]) -> str | None:
+    """Return the name of the model that the metadata of a checkpoint names, in the form of MODEL."""
+    return metadata.get(_MODEL)
+
+
 def choose_agent(
     asked: AgentName | Literal["auto"],
     *,
     thread_id: str,
-    thread_agent: AgentName | None,
+    thread: Mapping[str, Any] | None,
     model: BaseChatModel,
 ) -> AgentName:
     """Return the agent of a run: the thread's agent, else `asked`, else an agent that the model can drive.
@@ -68,7 +84,7 @@ def choose_agent(
     Args:
         asked: the person's choice.
         thread_id: the thread of the run.
-        thread_agent: the agent of the thread, None for a new thread.
+        thread: the metadata of the thread's latest checkpoint, None for a new thread.
         model: the model of the run.
 
     Raises:
@@ -76,6 +92,7 @@ def choose_agent(
             cannot call tools.
         ModelUnavailable: the model cannot be built.
     """
+    thread_agent = named_in(thread) if thread is not None else None
     if thread_agent and asked not in ("auto", thread_agent):
         raise AgentRefused(
             f"Thread {thread_id!r} is one of the {thread_agent} agent: go on with that agent, or begin a new "
@@ -89,10 +106,15 @@ def choose_agent(
         return "deep"
     if name == "auto":
         return "code"
+    refused = f"The model {name_of(model)} cannot call tools, and the deep agent works with nothing else"
+    if thread is None:
+        raise AgentRefused(f"{refused}: choose the code agent (--agent code), or another model. {CHOICES}")
+    # A thread that LangGraph's server or an earlier version began names no model.
+    before = model_in(thread)
+    with_model = f"with {before}, its last model" if before else "with another model"
     raise AgentRefused(
-        f"The model {name_of(model)} cannot call tools, and the deep agent works with nothing else: "
-        f"{'begin a new thread' if thread_agent else 'choose the code agent (--agent code)'}, or another "
-        f"model. {CHOICES}",
+        f"{refused}. Continue thread {thread_id!r} {with_model} (at the command line: --model "
+        f"{before or 'provider:model'}), or begin a new thread.",
         thread_agent,
     )
 
@@ -124,7 +146,7 @@ def build_agent(
         from agent.graph import build_graph as build_deep
 
         graph = build_deep(model, checkpointer=checkpointer, settings=settings, backend=backend)
-    return graph.with_config(metadata={KEY: name, "graph_id": GRAPH_IDS[name]})
+    return graph.with_config(metadata={KEY: name, "graph_id": GRAPH_IDS[name], _MODEL: name_of(model)})
 
 
 def steps_of(name: AgentName) -> Steps:

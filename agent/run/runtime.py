@@ -20,7 +20,7 @@ from agent.secrets import secret_filter
 from agent.settings import load_settings
 from agent.threads import open_threads
 from libs.middleware.approvals import AddressedGraph
-from libs.models import DeferredChatModel
+from libs.models import DeferredChatModel, ScriptedChatModel
 from libs.persistence.served_saver import ServedSaver
 
 if TYPE_CHECKING:
@@ -62,12 +62,9 @@ class Runtime:
         Raises:
             AgentRefused, ModelUnavailable: see `agent.run.agents.choose_agent`.
         """
+        latest = await self.threads.aget_tuple({"configurable": {"thread_id": thread_id}})
         return await asyncio.to_thread(
-            choose_agent,
-            asked,
-            thread_id=thread_id,
-            thread_agent=await agent_of(self.threads, thread_id),
-            model=self.model,
+            choose_agent, asked, thread_id=thread_id, thread=latest and latest.metadata, model=self.model
         )
 
     async def run(
@@ -125,6 +122,13 @@ class Runtime:
             return None
         graph = await self._graph(name, "ask")
         return await graph.aget_state({"configurable": {"thread_id": thread_id}})
+
+    async def goes_on(self, thread_id: str) -> bool:
+        """Return whether the model can answer another message in a thread: a script may be at its end."""
+        if not isinstance(self.model, ScriptedChatModel):
+            return True
+        state = await self.state(thread_id)
+        return state is None or not self.model.played_out(state.values.get("messages", []))
 
     def use(self, model: BaseChatModel) -> None:
         """Use another model for later runs."""

@@ -1,4 +1,7 @@
-"""Prints the page's address when the server is ready, after LangGraph's own messages."""
+"""Prints that threads are saved, and the page's address, when the server is ready.
+
+Stands after LangGraph's own messages, which speak of an in-memory server.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,15 @@ __all__ = ["announced"]
 _LAST_MESSAGES = 1.0
 """Seconds from the first answer to the printed address, in which LangGraph's server logs statistics."""
 
+_SAVED = (
+    "LangGraph calls this server in-memory. Here threads, runs and crons are saved in a database, and stay "
+    "after a restart."
+)
+
 
 @asynccontextmanager
 async def announced(server: str) -> AsyncIterator[None]:
-    """Print the address of the page when the server answers.
+    """Print that threads are saved, and the address of the page, when the server answers.
 
     Args:
         server: address of the server.
@@ -35,7 +43,7 @@ async def _announce(server: str) -> None:
         while not await _answers(client):  # noqa: ASYNC110 LangGraph has no event for this
             await asyncio.sleep(0.1)
     await asyncio.sleep(_LAST_MESSAGES)
-    print(f"\nThe page: {server}/app\n", flush=True)  # noqa: T201 for the person at the terminal
+    print(f"\n{_SAVED}\n\nThe page: {server}/app\n", flush=True)  # noqa: T201 for the person at the terminal
 
 
 async def _answers(client: httpx.AsyncClient) -> bool:

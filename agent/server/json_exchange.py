@@ -95,6 +95,8 @@ async def read_body(request: Request, kind: type[M]) -> M:
         surrogate = isinstance(error, UnicodeEncodeError)
         what = "holds half of a surrogate pair, which is not text" if surrogate else "is not JSON in UTF-8"
         raise Refused(400, f"The body {what}.") from None
+    if not isinstance(value, dict):
+        raise Refused(400, "The body must be a JSON object.")
     return _checked(kind, value)
 
 

@@ -46,8 +46,7 @@ _held = ExitStack()
 def hold_folder() -> None:
     """Keep other servers out of the working directory until this process ends.
 
-    Raises:
-        SystemExit: another server works there; the message names its process.
+    Ends this process with an error message if another server works there.
     """
     try:
         _held.enter_context(_folder())
@@ -80,11 +79,7 @@ def taken_port(port: int) -> str | None:
 
 
 def refuse_unusable_database(settings: Settings) -> None:
-    """Refuse a database that cannot be used, for example because a server in another folder uses it.
-
-    Raises:
-        SystemExit: the message says why.
-    """
+    """End this process if its database cannot be used, for example because another server uses it."""
     try:
         with ThreadPoolExecutor(1) as other_loop:  # the server's loop runs already
             other_loop.submit(asyncio.run, _use_alone(settings)).result()
@@ -98,13 +93,12 @@ async def _use_alone(settings: Settings) -> None:
 
 
 def refuse_another_port(url: str) -> None:
-    """Refuse a port that nobody asked for: `langgraph dev` chooses another port if the given port is taken.
+    """End this process if its port is not the port that was asked for.
+
+    `langgraph dev` chooses another port if the given port is taken. The error names the program at that port.
 
     Args:
         url: address of this server. The address of a tunnel has no port.
-
-    Raises:
-        SystemExit: the message names the program at the port.
     """
     command = _dev_command()
     if command is None:
@@ -126,7 +120,9 @@ def watches(folder: Path) -> bool:
 def _end(reason: str) -> NoReturn:
     if multiprocessing.parent_process() is not None:  # otherwise the reloader waits until a file changes
         os.kill(os.getppid(), signal.SIGTERM)
-    raise SystemExit(reason)
+    sys.stdout.flush()
+    print(reason, file=sys.stderr, flush=True)  # noqa: T201 for the person at the terminal
+    os._exit(1)  # LangGraph's server would log a SystemExit, with the reason a second time
 
 
 def _folder() -> ExitStack:

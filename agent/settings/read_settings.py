@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from agent.settings.application_settings import Settings
 from agent.settings.dotenv_file import unreadable_lines
 from agent.settings.egress_settings import check_secrets
-from agent.settings.setting_types import ModelName
+from agent.settings.setting_types import ModelName, bounds_of
 
 __all__ = ["SettingsError", "check_model_name", "checked_settings", "load_settings", "unchecked_settings"]
 
@@ -90,12 +91,26 @@ def unchecked_settings(env_file: Path | None = Path(".env")) -> Settings:
     return settings
 
 
+def _allowed(field: FieldInfo) -> str:
+    """Return which values a number or a switch may have; "" for a field of another type."""
+    if field.annotation is bool:
+        return "must be 1 or 0"
+    if (bounds := bounds_of(field)) is None:
+        return ""
+    return f"must be a {'whole ' * (field.annotation is int)}number from {bounds[0]} to {bounds[1]}"
+
+
 def _explain(error: ErrorDetails) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if not error["loc"]:
         return message
+    field = Settings.model_fields.get(str(error["loc"][0]))
+    if field and error["type"] != "value_error":  # pydantic's own texts do not name the range
+        message = _allowed(field) or message
     name, value = str(error["loc"][0]), str(error["input"])
     # A malformed value may be a secret in the wrong place; a URL may hold a password.
     hidden = name in {"auth_tokens", "egress_credentials"} or "@" in value
     shown = "" if hidden else f"={value[:80]}{'…' * (len(value) > 80)}"
+    if shown.endswith(":"):  # two colons would look like an error of this text
+        shown = f"='{value}'"
     return f"{name.upper()}{shown}: {message[0].lower()}{message[1:]}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path, PurePosixPath
-from typing import Annotated
+from typing import Annotated, Any
 
+from annotated_types import Ge, Le
 from pydantic import AfterValidator, BeforeValidator
+from pydantic.fields import FieldInfo
 from pydantic_settings import NoDecode
 
 from libs.sandbox import LEARNED_MOUNT
@@ -18,6 +20,7 @@ __all__ = [
     "SearchProvider",
     "SkillFolders",
     "Url",
+    "bounds_of",
     "comma_list",
     "size",
 ]
@@ -41,6 +44,18 @@ def size(low: str, high: str) -> BeforeValidator:
         return size
 
     return BeforeValidator(read)
+
+
+def bounds_of(field: FieldInfo) -> tuple[str, str] | None:
+    """Return the least and the greatest value of a number as text; None for a field without both."""
+    low = next((bound.ge for bound in field.metadata if isinstance(bound, Ge)), None)
+    high = next((bound.le for bound in field.metadata if isinstance(bound, Le)), None)
+    return None if low is None or high is None else (_number(low), _number(high))
+
+
+def _number(bound: Any) -> str:
+    """Return a bound with thousands separators, and without decimals if it is whole."""
+    return f"{int(bound) if bound == int(bound) else bound:,}"
 
 
 def comma_list(value: object) -> object:
@@ -87,7 +102,9 @@ Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list)]
 SkillFolders = Annotated[
     tuple[Path, ...], NoDecode, BeforeValidator(comma_list), AfterValidator(_skill_folders)
 ]
-ModelName = Annotated[str, _like(r"local|[^:\s]+:\S.*", "must be provider:model, local or scripted:<file>")]
+ModelName = Annotated[
+    str, _like(r"local|[^:\s]+:\S.*", "must be provider:model, local, local:<file.gguf> or scripted:<file>")
+]
 Url = Annotated[str, _like(r"(?s)https?://[^/].*", "must begin with http:// or https://")]
 SearchProvider = Annotated[str, _like(r"brave|searxng|fake:\S.*", "must be brave, searxng or fake:<file>")]
 Feeds = Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list), AfterValidator(_feeds)]

@@ -10,12 +10,12 @@ import functools
 import inspect
 import re
 from itertools import pairwise
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Literal, cast, get_args, get_origin
 
-from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
 from agent.settings.application_settings import Settings
+from agent.settings.setting_types import bounds_of
 from agent.settings.state_paths import ROOT
 
 __all__ = ["PAGE", "env_example", "with_table"]
@@ -57,18 +57,11 @@ def _fields() -> dict[str, FieldInfo]:
 
 def _about(name: str, field: FieldInfo) -> str:
     text = _texts()[name]
-    low = next((bound.ge for bound in field.metadata if isinstance(bound, Ge)), None)
-    high = next((bound.le for bound in field.metadata if isinstance(bound, Le)), None)
-    if low is not None and high is not None:
-        return f"{text} From {_number(low)} to {_number(high)}."
+    if bounds := bounds_of(field):
+        return f"{text} From {bounds[0]} to {bounds[1]}."
     if get_origin(field.annotation) is Literal:
         return f"{text} Allowed: {', '.join(f'`{choice}`' for choice in get_args(field.annotation))}."
     return text
-
-
-def _number(bound: Any) -> str:
-    """Return a bound with thousands separators, and without decimals if it is whole."""
-    return f"{int(bound) if bound == int(bound) else bound:,}"
 
 
 def with_table(page: str) -> str:

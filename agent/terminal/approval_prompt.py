@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ask_person"]
 
-_HOW = "Type a letter and press Enter. After r, you can add a reason for the model: r use the tables skill\n"
+_HOW = (
+    "Type a letter and press Enter; y is a, n is r. The model reads a reason after r, as in "
+    '"r use the tables skill".\n'
+)
 _PROMPT = (
     "[a]pprove; for the rest of the thread [e]xactly this, or any call of the [t]ool {tool};\n"
     "{change}[r]eject, or [q]uit and leave it pending: "
@@ -60,6 +63,9 @@ async def ask_person(approval: Approval, *, view: EventView, answers: TypedAnswe
             )
             if decision is not None:
                 break
+        if decision["type"] == "reject":
+            reason = decision.get("message", "")
+            view.say(f"  rejected{f': {reason}' if reason else ''}", "yellow")
         decisions.append({**decision, "digest": request["digest"]})
     return decisions
 
@@ -75,7 +81,7 @@ async def _decision(
         offered = {keys: decision for keys, decision in offered.items() if "scope" not in decision}
     chosen, reason = await _choice(request["name"], offered, answers)
     if chosen["type"] == "reject":
-        reason = reason or await answers.line("Reason, for the model to read (may be empty): ")
+        reason = reason or await answers.line("Why not? The model reads this line (Enter: no reason): ")
         return {**chosen, "message": reason} if reason else dict(chosen)
     if chosen["type"] == "edit":
         return await _changed(request, answers)

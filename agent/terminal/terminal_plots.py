@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import secrets
 import shlex
@@ -80,17 +81,25 @@ async def show_plot(path: str, sandbox: DockerExecutionBackend, console: Console
 
 def _renderable(console: Console) -> Any:
     """Return the class that draws at this terminal, or None. The first call asks the terminal (0.2 s)."""
+    drawn = _supported()
+    from textual_image.renderable import HalfcellImage, SixelImage, TGPImage
+
+    colours = console.color_system in ("256", "truecolor") and not console.no_color
+    return drawn if drawn in (SixelImage, TGPImage) or (drawn is HalfcellImage and colours) else None
+
+
+@functools.cache
+def _supported() -> Any:
+    """Ask the terminal which graphics it supports, once: keys that a person types meanwhile are lost."""
     # textual-image logs a traceback for terminals that do not report the size of a character.
     logging.getLogger("textual_image").setLevel(logging.ERROR)
-    from textual_image.renderable import HalfcellImage, SixelImage, TGPImage
     from textual_image.renderable import Image as Drawn
 
     with contextlib.suppress(ImportError):  # Windows
         import termios
 
         termios.tcflush(sys.stdin, termios.TCIFLUSH)  # drop a late answer of the terminal, which is not a key
-    colours = console.color_system in ("256", "truecolor") and not console.no_color
-    return Drawn if Drawn in (SixelImage, TGPImage) or (Drawn is HalfcellImage and colours) else None
+    return Drawn
 
 
 async def _pixels(path: str, sandbox: DockerExecutionBackend) -> Image.Image:

@@ -70,7 +70,7 @@ async def take_turn(
     except LeftPending as left:
         return Outcome(await run.result(), "left" if left.by_ctrl_c else None)
     except asyncio.CancelledError:
-        return Outcome(run.ended("error", "Stopped by Ctrl-C."), "stopped")
+        return Outcome(run.ended("stopped", "Stopped by Ctrl-C."), "stopped")
     except BaseException as error:
         if (text := explained(error)) is None:
             view.finish(run.ended("error", f"{type(error).__name__}: {error}"))

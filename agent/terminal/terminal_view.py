@@ -6,12 +6,13 @@ import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.segment import Segment, Segments
 
-from agent.listing import is_plot
+from agent.listing import is_input, is_plot
 from agent.run import (
     Approval,
     CommandEnded,
@@ -27,6 +28,7 @@ from agent.run import (
     ToolEnded,
     ToolStarted,
 )
+from agent.secrets import KNOWN
 from agent.terminal.word_wrap import WordWrap
 from libs.code_blocks import without_thoughts
 from libs.sandbox import program
@@ -42,6 +44,10 @@ _CONTROL = re.compile(
 )
 _PROMPTS = {"bash": "$", "python": ">>>"}
 _GRANTED = {"command": "exactly this", "tool": "any call of this tool"}
+_ENDINGS = {"error": "bold red", "stopped": "yellow"}
+"""Status of a run whose result has a text that is not the model's -> style."""
+_TASK = 200
+"""Most characters of a task that are shown."""
 _MARKS = {"completed": "✓", "in_progress": "›", "pending": " "}
 
 
@@ -135,6 +141,15 @@ class EventView:
         """Print a command of this program that a person can copy."""
         self.say(f"  {shlex.join([program(), *arguments])}", whole=True)
 
+    def say_go_on(self, arguments: Sequence[str], task: str = "") -> None:
+        """Print the command of this program that continues a thread."""
+        self.say(f"Go on: {shlex.join([program(), *arguments])}{task}", "dim", whole=True)
+
+    def say_new_workspace(self, folder: Path) -> None:
+        """Print where files will be, if the folder of the workspace does not exist yet."""
+        if not folder.exists():
+            self.say(f"New workspace in {folder.absolute()}", "dim", whole=True)
+
     def say_pending(self, arguments: Sequence[str]) -> None:
         """Print that calls are pending, and the commands that ask about the calls or approve them."""
         self.say("The pending calls were not run. Continue at a terminal, or approve them:", "yellow")
@@ -144,16 +159,16 @@ class EventView:
     def finish(self, result: Result) -> None:
         """Print the error and the files of a run, and the paths of the task that do not exist."""
         self._end_line()
-        if result.status == "error" and result.text != self._said:
-            self.say(result.text, "bold red")
+        if result.status in _ENDINGS and result.text != self._said:
+            self.say(result.text, _ENDINGS[result.status])
         self.console.print()
         for path in result.files:
             self._line(f"{'Plot' if is_plot(path) else 'File'}: {path}", "magenta")
         self._say_absent(result.absent_paths)
 
     def say_absent(self, paths: Sequence[str]) -> None:
-        """Print, before a question, the paths of the task that do not exist and that were not named yet."""
-        self._say_absent([path for path in paths if path not in self._absent])
+        """Print, before a question, the absent paths of the task below /data that were not named yet."""
+        self._say_absent([path for path in paths if is_input(path) and path not in self._absent])
         self._absent.update(paths)
 
     def _say_absent(self, paths: Sequence[str]) -> None:
@@ -215,15 +230,30 @@ class EventView:
 
 
 class HumanView(EventView):
-    """Prints one run, with a header, and at the end the command that goes on, with `options` again."""
+    """Prints one run, with a header, and at the end the command that goes on, with `options` again.
+
+    `task` is None for a run that resumes a thread.
+    """
 
     def __init__(
-        self, console: Console, run: Run, model: str, approvals: str, options: Sequence[str]
+        self,
+        console: Console,
+        run: Run,
+        model: str,
+        approvals: str,
+        options: Sequence[str],
+        *,
+        task: str | None = None,
     ) -> None:
         super().__init__(console)
         self._model = model
         self._go_on = ["run", "--thread", run.thread_id, *options]
+        self.goes_on = True
+        """Whether the model can answer another message. If not, `finish` prints no command for it."""
         self._line(f"Thread {run.thread_id}, {run.agent} agent, model {model}", "dim")
+        if task is not None:
+            said = " ".join(KNOWN(task).split())
+            self._line(f"Task: {said if len(said) <= _TASK else f'{said[:_TASK]} …'}", "dim")
         if approvals == "auto":
             self._line(APPROVALS_OFF, "yellow")
 
@@ -233,8 +263,8 @@ class HumanView(EventView):
         self._line(f"Thread {result.thread_id}: {result.status}. Model: {self._model}", "dim")
         if result.status == "interrupted":
             self.say_pending(self._go_on)
-        else:
-            self._line(f'Go on: {shlex.join([program(), *self._go_on])} "…"', "dim")
+        elif self.goes_on:
+            self.say_go_on(self._go_on, ' "…"')
 
 
 def _indent(subagent: bool) -> str:

@@ -150,7 +150,7 @@ class CodeLoop:
         steps = state["steps"] + 1
         if reading.blocks:
             if over := meter.reached():
-                return end_with(over, meter, with_words(reply, meter.budget.explain(over)))
+                return end_with(over, meter, with_words(reply, meter.budget.explain(over, not_run=True)))
             return go(
                 "approve",
                 meter,

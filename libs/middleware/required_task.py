@@ -8,6 +8,8 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langgraph.types import StateSnapshot
 
+from libs.middleware.input_messages import EXAMPLE
+
 __all__ = ["TaskMissing", "has_messages", "require_task"]
 
 
@@ -17,8 +19,7 @@ class TaskMissing(ValueError):
     def __init__(self) -> None:
         super().__init__(
             "The run has no task: its input has no messages, and no message of the thread waits for an "
-            'answer. Send {"messages": [{"role": "user", "content": "Summarise /data/sales.csv"}]}. '
-            "To go on with a thread that was stopped, send no input: null, in Python None."
+            f"answer. {EXAMPLE} To go on with a thread that was stopped, send no input: null, in Python None."
         )
 
 

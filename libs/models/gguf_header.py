@@ -31,7 +31,7 @@ def context_tokens(path: Path) -> int:
         raise GgufError(f"{path} cannot be read as a GGUF file: {error}") from error
     context = fields.get(f"{fields.get('general.architecture')}.context_length")
     if not isinstance(context, int):
-        raise GgufError(f"{path} does not say how many tokens its model reads: it is not a language model.")
+        raise GgufError(f"{path} does not say how many tokens its model reads: it is not a language model")
     return context
 
 

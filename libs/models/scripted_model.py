@@ -101,12 +101,21 @@ class ScriptedChatModel(BaseChatModel):
         """Record the tools. A script may call tools that are not bound."""
         return self.model_copy(update={"bound_tools": tuple(convert_to_openai_tool(tool) for tool in tools)})
 
-    def _next(self, messages: Sequence[BaseMessage]) -> AIMessage:
+    def played_out(self, messages: Sequence[BaseMessage]) -> bool:
+        """Return whether the script has no reply for a further message in this conversation."""
+        script = self._script_of(messages)
+        return script is None or _place(messages) >= len(script.replies)
+
+    def _script_of(self, messages: Sequence[BaseMessage]) -> Conversation | None:
         first = next((message.text for message in messages if isinstance(message, HumanMessage)), "")
-        script = next((c for c in self.conversations if c.when in first), None)
+        return next((c for c in self.conversations if c.when in first), None)
+
+    def _next(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        script = self._script_of(messages)
         if script is None:
+            first = next((message.text for message in messages if isinstance(message, HumanMessage)), "")
             raise ScriptExhausted(f"{self.source}: no conversation fits the task {first[:80]!r}")
-        place = sum(isinstance(message, AIMessage) for message in messages)
+        place = _place(messages)
         if place >= len(script.replies):
             raise ScriptExhausted(
                 f"{self.source}: the script has {len(script.replies)} "
@@ -148,6 +157,11 @@ class ScriptedChatModel(BaseChatModel):
             if run_manager:
                 run_manager.on_llm_new_token(message.text, chunk=chunk)
             yield chunk
+
+
+def _place(messages: Sequence[BaseMessage]) -> int:
+    """Return the number of answers in a conversation, which is the position in its script."""
+    return sum(isinstance(message, AIMessage) for message in messages)
 
 
 def _parse(text: str, source: str) -> tuple[Conversation, ...]:

@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.server.durable.listed_threads import is_at_work
+from agent.server.durable.saver import running
 from agent.server.guards.own_threads import is_listed, kept_for
 from agent.server.refusals import comes_from_within, refuse
 from agent.settings import Token, TokenRefused, load_settings, owner_by_token
@@ -33,7 +34,8 @@ _PAGE = re.compile(r"/app(?:/.*)?|/files/.*", re.DOTALL)
 """Paths that a person opens in a browser. `/app` has no slash at its end, so a password that the browser asks
 for there is sent to all routes (RFC 7617, 2.2)."""
 
-_TOKENS = load_settings().auth_tokens
+_SETTINGS = load_settings()
+_TOKENS = _SETTINGS.auth_tokens
 
 auth = Auth()
 
@@ -135,6 +137,10 @@ async def of_the_owner(ctx: Auth.types.AuthContext, value: Any) -> Filter | None
     owner = ctx.user.identity
     if ctx.resource == "threads":
         _keep_apart(ctx.action, value, owner)
+        if ctx.action == "create_run":
+            await _keep_to_graph(value, owner)
+    elif ctx.action == "create":
+        _require_thread(value)
     if not owner:
         return None
     if ctx.resource == "crons" and ctx.action == "search":
@@ -192,6 +198,41 @@ def _keep_apart(action: str, value: Any, owner: str) -> None:
         )
     if action == "delete" and not value.get("run_id"):
         raise Auth.exceptions.HTTPException(409, "A request of /run is at work in this thread.")
+
+
+async def _keep_to_graph(value: Any, owner: str) -> None:
+    """Refuse a run in a thread of another graph, as /run does: each graph has a state of its own."""
+    server, thread = running(), value.get("thread_id")
+    if server is None or thread is None:
+        return
+    latest = await server.saver.aget_tuple({"configurable": {"thread_id": str(thread)}})
+    if latest is None or owner not in ("", latest.metadata.get("owner")):
+        return  # new, or another owner's thread, which gets 404
+    of_thread = latest.metadata.get("graph_id")
+    asked = next(
+        (
+            each["graph_id"]
+            for each in server.store["assistants"]
+            if str(each["assistant_id"]) == str(value.get("assistant_id"))
+        ),
+        None,
+    )
+    if asked and of_thread and asked != of_thread:
+        raise Auth.exceptions.HTTPException(
+            409, f"Thread {thread} is one of {of_thread}: go on with that graph, or create a new thread."
+        )
+
+
+def _require_thread(cron: Any) -> None:
+    """Refuse a cron whose runs have no thread while approvals are on: each of its runs would fail."""
+    keeps = (cron.get("payload") or {}).get("on_run_completed") == "keep"  # a new thread for each run
+    if _SETTINGS.approvals == "ask" and not cron.get("thread_id") and not keeps:
+        raise Auth.exceptions.HTTPException(
+            422,
+            "Approvals are on (APPROVALS=ask), so a cron needs a thread, in which a person can answer. "
+            'Create the cron in a thread (crons.create_for_thread), or send "on_run_completed": "keep": each '
+            "run then gets a thread.",
+        )
 
 
 def _mark(value: Any, owner: str) -> None:

@@ -113,7 +113,12 @@ class McpEndpoint:
                     )
             run = self._runs.begin(str(given.input), agent=agent, thread_id=thread_id, owner=owner)
             return answered(tool, await _finished(run, tick))
-        except (Refused, ModelUnavailable) as error:
+        except Refused as error:
+            reason = str(error)
+            if "run_id" in error.more:  # the next server continues the run
+                reason += f" Call this tool with the thread_id {error.more['thread_id']} alone."
+            return refused(KNOWN(reason))
+        except ModelUnavailable as error:
             return refused(KNOWN(str(error)))
         except Exception:
             logger.exception("a call of %s failed", tool)

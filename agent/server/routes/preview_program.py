@@ -50,11 +50,11 @@ class Failed(Exception):
     """An answer with an error: its code, and the detail."""
 
 
-def within(place: str) -> str:
-    """Return `place` if it is in the workspace; else raise `Failed`."""
+def within(place: str, error: str = "outside") -> str:
+    """Return `place` if it is in the workspace; else raise `Failed` with this code."""
     if place == WORKSPACE or place.startswith(f"{WORKSPACE}/"):
         return place
-    raise Failed("outside", "it leads out of /workspace")
+    raise Failed(error, "it leads out of /workspace")
 
 
 @contextlib.contextmanager
@@ -134,9 +134,9 @@ def look(path: str) -> tuple[dict[str, Any], bytes]:
 def new_place(path: str) -> tuple[dict[str, Any], bytes]:
     """Return the real path of a new file; links are followed, also at the end of the path."""
     above, name = os.path.split(path)
-    place = within(os.path.join(os.path.realpath(above), name))
+    place = within(os.path.join(os.path.realpath(above), name), "new_outside")
     if os.path.islink(place):
-        place = within(os.path.realpath(place))
+        place = within(os.path.realpath(place), "new_outside")
     if place == WORKSPACE or os.path.isdir(place):
         raise IsADirectoryError(errno.EISDIR, "Is a directory")
     return {"path": place}, b""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Coroutine, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,6 +14,7 @@ from agent.server.json_exchange import Refused, answer, endpoint, read_body, unt
 from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import ShownStep, Task, described
 from agent.server.routes.run_service import Ended, Runs
+from libs.middleware.approvals import has_only_ids
 from libs.models import ModelUnavailable
 from libs.persistence import database_errors
 
@@ -32,10 +33,22 @@ class _Task(BaseModel, extra="forbid", strict=True):
 class _Decisions(BaseModel, extra="forbid", strict=True):
     decisions: Any = Field(
         description="A decision for each waiting call, in order, such as `{type: approve}`; or the id of "
-        "each question -> its list of decisions, or its only decision.",
+        "each question -> its list of decisions, or its only decision. The object with ids may also be the "
+        "whole body.",
         json_schema_extra={"anyOf": [{"type": "array"}, {"type": "object"}]},
     )
     includeSteps: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_ids_alone(cls, sent: Any) -> Any:
+        # `{"<id>": answer}`, the form of `resume` on LangGraph's routes.
+        if not isinstance(sent, dict) or "decisions" in sent:
+            return sent
+        answers = {key: value for key, value in sent.items() if key != "includeSteps"}
+        if not answers or not has_only_ids(answers):
+            return sent
+        return {key: value for key, value in sent.items() if key not in answers} | {"decisions": answers}
 
 
 class _Answered(BaseModel):

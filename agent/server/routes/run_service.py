@@ -30,7 +30,7 @@ from agent.server.durable.listed_threads import is_busy, listed
 from agent.server.durable.saver import open_saver
 from agent.server.json_exchange import Refused
 from agent.threads import DRAIN, CutOff, held
-from libs.middleware.approvals import WrongAnswer, answers_by_id, read_answer
+from libs.middleware.approvals import NothingWaits, WrongAnswer, answers_by_id, read_answer
 from libs.persistence import ThreadInUse, database_errors
 
 __all__ = ["Ended", "Runs", "open_runs"]
@@ -44,8 +44,7 @@ _DRAINED = (
 )
 _CONTINUED = (
     "The server is ending or restarting, and continues the run after its next start: GET "
-    "/threads/{thread_id}/runs/{run_id}/join waits for the end of the run. Over MCP, call the tool with the "
-    "thread_id {thread_id} alone."
+    "/threads/{thread_id}/runs/{run_id}/join waits for the end of the run."
 )
 
 
@@ -131,7 +130,7 @@ class Runs:
         async with _held(thread_id):
             waiting = {each.interrupt_id: each.question for each in await run.approvals()}
             if not waiting:
-                raise Refused(409, "Nothing in this thread waits for approval.")
+                raise Refused(409, str(NothingWaits()))
             try:
                 answers = _addressed(decisions, waiting)
                 for question, given in answers.items():

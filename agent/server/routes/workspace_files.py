@@ -74,6 +74,7 @@ _SAYS: Mapping[str, tuple[int, str]] = {
         "There is no space left in /tmp of the sandbox, where a preview is made: delete something.",
     ),
     "outside": (404, "It leads out of /workspace, and is not shown."),
+    "new_outside": (404, "It leads out of /workspace, and cannot be written: choose a path in /workspace."),
     "not_regular": (422, "It is a FIFO, a socket or a device: it has no content to show."),
     "file_not_found": (404, "There is no such file. It may have been moved or deleted: refresh the list."),
     "is_directory": (409, "It is a folder, and a file is needed."),

@@ -6,7 +6,7 @@ In: gated calls, and answers. Out: an interrupt with the question, and the decis
 
 from __future__ import annotations
 
-from libs.middleware.approvals.addressed_answers import answers_by_id
+from libs.middleware.approvals.addressed_answers import NothingWaits, answers_by_id, has_only_ids
 from libs.middleware.approvals.addressed_graph import AddressedGraph, Turns, answer_by_id
 from libs.middleware.approvals.approval_gate import CheckpointerRequired, ask, require_checkpointer
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware, GrantsKept
@@ -31,6 +31,7 @@ __all__ = [
     "Held",
     "InterruptMode",
     "InterruptOn",
+    "NothingWaits",
     "Reject",
     "Request",
     "Turns",
@@ -38,6 +39,7 @@ __all__ = [
     "answer_by_id",
     "answers_by_id",
     "ask",
+    "has_only_ids",
     "read_answer",
     "require_checkpointer",
     "revoke",

@@ -8,9 +8,21 @@ from typing import Any
 
 from libs.middleware.approvals.decisions import WrongAnswer
 
-__all__ = ["answers_by_id"]
+__all__ = ["NothingWaits", "answers_by_id", "has_only_ids"]
 
 _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class NothingWaits(ValueError):
+    """The thread has no question, so an answer is of no use."""
+
+    def __init__(self) -> None:
+        super().__init__("Nothing in this thread waits for approval.")
+
+
+def has_only_ids(answer: Mapping[str, Any]) -> bool:
+    """Return whether all keys of an answer are ids of interrupts, by LangGraph's own rule."""
+    return all(_INTERRUPT_ID.fullmatch(str(key)) for key in answer)
 
 
 def answers_by_id(answer: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -27,8 +39,7 @@ def answers_by_id(answer: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict
     Raises:
         WrongAnswer: the answer needs ids, or has the wrong number of decisions.
     """
-    # LangGraph's own rule for a map from interrupt ids to answers.
-    if isinstance(answer, dict) and all(_INTERRUPT_ID.fullmatch(str(key)) for key in answer):
+    if isinstance(answer, dict) and has_only_ids(answer):
         return answer
     if len(waiting) <= 1:
         return dict.fromkeys(waiting, answer)

@@ -13,14 +13,15 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import Command, Interrupt, StateUpdate
+from langgraph.types import Command, Interrupt, StateSnapshot, StateUpdate
 from pydantic import BaseModel
 
-from libs.middleware.approvals.addressed_answers import answers_by_id
+from libs.middleware.approvals.addressed_answers import NothingWaits, answers_by_id
 from libs.middleware.approvals.decisions import Decision, WrongAnswer, checked, read_answer
 from libs.middleware.approvals.grants import GRANTS, Grant, granted_by
 from libs.middleware.approvals.nested_answers import areader, is_nested, patched, reader
 from libs.middleware.approvals.question import question_key
+from libs.middleware.input_messages import check_messages
 from libs.middleware.required_task import has_messages, require_task
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
 
@@ -51,9 +52,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     Studio and chat pages send `Command(resume=answer)` without an id. LangGraph keeps such an answer until
     the outermost graph's next checkpoint, where a later question of a subagent could take it: approving one
-    command would approve the next. An answer without a pending question is dropped. So is an answer that a
+    command would approve the next. An answer to no pending question is dropped. So is an answer that a
     server repeats with a killed run after that run has asked another question. If other questions wait, a
-    warning in the log gives their ids.
+    warning in the log gives their ids. An answer in a thread where nothing is pending is refused.
 
     Each answer is checked against its question here. The gate gets the decisions, or the reason why they are
     refused. Grants are written to the thread's state together with the answer. `/run` also checks decisions
@@ -62,7 +63,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     With a checkpointer, a step begins only after the previous step is saved. A command therefore never runs
     before the message that calls it and its approval are on disk.
 
-    An input without a task is refused (see `require_task`).
+    An input without a task is refused (see `require_task`), and so is an input with a message that cannot be
+    read (see `check_messages`).
 
     Inputs, answers and state updates go through `clean` first, so before any checkpoint, trace or model call.
 
@@ -88,9 +90,10 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """As `CompiledStateGraph.stream`."""
         input = self.clean(input)
+        check_messages(input)
         if isinstance(input, Command):
-            pending = self.get_state(config or {}).interrupts if input.resume is not None else ()
-            input = self._checked(input, pending, config)
+            is_read = input.resume is not None and self._thread_id(config)
+            input = self._checked(input, self.get_state(config or {}) if is_read else None, config)
         elif is_nested(config):
             config = patched(config, reader(config, self._read_one))
         elif not has_messages(input):
@@ -102,12 +105,13 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> AsyncIterator[Any]:
         """As `CompiledStateGraph.astream`."""
         input = self.clean(input)
+        check_messages(input)
         async with self._locked(config, self.turns.run if self.turns else None) as control:
             if control is not None:
                 options = {**options, "control": control}
             if isinstance(input, Command):
-                state = await self.aget_state(config or {}) if input.resume is not None else None
-                input = self._checked(input, state.interrupts if state else (), config)
+                is_read = input.resume is not None and self._thread_id(config)
+                input = self._checked(input, await self.aget_state(config or {}) if is_read else None, config)
             elif is_nested(config):
                 config = patched(config, await areader(config, self._read_one))
             elif not has_messages(input):
@@ -153,11 +157,17 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         return {name: value for name, value in options.items() if name != "durability"}
 
     def _checked(
-        self, command: Command[Any], pending: tuple[Interrupt, ...], config: RunnableConfig | None
+        self, command: Command[Any], state: StateSnapshot | None, config: RunnableConfig | None
     ) -> Command[Any] | None:
+        has_more = command.goto or command.update or command.graph
         if command.resume is None:
             # LangGraph fails on an empty command. None as input asks again.
-            return command if command.goto or command.update or command.graph else None
+            return command if has_more else None
+        if not (state and state.next) and not has_more:
+            if state and _is_of_this_run(state, config):
+                return None  # a server repeats a killed run that had ended its work
+            raise NothingWaits
+        pending = state.interrupts if state else ()
         answers: dict[str, dict[str, Any]] = {}
         grants: dict[str, Grant] = {}
         for asked, decisions in self._read(command.resume, pending, config):
@@ -212,6 +222,11 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                     yield asked, read_answer(sent[asked.id], asked.value, self.edits)
                 except WrongAnswer as wrong:
                     yield asked, wrong
+
+
+def _is_of_this_run(state: StateSnapshot, config: RunnableConfig | None) -> bool:
+    run_id = ensure_config(config)["configurable"].get("run_id")
+    return run_id is not None and str((state.metadata or {}).get("run_id")) == str(run_id)
 
 
 def answer_by_id(

@@ -122,21 +122,39 @@ def _asked(
             question["asked_in"] = str(run_id)
         questions[question_key(question)] = group, question
     made: dict[str, Decision | Granted] = {}
+    given: dict[str, Any] = {}
     while questions:
         asked = [question for _, question in questions.values()]
         answers = _interrupt(asked, reader, per_call=per_call)
         about = answers.keys() & questions.keys()
+        given |= _by_digest(answers)
         for key, (group, question) in list(questions.items()):
-            if about and key not in about:
+            # The question that was answered may have had other calls: the mode changes with a restart.
+            if given.keys() >= set(digests := [request.digest for request in group]):
+                answer: Any = {"decisions": [given[digest] for digest in digests]}
+            elif about and key not in about:
                 continue  # this answer is about other questions
+            else:
+                answer = answers.get(key)
             try:
-                decisions = decided(answers.get(key), group)
+                decisions = decided(answer, group)
             except WrongAnswer as wrong:
                 questions[key] = group, {**question, "error": str(wrong)}
             else:
                 made |= {request.digest: decision for request, decision in zip(group, decisions, strict=True)}
                 del questions[key]
     return made
+
+
+def _by_digest(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return digest of a call -> its decision."""
+    return {
+        decision["digest"]: decision
+        for answer in answers.values()
+        if isinstance(answer, dict)
+        for decision in answer.get("decisions", ())
+        if "digest" in decision
+    }
 
 
 def _interrupt(

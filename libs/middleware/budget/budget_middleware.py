@@ -118,7 +118,7 @@ class BudgetMiddleware(AgentMiddleware[BudgetState, Any, Any]):
         status = meter.reached() if waiting else None
         if status is None:
             return {"run_budget": meter.spent()}
-        last = _last_message(meter, status)
+        last = _last_message(meter, status, not_run=True)
         answers = [_not_done(call, "was not run: the run's budget was used up") for call in waiting]
         return {"messages": [*answers, last], "run_budget": meter.spent(), "jump_to": "end"}
 
@@ -197,9 +197,9 @@ def _at_work(meter: Meter) -> Iterator[None]:
         _starting_agent.reset(token)
 
 
-def _last_message(meter: Meter, status: BudgetStatus) -> AIMessage:
+def _last_message(meter: Meter, status: BudgetStatus, *, not_run: bool = False) -> AIMessage:
     meter.ended = status
-    return AIMessage(meter.budget.explain(status))
+    return AIMessage(meter.budget.explain(status, not_run=not_run))
 
 
 def _not_done(call: ToolCall, what: str) -> ToolMessage:

@@ -28,16 +28,20 @@ class Budget:
     tokens: int = 2_000_000
     """Tokens sent to and received from the model."""
 
-    def explain(self, status: BudgetStatus) -> str:
-        """Return the last message of a run: which limit ended the run, and which setting raises the limit."""
+    def explain(self, status: BudgetStatus, *, not_run: bool = False) -> str:
+        """Return the last message of a run: which limit ended the run, and which setting raises the limit.
+
+        `not_run`: the last reply has calls or code blocks, and none of them was run.
+        """
         what, setting = {
             "budget_calls": (f"{self.calls:,} model calls", "RUN_MAX_CALLS"),
             "budget_seconds": (f"{self.seconds:,g} seconds of work", "RUN_MAX_SECONDS"),
             "budget_tokens": (f"{self.tokens:,} tokens", "RUN_MAX_TOKENS"),
         }[status]
+        dropped = " Nothing of the last reply was run." if not_run else ""
         return (
-            f"I stopped here: this run has used up its budget of {what}. What was done so far is kept. "
-            f"Send another message to go on with a new budget, or raise {setting}."
+            f"I stopped here: this run has used up its budget of {what}.{dropped} What was done so far "
+            f"is kept. Send another message to go on with a new budget, or raise {setting}."
         )
 
 

@@ -33,7 +33,7 @@ def test_json_lines_come_in_order(program: Program) -> None:
 def test_each_step_is_printed(program: Program) -> None:
     plan = call("write_todos", todos=[{"content": "Look around", "status": "in_progress"}])
     run = execute("echo from the sandbox; touch /results/chart.png; false")
-    program.script(plan, run, "The [bold]answer[/bold] is :smile: 42.")
+    program.script(plan, run, "The [bold]answer[/bold] is :smile: 42.", "an answer to a further message")
 
     done = program.run("run", "--approve", "auto", "go")
 

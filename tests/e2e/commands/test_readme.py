@@ -127,6 +127,7 @@ def test_make_run_and_make_demo(clone: Path) -> None:
     (clone / PLOT).unlink()
     said = run("make demo", clone, **NO_SOURCES)
     assert "a script that is played, not a model" in said
+    assert "is not there" not in said, "the task names no file that the script does not make"
     assert (clone / PLOT).read_bytes().startswith(b"\x89PNG")
 
 

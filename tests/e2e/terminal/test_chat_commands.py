@@ -85,7 +85,7 @@ def test_agent_model_and_thread_are_changed(program: Program) -> None:
         ("more", "I plan more."),
         ("/new three", "Thread three, deep agent"),
         ("/show plot", "There is no plot yet."),
-        ("/threads", "deep  hi", "code  who?"),
+        ("/threads", "deep  hi  (scripted:", "code  who?  (scripted:"),
         ("/exit",),
     ):
         terminal.send(line)

@@ -23,13 +23,18 @@ def chat(program: Program, lines: str, *arguments: str) -> subprocess.CompletedP
 
 @pytest.mark.docker
 def test_each_line_is_a_message(program: Program) -> None:
-    program.script("first answer", "second answer")
+    program.script("first answer", "second answer", "third answer")
     done = chat(program, "one\n\n/thread\n  \ntwo", "--thread", "t")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.index("first answer") < done.stdout.index("second answer")
+    shown = [done.stdout.index(text) for text in ("> one\n", "first answer", "> two\n", "second answer")]
+    assert shown == sorted(shown)
+    assert done.stdout.startswith(f"New workspace in {program.workspace}\n")
+    assert done.stdout.endswith("code-agent chat --thread t\n")
     assert "\x1b" not in done.stdout
-    assert ">" not in done.stdout
     assert not (program.folder / ".code-agent" / "chat-history").exists()
+    done = chat(program, "three", "--thread", "t")
+    assert "third answer" in done.stdout
+    assert "Go on" not in done.stdout, "the script has no reply left"
 
 
 @pytest.mark.docker

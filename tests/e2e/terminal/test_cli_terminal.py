@@ -19,6 +19,7 @@ def test_approved_call_runs_and_rejected_call_does_not(program: Program) -> None
     run = execute("echo $((6*7)) >> /results/log; echo 'a\u202eb'")
     program.script(run, execute("echo no >> /results/log"), "I leave it.")
     terminal = program.at_terminal("run", "--thread", "t", "go")
+    terminal.wait_for("Task: go\n")
     terminal.wait_for("command: echo $((6*7)) >> /results/log; echo 'a‹U+202E›b'")
     terminal.wait_for(PROMPT)
     terminal.type("c\n")  # [c]hange is not offered for commands
@@ -30,9 +31,10 @@ def test_approved_call_runs_and_rejected_call_does_not(program: Program) -> None
     terminal.wait_for(PROMPT)
     terminal.type("a at once\n")  # a reason can stand only after r
     terminal.wait_for("Please answer a, e, t, r or q.")
-    terminal.wait_for("After r, you can add a reason for the model: r use the tables skill")
+    terminal.wait_for('The model reads a reason after r, as in "r use the tables skill".')
     terminal.wait_for(PROMPT)
     terminal.type("r not on Fridays\n")
+    terminal.wait_for("  rejected: not on Fridays\n")
     terminal.wait_for("I leave it.")
     assert terminal.end() == 0
     assert program.log == "42\n"
@@ -79,6 +81,7 @@ def test_ctrl_c_stops_the_command_and_keeps_the_thread(program: Program, agent: 
     while any("sleep 61" in line for line in processes_of(terminal.pid)):  # each look asks the Engine twice
         assert time.monotonic() - since < 5
     assert terminal.end() == 130
+    assert "Thread t: stopped." in terminal.text
     assert "Traceback" not in terminal.text
     eventually(lambda: not containers_of(terminal.pid))
 

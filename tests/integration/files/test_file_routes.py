@@ -255,6 +255,9 @@ class TestUpload:
         ]:
             for replace in ("0", "1"):
                 is_refused(put(alice, thread, path, b"x", replace=replace), status)
+        for path in ("/etc/x", "../x", "/new/dir/x", "/skills/x"):
+            refused = put(alice, thread, path, b"x")
+            assert (refused.status_code, "cannot be written" in refused.json()["error"]) == (404, True)
         for replace in ("0", "1"):  # only the file system detects a name that is too long
             assert 400 <= put(alice, thread, "x" * 300, b"x", replace=replace).status_code < 500
 

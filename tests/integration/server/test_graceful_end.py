@@ -126,7 +126,7 @@ def test_run_request_is_continued_after_a_reload(tmp_path: Path) -> None:
             assert answer.status_code == 503, answer.text
             run, join = answer.json()["run_id"], f"/threads/{thread}/runs/{answer.json()['run_id']}/join"
             assert answer.json()["thread_id"] == thread
-            assert f"GET {join}" in answer.json()["error"]
+            assert answer.json()["error"].endswith(f"GET {join} waits for the end of the run.")
             eventually(succeeded(client, thread, run), 180)
             state = client.threads.get_state(thread)
             assert [each.split("\n")[0] for each in outputs(state)] == ["7", "14"]

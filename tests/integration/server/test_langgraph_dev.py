@@ -10,6 +10,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
 
 from agent.settings import ROOT
 from libs.models.deferred_model import ModelUnavailable
@@ -24,6 +25,9 @@ conversations:
   - text: I shall write a file.
     tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/dev-one.txt"}}]
   - text: That is done.
+- when: "dev: hello"
+  replies:
+  - text: Hello.
 - when: "dev: the same again"
   replies:
   - tool_calls: [{name: execute, args: {command: "echo ran >> /workspace/dev-again.txt"}}]
@@ -129,6 +133,48 @@ async def test_run_without_a_task_says_what_to_send(client: LangGraphClient) -> 
     for made in (None, thread["thread_id"]):
         with pytest.raises(Exception, match="The run has no task"):
             await client.runs.wait(made, "deep_agent", input={"task": "dev: one command"})
+
+
+async def test_answer_to_nothing_is_refused_in_new_and_finished_threads(client: LangGraphClient) -> None:
+    new = (await client.threads.create())["thread_id"]
+    finished, _ = await start(client, "dev: hello")
+    for thread in (new, finished):
+        with pytest.raises(Exception, match="Nothing in this thread waits for approval"):
+            await answer(client, thread, "x")
+    updated = {"update": {"messages": [{"role": "user", "content": "written by a client"}]}}
+    await client.runs.wait(finished, "deep_agent", command=updated)
+    values: Any = (await client.threads.get_state(finished))["values"]
+    assert [each["content"] for each in values["messages"]][-1] == "written by a client"
+
+
+async def test_unreadable_message_leaves_the_thread_readable(client: LangGraphClient) -> None:
+    thread, _ = await start(client, "dev: hello")
+    before = await client.threads.get_state(thread)
+    given = {"messages": [{"role": "bogus", "content": "x"}]}
+    with pytest.raises(Exception, match=r"messages\[0\] cannot be read: Unexpected message type: 'bogus'"):
+        await client.runs.wait(thread, "deep_agent", input=given)
+    assert (await client.threads.get_state(thread))["values"] == before["values"]
+
+
+async def test_run_of_another_graph_is_refused(client: LangGraphClient) -> None:
+    thread, _ = await start(client, "dev: hello")
+    given = {"messages": [{"role": "user", "content": "go on"}]}
+    own = await client.assistants.create("code_agent")
+    for assistant in ("code_agent", "exec_agent", own["assistant_id"]):
+        with pytest.raises(ConflictError, match=f"Thread {thread} is one of deep_agent"):
+            await client.runs.create(thread, assistant, input=given)
+    await client.assistants.delete(own["assistant_id"])
+    assert len(await client.runs.list(thread)) == 1
+
+
+async def test_cron_needs_a_thread_while_approvals_are_on(client: LangGraphClient) -> None:
+    with pytest.raises(UnprocessableEntityError, match="a cron needs a thread"):
+        await client.crons.create("deep_agent", schedule="0 0 1 1 *")
+    thread = (await client.threads.create())["thread_id"]
+    kept = await client.crons.create("deep_agent", schedule="0 0 1 1 *", on_run_completed="keep")
+    in_thread = await client.crons.create_for_thread(thread, "deep_agent", schedule="0 0 1 1 *")
+    for cron in (kept, in_thread):
+        await client.crons.delete(cron["cron_id"])  # type: ignore[typeddict-item]
 
 
 async def test_approvals_for_the_thread_are_given_shown_and_revoked(

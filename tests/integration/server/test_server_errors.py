@@ -16,7 +16,13 @@ conversations:
 - when: "errors: hello"
   replies: [{text: Hello.}]
 """
-CRON = {"assistant_id": "deep_agent", "schedule": "0 0 1 1 *", "input": {"messages": []}, "enabled": False}
+CRON = {
+    "assistant_id": "deep_agent",
+    "schedule": "0 0 1 1 *",
+    "on_run_completed": "keep",
+    "input": {"messages": []},
+    "enabled": False,
+}
 JSON = {"Content-Type": "application/json"}
 
 

@@ -181,6 +181,7 @@ def things(http: httpx.Client) -> dict[str, str]:
         return http.post(path, json=body).raise_for_status().json()
 
     run = {"assistant_id": "deep_agent", "input": {"messages": [{"role": "user", "content": "a task"}]}}
+    cron = {**run, "schedule": "0 0 1 1 *", "on_run_completed": "keep"}
     thread = made("/threads", {})["thread_id"]
     made(f"/threads/{thread}/runs/wait", run)
     return {
@@ -188,7 +189,7 @@ def things(http: httpx.Client) -> dict[str, str]:
         "run_id": http.get(f"/threads/{thread}/runs").json()[0]["run_id"],
         "checkpoint_id": http.get(f"/threads/{thread}/state").json()["checkpoint"]["checkpoint_id"],
         "assistant_id": made("/assistants", {"graph_id": "deep_agent"})["assistant_id"],
-        "cron_id": made("/runs/crons", {**run, "schedule": "0 0 1 1 *"})["cron_id"],
+        "cron_id": made("/runs/crons", cron)["cron_id"],
         "graph_id": "deep_agent",
     }
 

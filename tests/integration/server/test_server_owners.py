@@ -35,7 +35,12 @@ EXPIRED = Token("eve", EVES.digest, date(2024, 2, 29))
 OWNED = {"AUTH_TOKENS": f"{ALICES},{BOBS},{EXPIRED}"}
 
 APPROVE = {"assistant_id": "deep_agent", "command": {"resume": {"decisions": [{"type": "approve"}]}}}
-CRON = {"assistant_id": "deep_agent", "schedule": "0 0 1 1 *", "input": {"messages": CANARY}}
+CRON = {
+    "assistant_id": "deep_agent",
+    "schedule": "0 0 1 1 *",
+    "on_run_completed": "keep",
+    "input": {"messages": CANARY},
+}
 
 
 class Things(dict[str, str]):

@@ -15,7 +15,7 @@ import pytest
 
 from agent.settings import ROOT
 from tests.servers.postgres_server import PASSWORD, Postgres
-from tests.servers.served import Served, served
+from tests.servers.served import Served, free_port, served
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
@@ -61,7 +61,7 @@ def test_taken_port_is_an_error_that_names_the_program(tmp_path: Path, *, reload
         done = subprocess.run(
             server.command, cwd=tmp_path, env=server.environment, capture_output=True, text=True, timeout=180
         )
-        assert line in done.stderr
+        assert (done.stdout + done.stderr).count(line) == 1
         assert "Traceback" not in done.stderr
         assert inherited.poll() is None
 
@@ -96,7 +96,7 @@ def test_server_of_the_folder_is_named_before_the_port(tmp_path: Path) -> None:
         done = subprocess.run(
             alone, cwd=tmp_path, env=server.environment, capture_output=True, text=True, timeout=180
         )
-    assert f"Another server works in {tmp_path}: process " in done.stderr
+    assert (done.stdout + done.stderr).count(f"Another server works in {tmp_path}: process ") == 1
     assert "is taken" not in done.stderr
     assert "choose another port" not in done.stderr
 
@@ -125,6 +125,20 @@ def test_database_in_use_is_one_line(tmp_path: Path, postgres_server: Postgres) 
     assert PASSWORD not in line
 
 
+def test_wrong_database_is_one_line(tmp_path: Path) -> None:
+    url = f"postgresql://me:secret-word@127.0.0.1:{free_port()}/threads"
+    server = Served(tmp_path, SCRIPT, APP_ENV="production", DATABASE_URL=url)
+    done = subprocess.run(
+        server.command, cwd=tmp_path, env=server.environment, capture_output=True, text=True, timeout=180
+    )
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert (said.count("cannot be used"), "Traceback" in said, "secret-word" in said) == (1, False, False)
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("The database threads at 127.0.0.1 cannot be used: ")
+    assert "Start it, or correct DATABASE_URL" in line
+
+
 @WITH_AND_WITHOUT_RELOAD
 @pytest.mark.parametrize("workers", ["10", "1"])
 def test_log_ends_with_the_address_and_begins_with_a_warning(
@@ -137,7 +151,7 @@ def test_log_ends_with_the_address_and_begins_with_a_warning(
         address = f"The page: {server.url}/app"
         eventually(lambda: address in server.log())
         before, after = server.log().split(f"\n{address}\n")
-        assert before.endswith("\n"), "the line stands alone"
+        assert before.endswith("stay after a restart.\n"), "the line of the address stands alone"
         assert "Application started up" in before
         assert "Queue stats" in before
         if not reloads:  # a reloader logs changes of any file, also of this log

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.listing import absent, named_paths
+from agent.listing import absent, is_input, named_paths
 from libs.sandbox import SandboxLimits
 from libs.sandbox.host.local_sandbox import LocalSandbox
 
@@ -34,6 +34,12 @@ from libs.sandbox.host.local_sandbox import LocalSandbox
 )
 def test_paths_of_a_task(task: str, paths: list[str]) -> None:
     assert [each.path for each in named_paths(task)] == paths
+
+
+def test_input_is_below_data() -> None:
+    paths = "/data/a.csv", "data/a.csv", "./data/a.csv", "/workspace/data/a.csv", "./workspace/data/a.csv"
+    assert all(map(is_input, paths))
+    assert not any(map(is_input, ("/results/a.png", "results/data/a.png", "~/data/a.csv", "/tmp/data/x")))
 
 
 def test_at_most_twenty_paths() -> None:

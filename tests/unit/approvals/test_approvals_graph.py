@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from libs.middleware.approvals.addressed_answers import NothingWaits
 from libs.middleware.approvals.approval_gate import CheckpointerRequired
 from libs.middleware.approvals.approval_middleware import GrantsKept
 from libs.models.scripted_model import ScriptedChatModel, ToolUse
@@ -45,7 +46,8 @@ def test_approved_call_runs_once(tmp_path: Path) -> None:
     assert ran(tmp_path) == ["one"]
     assert result["messages"][-1].text == "done"
     assert_answered_once(result["messages"])
-    graph.invoke(decide(APPROVE), thread())
+    with pytest.raises(NothingWaits):
+        graph.invoke(decide(APPROVE), thread())
     assert ran(tmp_path) == ["one"]
 
 
@@ -199,5 +201,6 @@ def test_run_without_a_checkpointer_fails(tmp_path: Path) -> None:
 def test_rejection_holds_where_approvals_were_turned_off_meanwhile(tmp_path: Path) -> None:
     model, saver = scripted({"go": [[run("one")], "done"]}), InMemorySaver()
     agent(tmp_path, model, checkpointer=saver).invoke(say("go"), thread())
-    agent(tmp_path, model, checkpointer=saver, middleware=[GrantsKept()]).invoke(decide(REJECT), thread())
+    with pytest.raises(NothingWaits):
+        agent(tmp_path, model, checkpointer=saver, middleware=[GrantsKept()]).invoke(decide(REJECT), thread())
     assert ran(tmp_path) == []

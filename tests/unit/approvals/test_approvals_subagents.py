@@ -10,6 +10,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from libs.middleware.approvals.addressed_answers import NothingWaits
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware
 from libs.middleware.subagents import bound_subagents
 from tests.support.gated_agents import (
@@ -108,14 +109,27 @@ def test_repeated_run_does_not_answer_its_own_question(tmp_path: Path) -> None:
     for _ in range(2):
         assert len(questions(served(decide(APPROVE), "run-2"))) == 1
         assert ran(tmp_path) == ["one"]
-    served(decide(APPROVE), "run-3")
-    assert ran(tmp_path) == ["one", "two"]
+    for _ in range(2):
+        assert served(decide(APPROVE), "run-3")["messages"][-1].text == "done"
+        assert ran(tmp_path) == ["one", "two"]
+    with pytest.raises(NothingWaits):
+        served(decide(APPROVE), "run-4")
 
 
-def test_answer_without_a_question_is_dropped(tmp_path: Path) -> None:
+async def test_answer_in_a_thread_without_a_question_is_refused(tmp_path: Path) -> None:
     graph = agent(tmp_path, scripted({"go": ["hello", [run("one")], "done"]}), checkpointer=InMemorySaver())
+
+    async def refused(config: Any) -> None:
+        for answer in (decide(APPROVE), Command(resume="x"), Command(resume={})):
+            with pytest.raises(NothingWaits, match="Nothing in this thread waits for approval"):
+                graph.invoke(answer, config)
+            with pytest.raises(NothingWaits):
+                await graph.ainvoke(answer, config)
+
+    await refused(thread())
     graph.invoke(say("go"), thread())
-    graph.invoke(decide(APPROVE), thread())
+    await refused(thread())
+    graph.invoke(Command(resume="x", update={"messages": []}), thread())
     assert len(questions(graph.invoke(say("go on"), thread()))) == 1
     assert ran(tmp_path) == []
 

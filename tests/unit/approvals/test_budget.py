@@ -47,7 +47,7 @@ def test_call_limit_ends_a_run_and_the_thread_continues(tmp_path: Path) -> None:
     result = graph.invoke(say("go"), thread())
     assert result["status"] == "budget_calls"
     assert ran(tmp_path) == ["one"], "nobody would read what the calls of the last reply print"
-    assert "2 model calls" in result["messages"][-1].text
+    assert "2 model calls. Nothing of the last reply was run." in result["messages"][-1].text
     assert "RUN_MAX_CALLS" in result["messages"][-1].text
     assert_answered_once(result["messages"])
 

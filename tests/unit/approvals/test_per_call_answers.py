@@ -11,6 +11,7 @@ from langchain.agents.middleware.human_in_the_loop import ToolApprovalRequest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from libs.middleware.approvals.addressed_answers import NothingWaits
 from libs.models.scripted_model import ToolUse
 from tests.support.code_loops import TASK, bash, looping, outputs, playing, python
 from tests.support.gated_agents import (
@@ -57,7 +58,8 @@ def test_each_call_is_answered_by_its_id(tmp_path: Path) -> None:
     assert ran(tmp_path) == ["one"]
     assert result["messages"][-1].text == "done"
     assert_answered_once(result["messages"])
-    graph.invoke(Command(resume=answers), thread())
+    with pytest.raises(NothingWaits):
+        graph.invoke(Command(resume=answers), thread())
     assert ran(tmp_path) == ["one"]
 
 
@@ -162,15 +164,20 @@ async def test_parallel_subagents_wait_across_restarts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("modes", [("batched", "per_call"), ("per_call", "batched")])
-async def test_changed_mode_asks_again_and_runs_only_what_is_approved(
-    tmp_path: Path, modes: tuple[Any, Any]
-) -> None:
-    model = scripted({"go": [THREE[:2], "done"]})
-    await after_restart(tmp_path, model, say("go"), interrupt_mode=modes[0])
-    await after_restart(tmp_path, model, decide(REJECT, REJECT), interrupt_mode=modes[1])
-    assert ran(tmp_path) == []
-    await after_restart(tmp_path, model, decide(APPROVE, REJECT), interrupt_mode=modes[1])
-    assert ran(tmp_path) == ["one"]
+def test_question_of_the_other_mode_is_answered_after_a_restart(tmp_path: Path, modes: Any) -> None:
+    script, saver = scripted({"go": [THREE, "done"]}), InMemorySaver()
+    before, after = (agent(tmp_path, script, checkpointer=saver, interrupt_mode=mode) for mode in modes)
+    for name, partly in (("1", None), ("2", REJECT)):
+        (tmp_path / "ran.txt").unlink(missing_ok=True)
+        asked = before.invoke(say("go"), thread(name))
+        answers = [APPROVE, REJECT, APPROVE]
+        if partly and modes[0] == "per_call":
+            before.invoke(Command(resume={waiting(asked)["two"]: partly}), thread(name))
+            answers = [APPROVE, APPROVE]
+        result = after.invoke(decide(*answers), thread(name))
+        assert not questions(result)
+        assert sorted(ran(tmp_path)) == ["one", "three"]
+        assert_answered_once(result["messages"])
 
 
 def test_repeated_run_does_not_answer_its_own_questions(tmp_path: Path) -> None:

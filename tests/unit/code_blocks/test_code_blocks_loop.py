@@ -151,6 +151,7 @@ def test_call_budget_ends_a_run(tmp_path: Path) -> None:
     result = run(tmp_path, bash("echo a"), bash("echo b"), budget=Budget(calls=1))
     assert (result["status"], outputs(result)) == ("budget_calls", []), "nobody would read what it prints"
     assert "RUN_MAX_CALLS" in result["messages"][-1].text
+    assert "Nothing of the last reply was run." in result["messages"][-1].text
     assert roles(result["messages"]) == ["human", "ai"]
 
 

@@ -74,6 +74,7 @@ def test_first_call_names_the_variable_of_the_missing_key(provider: str) -> None
     with pytest.raises(ModelUnavailable) as caught:
         build_model(load_settings(None, model=f"{provider}:m")).invoke("hi")
     assert str(caught.value).startswith(f"{TABLE[provider].variable} is not set, and {provider}:m needs it. ")
+    assert ("OPENAI" in str(caught.value)) == (provider == "openai")
 
 
 @pytest.mark.parametrize("provider", [name for name, row in TABLE.items() if row.installed])

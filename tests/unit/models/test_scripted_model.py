@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ScriptError, ScriptExhausted
 
@@ -31,6 +31,13 @@ def test_task_selects_the_conversation() -> None:
     model = model.model_copy(update={"conversations": model.conversations[:1]})
     with pytest.raises(ScriptExhausted, match="no conversation fits the task 'south'"):
         model.invoke("south")
+
+
+def test_script_is_played_out_after_its_last_reply() -> None:
+    model = ScriptedChatModel(conversations=(Conversation(when="go", replies=(Reply(text="once"),)),))
+    assert not model.played_out([HumanMessage("go")])
+    assert model.played_out([HumanMessage("go"), AIMessage("once")])
+    assert model.played_out([HumanMessage("unknown")])
 
 
 async def test_replies_come_in_order_with_unique_call_ids(tmp_path: Path) -> None:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+from mcp_types import CallToolRequestParams
+
+from agent.server.json_exchange import Refused
+from agent.server.mcp.mcp_routes import McpEndpoint
 from agent.server.mcp.mcp_tools import answered
 from agent.server.routes.run_service import Ended
 
@@ -11,3 +18,16 @@ def test_tool_of_mcp_names_absent_paths_of_the_task() -> None:
     result = answered("deep_agent", ended)
     assert result.structured_content["absent_paths"] == ["/data/people.csv"]
     assert [part.text for part in result.content] == ["There is none.\n\n/data/people.csv is not there."]
+
+
+async def test_tool_of_an_ending_server_says_how_to_get_the_result() -> None:
+    class Ending:
+        async def begin(self, *_: Any, **__: Any) -> Ended:
+            raise Refused(503, "The server is ending.", thread_id="t1", run_id="r1")
+
+    endpoint = McpEndpoint()
+    endpoint._runs = Ending()  # type: ignore[assignment]
+    context: Any = SimpleNamespace(request=None)
+    asked = CallToolRequestParams(name="deep_agent", arguments={"input": "Count the rows."})
+    [said] = (await endpoint._call_tool(context, asked)).content
+    assert said.text == "The server is ending. Call this tool with the thread_id t1 alone."  # type: ignore[union-attr]

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from langgraph_sdk.auth import types
+from langgraph_sdk.auth.exceptions import HTTPException
 from starlette.datastructures import Headers
 
 from agent.server.guards import auth as module
 from agent.server.guards.auth import auth, owner_of
+from agent.settings import Settings
 from agent.settings.token_settings import TokenRefused, new_token
 
 
@@ -40,7 +42,10 @@ ALL = [
 
 
 @pytest.mark.parametrize(("resource", "action"), ALL)
-async def test_every_request_is_limited_to_its_owner(resource: str, action: str) -> None:
+async def test_every_request_is_limited_to_its_owner(
+    resource: str, action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SETTINGS", Settings(approvals="auto"))
     spoofed = {"owner": "bob", "created_by": "system", "mine": 1}
     value: dict[str, Any] = {"metadata": spoofed, "limit": 5}
     found = await asked("alice", resource, action, value)
@@ -55,12 +60,29 @@ async def test_every_request_is_limited_to_its_owner(resource: str, action: str)
             assert empty["metadata"] == {"owner": "alice"}
 
 
-async def test_without_tokens_nothing_is_filtered() -> None:
+async def test_without_tokens_nothing_is_filtered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SETTINGS", Settings(approvals="auto"))
     value: dict[str, Any] = {"metadata": {"owner": "x"}, "namespace": ("a",)}
     for resource, action in ALL:
         assert await asked("", resource, action, value) is None
     assert await asked("", "store", "get", value) is None
     assert value == {"metadata": {"owner": "x"}, "namespace": ("a",)}
+
+
+@pytest.mark.parametrize("owner", ["", "alice"])
+async def test_cron_without_a_thread_is_refused_while_approvals_are_on(
+    owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody could answer a question of its runs, so each of them would fail."""
+    monkeypatch.setattr(module, "_SETTINGS", Settings(approvals="ask"))
+    for payload in ({}, {"on_run_completed": "delete"}):
+        with pytest.raises(HTTPException, match="a cron needs a thread") as refused:
+            await asked(owner, "crons", "create", {"thread_id": None, "payload": payload})
+        assert refused.value.status_code == 422
+    await asked(owner, "crons", "create", {"thread_id": "t", "payload": {}})
+    await asked(owner, "crons", "create", {"thread_id": None, "payload": {"on_run_completed": "keep"}})
+    monkeypatch.setattr(module, "_SETTINGS", Settings(approvals="auto"))
+    await asked(owner, "crons", "create", {"thread_id": None, "payload": {}})
 
 
 async def test_unknown_resource_is_refused() -> None:

@@ -83,7 +83,8 @@ async def test_bad_body_is_400(client: httpx.AsyncClient, path: str) -> None:
         ({"input": " \n\t"}, "input: it is empty: give a task"),
         ({**ANSWERED, "includeSteps": 1}, "includeSteps: "),
         ({"input": 3, "includeSteps": 1}, "input: Input should be a valid string; includeSteps: "),
-        (None, ""),
+        (None, "must be a JSON object."),
+        ([], "must be a JSON object."),
         (b"", "is not JSON"),
         (b'{"input": "\xff"}', "is not JSON in UTF-8"),
         (b"[" * 100_000, "is not JSON"),
@@ -140,7 +141,7 @@ async def test_model_that_cannot_call_tools_is_refused_for_the_deep_agent(client
     app.app.state.runs._runtime.use(FakeListChatModel(responses=[]))
     bodies: list[tuple[dict[str, Any], int, str]] = [
         ({"agent": "deep"}, 400, "choose the code agent"),
-        ({"thread_id": thread}, 409, "begin a new thread"),
+        ({"thread_id": thread}, 409, "with scripted:script, its last model (at the command line: --model "),
         ({"thread_id": thread, "agent": "deep"}, 409, "cannot call tools"),
         ({"thread_id": thread, "agent": "code"}, 409, "one of the deep agent: go on with that agent"),
     ]
@@ -195,8 +196,8 @@ async def test_wrong_resume_changes_nothing(client: httpx.AsyncClient) -> None:
     assert "1 reply for this conversation" in answer.json()["error"]
 
 
-@pytest.mark.parametrize("by_id", [False, True])
-async def test_calls_are_answered_by_list_or_by_id(tmp_path: Path, by_id: bool) -> None:
+@pytest.mark.parametrize("form", ["list", "decisions by id", "ids alone"])
+async def test_calls_are_answered_by_list_or_by_id(tmp_path: Path, form: str) -> None:
     settings = load_settings(None, workspace_dir=tmp_path / "workspace", interrupt_mode="per_call")
     made = Parts(settings, ScriptedChatModel(conversations=CONVERSATIONS), build_backend(settings))
     app = Starlette(routes=run_routes.ROUTES)
@@ -208,8 +209,10 @@ async def test_calls_are_answered_by_list_or_by_id(tmp_path: Path, by_id: bool) 
         answer = await client.post(path, json={"decisions": REJECTED})
         assert answer.status_code == 422
         assert "2 questions waited" in answer.json()["error"]
-        if by_id:
-            answer = await client.post(path, json={"decisions": {waiting[1]["id"]: REJECTED[0]}})
+        if form != "list":
+            by_id = {waiting[1]["id"]: {"decisions": REJECTED}}
+            body = {"decisions": by_id} if form == "decisions by id" else {**by_id, "includeSteps": True}
+            answer = await client.post(path, json=body)
             assert (answer.status_code, answer.json()["interrupts"][0]["id"]) == (202, waiting[0]["id"])
             answer = await client.post(path, json={"decisions": REJECTED[0]})
         else:

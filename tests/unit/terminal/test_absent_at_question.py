@@ -1,4 +1,4 @@
-"""Paths of the task that do not exist are named with the question, and in the result of a pending run."""
+"""Absent paths below /data are named with the question, and all absent paths in the pending run's result."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class _State(MessagesState):
 
 
 def _begin(state: _State) -> dict[str, Any]:
-    return {"absent_paths": ["/data/people.csv"]}
+    return {"absent_paths": ["/data/people.csv", "/results/plot.png"]}
 
 
 def _ask(state: _State) -> None:
     interrupt({"action_requests": []})
 
 
-async def test_absent_path_is_named_before_the_question(tmp_path: Path) -> None:
+async def test_absent_path_below_data_is_named_before_the_question(tmp_path: Path) -> None:
     graph = StateGraph(_State)
     graph.add_sequence([("begin", _begin), ("ask", _ask)])
     graph.set_entry_point("begin")
@@ -44,4 +44,4 @@ async def test_absent_path_is_named_before_the_question(tmp_path: Path) -> None:
     outcome = await take_turn(run, EventView(Console(file=file)), "a task", approvals="ask", ask=ask)
     assert shown == ["/data/people.csv is not there.\n"]
     assert outcome.result.status == "interrupted"
-    assert outcome.result.absent_paths == ["/data/people.csv"]
+    assert outcome.result.absent_paths == ["/data/people.csv", "/results/plot.png"]

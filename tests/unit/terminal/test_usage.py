@@ -68,7 +68,8 @@ def test_ctrl_c_before_the_run_is_a_line_of_json(tmp_path: Path) -> None:
             assert any("Stopping." in line for line in process.stderr)
         said, _ = process.communicate(timeout=60)
     assert process.returncode == STOPPED
-    assert json.loads(said)["text"].startswith("Stopped by Ctrl-C")
+    result = json.loads(said)
+    assert (result["status"], result["text"].startswith("Stopped by Ctrl-C")) == ("stopped", True)
 
 
 def test_skill_of_this_project_is_validated_by_name() -> None:

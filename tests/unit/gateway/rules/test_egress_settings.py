@@ -62,10 +62,10 @@ def test_settings_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"egress_private": "10.1.2.3/8"}, "EGRESS_PRIVATE=10.1.2.3/8: 10.1.2.3/8 must be written as 10."),
         ({"egress_private": "office"}, "EGRESS_PRIVATE=office: office must be a network such as 10.1.0.0/16"),
         ({"egress_private": "0.0.0.0/0"}, "EGRESS_PRIVATE=0.0.0.0/0: 0.0.0.0/0 is every address"),
-        ({"egress_rate": "0"}, "EGRESS_RATE=0: input should be greater than or equal to 1"),
+        ({"egress_rate": "0"}, "EGRESS_RATE=0: must be a whole number from 1 to 1,000,000"),
         ({"egress_max_bytes": "1"}, "EGRESS_MAX_BYTES=1: must lie between 1k and 1024t"),
-        ({"egress_seconds": "0"}, "EGRESS_SECONDS=0: input should be greater than or equal to 1"),
-        ({"egress_packages": "perhaps"}, "EGRESS_PACKAGES=perhaps: input should be a valid boolean"),
+        ({"egress_seconds": "0"}, "EGRESS_SECONDS=0: must be a number from 1 to 604,800"),
+        ({"egress_packages": "perhaps"}, "EGRESS_PACKAGES=perhaps: must be 1 or 0"),
         ({"egress_credentials": "{"}, "EGRESS_CREDENTIALS: must be JSON such as {"),
         (
             {"egress_credentials": CREDENTIALS, "egress_allow": "http://api.github.com,*.api.github.com"},

@@ -218,6 +218,8 @@ are LangChain's."""
         call put there, and that is no longer in the file, is removed. Settings are not exported: as variables
         of the environment they would win over a later change of the file.
         """
+        if self._dotenv is None:  # the variables of other settings stay
+            return
         found = self.dotenv()
         for name in _exported.keys() - found.keys():
             if os.environ.get(name) == _exported.pop(name):

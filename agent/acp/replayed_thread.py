@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 from agent.acp.tool_calls import PLAN, HostPath, block, fenced, plan_of, started
 from agent.acp.updates import said
 from agent.run import run_result
+from libs.middleware.approvals import calls_as_run
 from libs.middleware.program_messages import by_person
 
 __all__ = ["last_calls", "replayed"]
@@ -29,7 +30,7 @@ def replayed(messages: Sequence[AnyMessage], on_host: HostPath) -> Iterator[Sess
         elif isinstance(message, AIMessage):
             if message.text:
                 yield said(str(message.id), message.text)
-            for call in message.tool_calls:
+            for call in calls_as_run(message):
                 if call["name"] == PLAN:
                     plan = call
                 else:

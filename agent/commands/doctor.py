@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,6 @@ from libs.sandbox.docker import connect, endpoint, explained
 __all__ = ["Check", "check_all", "doctor", "reload_check"]
 
 _NEEDED_BYTES = 2 * 1024**3  # for building the image
-
-
 _OF_SETTINGS = {"image", "runtime", "workspace"}
 """Checks of `doctor` that depend on settings."""
 
@@ -125,7 +122,7 @@ def check_all() -> list[Check]:
     hint = "Correct the name, or remove the line."
     checks = [Check("settings", False, sentence, hint, warning=True) for sentence in settings.misspelt()]
     checks = checks or [Check("settings", True, "valid")]
-    checks += [_model_check(settings), *_skill_checks(settings), _agents_file_check(settings)]
+    checks += [_model_check(settings), _skill_check(settings), _agents_file_check(settings)]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
     return [*checks, *machine, reload_check(settings.workspace_dir)]
 
@@ -146,15 +143,14 @@ def _model_check(settings: Settings) -> Check:
         return Check("model", False, reason, f"{unused_keys(settings)} {hint}".strip())
 
 
-def _skill_checks(settings: Settings) -> Iterator[Check]:
+def _skill_check(settings: Settings) -> Check:
     folders = settings.skill_folders
-    problems = [problem for folder in folders.values() for problem in validate_skills(folder)]
-    if problems:
-        yield Check("skills", False, "; ".join(map(str, problems)), f"{program()} skills validate")
-    else:
-        found = SkillFolders(folders, trusted=settings.skills_trusted).scan()
-        usable = sum(skill.problem is None for skill in found)
-        yield Check("skills", True, f"{len(found)} valid, {usable} of them trusted")
+    there = [folder for folder in folders.values() if folder.exists()]  # LEARNED is made with the first skill
+    if problems := [str(problem) for folder in there for problem in validate_skills(folder)]:
+        return Check("skills", False, "; ".join(problems), f"{program()} skills validate", warning=True)
+    found = SkillFolders(folders, trusted=settings.skills_trusted).scan()
+    usable = sum(skill.problem is None for skill in found)
+    return Check("skills", True, f"{len(found)} valid, {usable} of them trusted")
 
 
 def _agents_file_check(settings: Settings) -> Check:
@@ -163,7 +159,7 @@ def _agents_file_check(settings: Settings) -> Check:
     file = AgentsFile(settings)
     notes = file.read()
     if notes.problem:
-        return Check("AGENTS.md", False, notes.problem, notes.hint)
+        return Check("AGENTS.md", False, notes.problem, notes.hint, warning=True)
     if not notes.text:
         return Check("AGENTS.md", True, "no file beside .env, or an empty file: prompts have no notes")
     return Check("AGENTS.md", True, f"{file.path}: {len(notes.text):,} characters, read at each run")

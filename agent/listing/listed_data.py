@@ -30,7 +30,8 @@ __all__ = ["LISTING_SECONDS", "DataListing", "ShowsData", "data_listing"]
 
 _MOST_KEPT = 32
 """Cached listings, each for one state of the folder."""
-
+_FILLED = re.compile(r"(?:results|scripts|tmp|skills)/|[^/]+$")
+"""Folders that a program fills, and names directly in the workspace, which is new for each program."""
 
 LISTING_SECONDS = 10.0
 """Seconds that a listing of the sandbox's files may take before a model call."""
@@ -81,11 +82,8 @@ class DataListing:
         are put there only when the next program starts.
         """
         below = [each for each in named if not _FILLED.match(_relative(each))]
-        files = await asyncio.to_thread(listing, self._home) if below else {}
         # A sandbox is needed only for paths that the host does not see, such as a link.
-        unseen = [
-            each for each in below if not any(f"{path}/".startswith(f"{_relative(each)}/") for path in files)
-        ]
+        unseen = await asyncio.to_thread(self._unseen, below) if below else []
         if not unseen:
             return []
         try:
@@ -93,6 +91,11 @@ class DataListing:
                 return await absent(sandbox, unseen)
         except SandboxError:
             return []
+
+    def _unseen(self, named: Sequence[NamedPath]) -> list[NamedPath]:
+        files = [f"{path}/" for path in listing(self._home)]
+        paths = [(each, f"{_relative(each)}/") for each in named]
+        return [each for each, path in paths if not any(file.startswith(path) for file in files)]
 
     def _looks(self) -> tuple[object, ...]:
         """Return the state of the folder, seen from the host, as a key of the cache."""
@@ -107,9 +110,6 @@ class DataListing:
 def _relative(named: NamedPath) -> str:
     """Return a path relative to the workspace."""
     return posixpath.normpath(named.path).lstrip("/").removeprefix("workspace/")
-
-
-_FILLED = re.compile(r"(?:results|scripts|tmp|skills)/|[^/]+$")
 
 
 class ListingState(AgentState[Any]):

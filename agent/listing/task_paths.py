@@ -17,6 +17,7 @@ _SECONDS = 10.0
 _MOST = 20
 """Most paths of one task that are checked."""
 _LONGEST_NAME = 255
+_LONGEST_PATH = 4096
 
 # Before a path there is no letter, digit or slash, so a part of a URL is not a path. A path ends at white
 # space, a quotation mark or a separator.
@@ -54,8 +55,9 @@ def there(path, text):
     # A name may hold blanks or commas. Then the text alone does not show where the path ends.
     return any(text.startswith(name) and not re.match(r"[\w./-]", text[len(name):], re.A) for name in names)
 
-print(json.dumps([path for path, text in json.loads(sys.argv[1]) if not there(path, text)]))
+print(json.dumps([n for n, named in enumerate(json.loads(sys.argv[1])) if not there(*named)]))
 """
+"""Prints the positions of the absent paths. Long paths could be over the limit of the output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,10 @@ def named_paths(task: str) -> list[NamedPath]:
     """
     found: dict[str, NamedPath] = {}
     for token in _TOKEN.finditer(task):
+        if len(found) == _MOST:
+            break
         path = _quoted(task, token.start()) or _unquoted(token[0])
-        if task[: token.start()].endswith("*"):
+        if task.endswith("*", 0, token.start()):
             path = path.rstrip("*" + _AFTER_PATH)  # bold text in Markdown
         if len(path) <= len(token["root"]) or _PATTERN.search(path):
             continue
@@ -85,7 +89,7 @@ def named_paths(task: str) -> list[NamedPath]:
             continue
         last = token.start() + path.rstrip("/").rfind("/") + 1
         found.setdefault(path, NamedPath(path, task[last : last + _LONGEST_NAME]))
-    return list(found.values())[:_MOST]
+    return list(found.values())
 
 
 def is_input(path: str) -> bool:
@@ -96,9 +100,11 @@ def is_input(path: str) -> bool:
 def _quoted(task: str, start: int) -> str | None:
     """Return the path at `start` if quotation marks enclose exactly this path, which may hold blanks."""
     closing = _CLOSING.get(task[start - 1 : start])
-    end = task.find(closing, start) if closing else -1
+    end = task.find(closing, start, start + _LONGEST_PATH) if closing else -1
+    if end < 0:
+        return None
     path = task[start:end]
-    return None if end < 0 or "\n" in path or _TOKEN.search(path, 1) else path
+    return None if "\n" in path or _TOKEN.search(path, 1) else path
 
 
 def _unquoted(token: str) -> str:
@@ -118,5 +124,4 @@ async def absent(sandbox: Sandbox, named: Sequence[NamedPath]) -> list[str]:
         return []
     if result.exit_code != 0:
         return []
-    paths: list[str] = json.loads(result.output)
-    return paths
+    return [named[n].path for n in json.loads(result.output)]

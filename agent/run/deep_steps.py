@@ -10,6 +10,7 @@ from langgraph.types import StateSnapshot
 
 from agent.run.run_events import CommandEnded, CommandStarted, Event, ToolEnded, ToolStarted
 from agent.run.run_steps import messages_of, run_result
+from libs.middleware.approvals import edited_in
 from libs.middleware.open_calls import not_run, stopped_text
 from libs.sandbox import Execution
 
@@ -22,6 +23,8 @@ class DeepSteps:
     def __init__(self) -> None:
         self._started: dict[str, Mapping[str, Any]] = {}
         self._granted: dict[str, str] = {}
+        self._edited: dict[str, dict[str, Any]] = {}
+        """Tool call id -> arguments of a call that a person has edited."""
 
     def read(self, mode: str, data: Any, *, subagent: bool) -> Iterator[Event]:
         """See `Steps.read`."""
@@ -29,6 +32,9 @@ class DeepSteps:
             for update in data.values():
                 if isinstance(update, dict):
                     self._granted |= update.get("granted_calls") or {}
+                for message in messages_of(update):
+                    if isinstance(message, AIMessage):
+                        self._edited |= edited_in(message)
         elif mode == "tasks" and data["name"] == "tools":
             yield from (
                 self._ended(data) if "result" in data else self._begun(data["input"], subagent=subagent)
@@ -59,6 +65,8 @@ class DeepSteps:
             # A subagent's call begins again when the thread goes on after an approval.
             if call["id"] in self._started:
                 continue
+            if edited := self._edited.get(call["id"]):
+                call = {**call, "args": edited}  # noqa: PLW2901
             self._started[call["id"]] = call
             granted = self._granted.get(call["id"])
             yield self._start_of(call, subagent=subagent, granted=granted) or ToolStarted(

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langgraph.types import StateSnapshot
 
 from agent.run.run_events import Event
+from libs.middleware.approvals import calls_as_run
 from libs.sandbox import RunResult
 
 __all__ = ["Steps", "messages_of", "run_result", "steps_taken"]
@@ -57,7 +58,7 @@ def steps_taken(values: Mapping[str, Any]) -> list[dict[str, Any]]:
         (call["name"], call["args"], results[str(call["id"])])
         for message in ours
         if isinstance(message, AIMessage)
-        for call in message.tool_calls
+        for call in calls_as_run(message)
         if call["id"] in results
     ]
     blocks = [

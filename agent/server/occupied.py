@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import multiprocessing
 import os
 import signal
@@ -63,17 +64,18 @@ def server_of_this_folder() -> str | None:
 
 
 def taken_port(port: int) -> str | None:
-    """Return an error message if another program listens at the port, otherwise None."""
-    if _is_free(port):
+    """Return an error message if the port is taken, or not allowed to this user; otherwise None."""
+    if (error := _refusal(port)) is None:
         return None
-    other = next((each for each in range(port + 1, port + 100) if _is_free(each)), port + 1)
+    others = (*range(port + 1, _HIGHEST_PORT + 1), *range(1024, port))
+    other = next(each for each in others if _refusal(each) is None)
+    choose = f"choose another port: `make dev PORT={other}`, or `langgraph dev --port {other}`."
+    if error.errno != errno.EADDRINUSE:
+        return f"Port {port} cannot be used: {error.strerror}. To start the server, {choose}"
     found = _listens_at(port)
     who = f"{_named(found)}, in {_cwd(found)}" if found else "a program of another user"
     ending = f"End it with `kill {found.pid}`" if found else "End that program"
-    return (
-        f"Port {port} is taken by {who}. {ending}, or choose another port: `make dev PORT={other}`, or "
-        f"`langgraph dev --port {other}`."
-    )
+    return f"Port {port} is taken by {who}. {ending}, or {choose}"
 
 
 def refuse_unusable_database(settings: Settings) -> None:
@@ -193,14 +195,15 @@ def _dev_command() -> list[str] | None:
     return None
 
 
-def _is_free(port: int) -> bool:
+def _refusal(port: int) -> OSError | None:
+    """Return the error with which the system refuses the port; None if the port can be used."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind((_HOST, port))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return error
+    return None
 
 
 def _main() -> None:

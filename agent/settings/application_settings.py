@@ -214,11 +214,18 @@ are LangChain's."""
     def export_dotenv(self) -> None:
         """Put the variables of packages in `.env` into the environment, because packages read only that.
 
-        A variable of the environment wins, unless an earlier call put it there. Settings are not exported: as
-        variables of the environment they would win over a later change of the file.
+        A variable of the environment wins, unless an earlier call put it there. A variable that an earlier
+        call put there, and that is no longer in the file, is removed. Settings are not exported: as variables
+        of the environment they would win over a later change of the file.
         """
+        if self._dotenv is None:  # the variables of other settings stay
+            return
+        found = self.dotenv()
+        for name in _exported.keys() - found.keys():
+            if os.environ.get(name) == _exported.pop(name):
+                del os.environ[name]
         settings = {name.upper() for name in type(self).model_fields}
-        for name, value in self.dotenv().items():
+        for name, value in found.items():
             if name.upper() not in settings and os.environ.get(name, "") in ("", _exported.get(name)):
                 os.environ[name] = _exported[name] = value
 

@@ -116,7 +116,7 @@ class LocalChatModel(BaseChatModel):
             raise ContextTooLong(
                 f"The conversation has {len(prompt):,} tokens and its answer may have {max_new_tokens:,}; "
                 f"the local model can take {self.engine.context_tokens:,} together. "
-                "Begin a new thread, with less at once."
+                "Begin a new conversation, with less at once."
             )
         text = StopText(stop or ())
         made, end = 0, ""

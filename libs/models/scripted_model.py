@@ -120,7 +120,8 @@ class ScriptedChatModel(BaseChatModel):
             raise ScriptExhausted(
                 f"{self.source}: the script has {len(script.replies)} "
                 f"{'reply' if len(script.replies) == 1 else 'replies'} for this conversation, and the model "
-                "was called once more. Add a reply to the script, start a new thread, or choose a model."
+                "was called once more. Add a reply to the script, start a new conversation, or choose "
+                "another model."
             )
         reply = script.replies[place]
         calls = [

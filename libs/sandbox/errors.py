@@ -13,6 +13,7 @@ from typing import Self
 
 __all__ = [
     "CommandInterrupted",
+    "CommandStopped",
     "CommandUnderWay",
     "DockerUnavailable",
     "ImageMissing",
@@ -91,6 +92,10 @@ class CommandInterrupted(SandboxError):
         hint: str = "Look at what is there before you repeat anything.",
     ) -> None:
         super().__init__(message, hint=hint)
+
+
+class CommandStopped(CommandInterrupted):
+    """The caller of the command stopped it on purpose."""
 
 
 class CommandUnderWay(SandboxError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from typing_extensions import TypedDict
 
@@ -32,6 +32,9 @@ class RunResult:
     """File inside the sandbox that holds the complete output of a truncated result, up to 64 MB."""
     seconds: float
     """Wall time inside the sandbox."""
+    interrupted: Literal["stopped", "ended"] | None = None
+    """Why the end of a command that had begun is unknown: its caller stopped the command, or the program or
+    the sandbox ended. None for a command with a result."""
 
 
 class Execution(TypedDict):

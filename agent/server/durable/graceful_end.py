@@ -18,7 +18,7 @@ from types import FrameType
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent.server.refusals import refuse
+from agent.server.refusals import comes_from_within, refuse
 from agent.threads import DRAIN
 from libs.sandbox.host import process_ends
 
@@ -44,7 +44,7 @@ _cut: set[asyncio.Task[None]] = set()
 
 
 class OpenRequests:
-    """ASGI middleware that ends the requests that are still open when the steps have ended.
+    """ASGI middleware that ends the clients' requests that are still open when the steps have ended.
 
     A request that waits for the end of a run would keep the server from ending. A client whose answer has
     begun sees a broken connection, and can ask for the run again. The other clients get 503.
@@ -55,7 +55,8 @@ class OpenRequests:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         task = asyncio.current_task()
-        if scope["type"] != "http" or task is None:
+        # A request from within may be handled in the task of the client's request that led to it.
+        if scope["type"] != "http" or task is None or comes_from_within(scope):
             await self._app(scope, receive, send)
             return
         begun = False

@@ -6,13 +6,18 @@ import { FilePanel } from "./files/FilePanel";
 import { Header } from "./Header";
 import { ThreadList } from "./threads/ThreadList";
 import { useThreads } from "./threads/useThreads";
+import { keepDraft } from "./text/drafts";
 import { harmless } from "./text/visible";
 import { useServer } from "./useServer";
 
-/** The open chat and its agent. `thread` is null for a new chat; `key` changes when another chat is opened. */
+/**
+ * The open chat and its agent. `thread` is null for a new chat; `key` changes when another chat is opened. Until the
+ * first message, the agent is not `fixed`, also if an upload has created the thread.
+ */
 interface Open {
   thread: string | null;
   agent: string | null;
+  fixed: boolean;
   key: number;
 }
 
@@ -27,7 +32,7 @@ const addressOf = (thread: string | null) => (thread ? `/app/t/${thread}` : "/ap
 export function App() {
   const { config, problem, epoch } = useServer();
   const { threads, reload } = useThreads(config !== null && problem === null);
-  const [open, setOpen] = useState<Open>(() => ({ thread: threadHere(), agent: null, key: 0 }));
+  const [open, setOpen] = useState<Open>(() => ({ thread: threadHere(), agent: null, fixed: threadHere() !== null, key: 0 }));
   const [threadsShown, setThreadsShown] = useState(false);
   const [filesShown, setFilesShown] = useState(false);
   const [changes, setChanges] = useState(0);
@@ -36,7 +41,7 @@ export function App() {
   const [tries, setTries] = useState(0);
 
   const show = useCallback((thread: string | null, agent: string | null) => {
-    setOpen((before) => ({ thread, agent, key: before.key + 1 }));
+    setOpen((before) => ({ thread, agent, fixed: thread !== null, key: before.key + 1 }));
     setLatest(null);
     setNote("");
     setThreadsShown(false);
@@ -54,14 +59,15 @@ export function App() {
   }, [show]);
 
   // A new chat gets its thread. `key` stays the same, so React keeps the chat.
-  const setThread = useCallback((thread: string, agent: string) => {
+  const setThread = useCallback((thread: string, agent: string, fixed: boolean) => {
     history.replaceState(null, "", addressOf(thread));
-    setOpen((before) => ({ ...before, thread, agent }));
+    setOpen((before) => ({ ...before, thread, agent, fixed }));
   }, []);
   const onStatus = useCallback(
     (status: ChatStatus) => {
       setChanges((count) => count + 1);
       setLatest(status);
+      if (status.first !== undefined) setOpen((now) => (now.fixed ? now : { ...now, fixed: true }));
       reload();
     },
     [reload],
@@ -75,7 +81,7 @@ export function App() {
       (found) => {
         if (found) {
           setNote("");
-          setOpen((now) => (now.thread === thread ? { ...now, agent: found.agent ?? config.default_agent } : now));
+          setOpen((now) => (now.thread === thread ? { ...now, agent: found.agent ?? config.default_agent, fixed: found.agent !== null } : now));
           return;
         }
         history.replaceState(null, "", addressOf(null));
@@ -103,8 +109,8 @@ export function App() {
   const title = latest?.first ? titled(latest.first) : listed.find((each) => each.thread_id === thread)?.title;
   const needThread = async () => {
     if (thread) return thread;
-    const made = await createThread(agent ?? config.default_agent);
-    setThread(made, agent ?? config.default_agent);
+    const made = await createThread();
+    setThread(made, agent ?? config.default_agent, false);
     return made;
   };
   const remove = async ({ thread_id: id, title }: ThreadSummary) => {
@@ -113,6 +119,7 @@ export function App() {
     if (id === thread) go(null, null);
     try {
       await deleteThread(id);
+      keepDraft(id, "");
     } catch (error) {
       setNote((error as Error).message);
     }
@@ -141,7 +148,7 @@ export function App() {
           config={config}
           title={thread ? (title ?? "Chat") : "New chat"}
           agent={agent}
-          fixed={thread !== null}
+          fixed={open.fixed}
           filesShown={filesShown}
           threadsShown={threadsShown}
           onAgent={(id) => setOpen((before) => ({ ...before, agent: id }))}
@@ -159,14 +166,15 @@ export function App() {
             config={config}
             agent={agent}
             thread={thread}
-            onThread={(id) => setThread(id, agent)}
+            away={problem !== null}
+            onThread={(id) => setThread(id, agent, true)}
             onStatus={onStatus}
           />
         )}
       </main>
       {filesShown && (
         <aside className="files" id="files" aria-label="Files">
-          <FilePanel config={config} threadId={thread} onNeedThread={needThread} onClose={() => setFilesShown(false)} refreshKey={changes} />
+          <FilePanel key={open.key} config={config} threadId={thread} onNeedThread={needThread} onClose={() => setFilesShown(false)} refreshKey={changes} />
         </aside>
       )}
       {(threadsShown || filesShown) && (

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import type { PageConfig } from "./api/config";
+import { lacksTools, type PageConfig } from "./api/config";
 import { IconButton } from "./components/Icon";
 import { harmless } from "./text/visible";
 import { chosenTheme, showTheme, type Theme } from "./theme";
@@ -16,9 +16,6 @@ interface HeaderProps {
   onThreads: () => void;
   onFiles: () => void;
 }
-
-/** The server refuses runs of this agent if the model calls no tools. */
-const NEEDS_TOOLS = "deep_agent";
 
 const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 
@@ -59,10 +56,10 @@ export function Header(props: HeaderProps) {
                   key={each.id}
                   value={each.id}
                   title={each.about}
-                  disabled={each.id === NEEDS_TOOLS && !config.calls_tools}
+                  disabled={lacksTools(config, each.id)}
                 >
                   {each.name} agent
-                  {each.id === NEEDS_TOOLS && !config.calls_tools && " (this model calls no tools)"}
+                  {lacksTools(config, each.id) && " (this model calls no tools)"}
                 </option>
               ))}
             </select>

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { loadConfig, type PageConfig } from "./api/config";
+import { answers, loadConfig, type PageConfig } from "./api/config";
 import { RequestFailed } from "./api/http";
 
 /** Milliseconds between requests to a server that answers, and to one that does not. */
@@ -23,14 +23,18 @@ export function useServer(): Server {
   useEffect(() => {
     let timer = 0;
     let ended = false;
+    // A server that has been away, or refused, may have another configuration now.
+    let known = false;
     const poll = async () => {
       try {
-        const loaded = await loadConfig();
-        setConfig((before) => (JSON.stringify(before) === JSON.stringify(loaded) ? before : loaded));
+        if (known) await answers();
+        else setConfig(await loadConfig());
+        known = true;
         setProblem(null);
         if (away.current) setEpoch((count) => count + 1);
         away.current = false;
       } catch (error) {
+        known = false;
         away.current ||= error instanceof RequestFailed && (error.status === 0 || error.status >= 500);
         setProblem((error as Error).message);
       }

@@ -11,6 +11,7 @@ from libs.middleware.approvals.addressed_graph import AddressedGraph, Turns, ans
 from libs.middleware.approvals.approval_gate import CheckpointerRequired, ask, require_checkpointer
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware, GrantsKept
 from libs.middleware.approvals.decisions import Approve, Decision, Reject, WrongAnswer, read_answer
+from libs.middleware.approvals.edited_calls import calls_as_run, edited_in
 from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn
 from libs.middleware.approvals.grants import GRANTS, Grant, Granted, Grants, Held, revoke, shown, standing_in
 from libs.middleware.approvals.question import Request
@@ -39,6 +40,8 @@ __all__ = [
     "answer_by_id",
     "answers_by_id",
     "ask",
+    "calls_as_run",
+    "edited_in",
     "has_only_ids",
     "read_answer",
     "require_checkpointer",

@@ -20,13 +20,14 @@ from langchain.agents.middleware.types import (
     PrivateStateAttr,
     ToolCallRequest,
 )
-from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from libs.middleware.approvals.approval_gate import ask, require_checkpointer
 from libs.middleware.approvals.decisions import Edit, Reject
+from libs.middleware.approvals.edited_calls import with_edits
 from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn
 from libs.middleware.approvals.grants import Grant, Granted, Grants, Held
 from libs.middleware.approvals.question import Request, digest
@@ -123,6 +124,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
             return update if any(state.get(key) for key in update) else None
         requests = [Request(call["name"], call["args"], str(call["id"])) for call in gated]
         refusals: list[ToolMessage] = []
+        edits: dict[str, dict[str, Any]] = {}
         held = Held(_grants(state), cast("Grants", state.get("grants_at_reply") or {}))
         for request, decision in zip(requests, ask(requests, self._rules, held, state=state), strict=True):
             match decision:
@@ -143,11 +145,16 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
                 case Edit(edited_action=edited):
                     action = Action(name=edited.name, args=edited.args)
                     update[EDITED_TOOL_CALLS][request.call_id] = action
+                    edits[request.call_id] = edited.args
                     run = digest(edited.name, edited.args, request.call_id)
                 case _:
                     run = request.digest
             update["approved_calls"][request.call_id] = run
-        return {**update, "messages": refusals}
+        messages: list[AnyMessage] = [*refusals]
+        if edits:  # the marked reply replaces the reply with the same id
+            reply = next(each for each in reversed(state["messages"]) if isinstance(each, AIMessage))
+            messages.append(with_edits(reply, edits))
+        return {**update, "messages": messages}
 
     async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """As `after_model`."""

@@ -19,7 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from libs.sandbox.errors import CommandInterrupted, CommandUnderWay, KeyReused, RecordUnavailable
+from libs.sandbox.errors import (
+    CommandInterrupted,
+    CommandStopped,
+    CommandUnderWay,
+    KeyReused,
+    RecordUnavailable,
+)
 from libs.sandbox.process_owner import owner_label, owner_lives
 
 __all__ = ["CommandRecords", "Entry", "process_ends"]
@@ -179,7 +185,7 @@ class CommandRecords:
                 hint="Wait, and look at what is there before you repeat anything.",
             )
         if state == "stopped":
-            raise CommandInterrupted(
+            raise CommandStopped(
                 "This call was stopped on purpose while it ran, including all processes that it started. Its "
                 "effect is unknown. It was not run again."
             )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any
+from typing import Any, Literal
 
-from libs.sandbox.errors import SandboxBusy, SandboxError
+from libs.sandbox.errors import CommandInterrupted, CommandStopped, SandboxBusy, SandboxError
 from libs.sandbox.host.redacted_results import redacted_content, redacted_values
 from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.limits import SandboxLimits
@@ -50,7 +50,19 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
 def failed_result(why: SandboxError | str) -> RunResult:
     """Return a result for a sandbox error: exit code 125, with message and hint as output."""
     output = f"{why} {why.hint}" if isinstance(why, SandboxError) else why
-    return RunResult(output, "", 125, truncated=False, timed_out=False, spill_path=None, seconds=0.0)
+    interrupted: Literal["stopped", "ended"] | None = None
+    if isinstance(why, CommandInterrupted):
+        interrupted = "stopped" if isinstance(why, CommandStopped) else "ended"
+    return RunResult(
+        output,
+        "",
+        125,
+        truncated=False,
+        timed_out=False,
+        spill_path=None,
+        seconds=0.0,
+        interrupted=interrupted,
+    )
 
 
 def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, Any], bytes]:

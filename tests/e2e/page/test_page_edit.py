@@ -14,8 +14,11 @@ from tests.servers.served import Served
 pytestmark = pytest.mark.docker
 
 SCRIPT = r"""
-- tool_calls: [{name: execute, args: {command: "echo as the model wrote it > /workspace/edited.txt"}}]
+- tool_calls:
+  - {name: execute, args: {command: "echo as the model wrote it > /workspace/edited.txt"}}
+  - {name: execute, args: {command: "echo as it is"}}
 - text: That is done.
+- text: That was later.
 """
 
 GRAPH = """\
@@ -41,14 +44,30 @@ def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.mark.thorough
-def test_edited_command_runs(page: Page, page_server: Served) -> None:
+def test_edited_command_runs_and_is_shown(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "go")
-    cards(page).get_by_role("button", name="Edit").click()
-    field = cards(page).get_by_label("command")
+    first, second = cards(page).nth(0), cards(page).nth(1)
+    first.get_by_role("button", name="Edit").click()
+    field = first.get_by_label("command")
     expect(field).to_have_value("echo as the model wrote it > /workspace/edited.txt")
-    field.fill("echo as a person wrote it > /workspace/edited.txt; echo changed")
-    cards(page).get_by_role("button", name="Run as changed").click()
+    changed = "echo as a person wrote it > /workspace/edited.txt; echo changed"
+    field.fill(changed)
+    first.get_by_role("button", name="Run as changed").click()
+    expect(first).to_contain_text("Runs as you have changed it")
+    expect(first.locator("pre")).to_have_text(changed)
+    second.get_by_role("button", name="Approve", exact=False).first.click()
     expect(page.get_by_text("That is done.")).to_be_visible()
-    expect(command(page).locator(".lines")).to_contain_text("changed")
+
+    def ran_as_changed() -> None:
+        expect(command(page, 0).locator(".lines")).to_have_text("changed")
+        expect(command(page, 0).locator("pre").first).to_have_text(changed)
+        expect(command(page, 0)).to_contain_text("A person changed this call before it ran")
+        expect(command(page, 1)).not_to_contain_text("A person changed")
+
+    ran_as_changed()
+    say(page, "and now?")  # the state of the gate tells of the latest turn only
+    expect(page.get_by_text("That was later.")).to_be_visible()
+    page.reload()
+    ran_as_changed()
     assert (page_server.workspace / "edited.txt").read_text() == "as a person wrote it\n"

@@ -172,7 +172,10 @@ def test_previews_of_pictures_text_and_pdf(files: Page, page_server: Served) -> 
 def test_tables_show_a_hundred_rows_at_a_time(files: Page, page_server: Served) -> None:
     lines = ["city,people", *(f"place {n},{n}" for n in range(1, 1235))]
     (page_server.workspace / "data/cities.csv").write_text("\n".join(lines))
+    (page_server.workspace / "data/empty.csv").touch()
     item(files, "data").click()
+    item(files, "empty.csv").click()
+    expect(preview(files, "empty.csv").get_by_text("The file is empty.")).to_be_visible()
     item(files, "cities.csv").click()
     shown = preview(files, "cities.csv")
     expect(shown.get_by_role("status")).to_have_text("Rows 1 to 100 of 1,234")

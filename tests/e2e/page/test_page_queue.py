@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
@@ -25,6 +27,9 @@ conversations:
   replies:
   - tool_calls: [{name: execute, args: {command: "sleep 2; echo begun"}}]
   - tool_calls: [{name: execute, args: {command: "echo unseen >> /workspace/unseen.txt"}}]
+- when: keep my words
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
 - when: two tabs
   replies:
   - tool_calls: [{name: execute, args: {command: "sleep 3; echo once >> /workspace/tabs.txt"}}]
@@ -78,6 +83,30 @@ def test_queued_message_is_sent_as_a_message_and_answers_no_question(
     said = [each["content"] for each in state["values"]["messages"] if each["type"] == "human"]
     assert said == ["the first task", "words while it ran", "words while it waited"]
     assert (page_server.workspace / "queue.txt").read_text() == "one\ntwo\nthree\n"
+
+
+@pytest.mark.thorough
+def test_unsent_message_stays_in_its_chat(page: Page) -> None:
+    open_chat(page)
+    say(page, "keep my words")
+    approve(page)
+    expect(page.get_by_text("The agent is at work")).to_be_visible()
+    field = page.get_by_label("Message to the agent")
+    say(page, "words for later")
+    page.get_by_role("button", name="Take back").click()
+    expect(page.get_by_text("Will be sent when the run has ended")).to_have_count(0)
+    field.fill("other words for later")
+    field.press("Enter")
+    expect(page.get_by_text("Will be sent when the run has ended")).to_be_visible()
+    page.get_by_role("button", name="New chat", exact=True).click()
+    expect(field).to_have_value("")
+    field.fill("a new chat")
+    page.get_by_role("button", name=re.compile("^keep my words")).click()
+    expect(field).to_have_value("other words for later")
+    page.reload()
+    expect(field).to_have_value("other words for later")
+    page.get_by_role("button", name="New chat", exact=True).click()
+    expect(field).to_have_value("a new chat")
 
 
 @pytest.mark.thorough

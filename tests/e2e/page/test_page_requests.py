@@ -157,6 +157,17 @@ def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
         assert any(part in line for line in answers), part
 
 
+@pytest.mark.thorough
+def test_idle_page_fills_no_log(page: Page, page_server: Served) -> None:
+    open_chat(page)
+    page.wait_for_timeout(4_000)  # the page has loaded its list of chats
+    paths: list[str] = []
+    page.on("request", lambda request: paths.append(request.url.removeprefix(page_server.url)))
+    page.wait_for_timeout(9_000)
+    assert set(paths) - {"/threads/search"} == {"/ok"}  # LangGraph logs no request of /ok
+    assert paths.count("/threads/search") <= 1
+
+
 def test_page_stays_where_the_person_has_scrolled_until_the_next_message(
     page: Page, page_server: Served
 ) -> None:

@@ -88,6 +88,25 @@ def test_agent_can_be_chosen_for_a_new_chat(page: Page) -> None:
 
 
 @pytest.mark.thorough
+def test_agent_can_be_chosen_after_an_upload(page: Page) -> None:
+    open_chat(page)
+    page.get_by_role("button", name="Files", exact=True).click()
+    page.locator("#files input[type=file]").set_input_files(
+        [{"name": "early.txt", "mimeType": "text/plain", "buffer": b"early"}]
+    )
+    uploaded = page.get_by_text("is in /workspace/data/early.txt")
+    expect(uploaded).to_be_visible()
+    page.reload()
+    chosen = page.get_by_role("combobox", name="Agent")
+    expect(chosen).to_have_value("deep_agent")
+    chosen.select_option("code_agent")
+    say(page, "What of quinces?")
+    expect(page.get_by_text("About quinces.").last).to_be_visible()
+    page.reload()
+    expect(page.locator(".about .agent")).to_have_text("code agent")
+
+
+@pytest.mark.thorough
 def test_reload_while_a_command_runs(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "a long one")
@@ -175,6 +194,12 @@ def test_error_of_a_run_is_shown_and_the_run_can_be_tried_again(page: Page) -> N
     expect(alert).to_contain_text("script.yaml")
     page.reload()
     expect(alert).to_contain_text("script.yaml")
+    changes = {"calls_tools": False, "default_agent": "code_agent"}  # as with another model
+    page.route("**/page/config", lambda route: route.fulfill(json=route.fetch().json() | changes))
+    page.reload()
+    expect(alert).to_contain_text("start a new chat with the code agent")
+    expect(alert.get_by_role("button")).to_have_count(0)
+    page.unroute("**/page/config")
     for unknown in ("00000000-0000-4000-8000-000000000000", "00000000-0000-0000-0000-00000000000-", "a-b"):
         page.goto(f"/app/t/{unknown}")
         expect(alert).to_contain_text("not on the server")

@@ -36,6 +36,7 @@ def test_changed_call_is_shown_and_runs(program: Program) -> None:
         terminal.wait_for("echo 'd‹U+202E›' >> /results/n")
         terminal.wait_for("Run this? [y]es, or [n]o and ask again:")
         terminal.type(answer)
+    terminal.wait_for("$ echo a\necho b > /results/n; echo c >> /results/n")  # not the call of the model
     terminal.wait_for("I see.")
     terminal.send("/exit")
     assert terminal.end() == 0

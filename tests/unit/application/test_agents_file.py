@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from syrupy.assertion import SnapshotAssertion
 
 from agent.code_graph import build_graph as build_code
-from agent.commands.doctor import check_all
+from agent.commands.doctor import Check, check_all
 from agent.exec_graph import build_graph as build_exec
 from agent.graph import build_graph as build_deep
 from agent.parts import AgentsFile
@@ -172,12 +172,13 @@ def test_long_file_is_cut_and_says_so(folder: Path) -> None:
 
 
 def test_doctor_shows_the_file(folder: Path) -> None:
-    def shown() -> tuple[bool, str]:
+    def shown() -> Check:
         [check] = [each for each in check_all() if each.name == "AGENTS.md"]
-        return check.ok, check.detail
+        return check
 
-    assert shown() == (True, "no file beside .env, or an empty file: prompts have no notes")
+    none = "no file beside .env, or an empty file: prompts have no notes"
+    assert shown() == Check("AGENTS.md", True, none)
     path = write(folder, SALES)
-    assert shown() == (True, f"{path}: {len(SALES)} characters, read at each run")
+    assert shown() == Check("AGENTS.md", True, f"{path}: {len(SALES)} characters, read at each run")
     write(folder, "x" * (MOST_CHARS + 1))
-    assert shown()[0] is False
+    assert (shown().ok, shown().warning) == (False, True)

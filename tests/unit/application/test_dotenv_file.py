@@ -36,11 +36,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from agent.graph import build_graph, graph  # graph exports the variables of the first file
 from agent.settings import load_settings
 file = Path(".env")
-file.write_text(file.read_text().replace("auto", "ask").replace("first", "second"))
+file.write_text(file.read_text().replace("auto", "ask").replace("first", "second").replace("GONE", "# "))
 made = build_graph(checkpointer=InMemorySaver())
 state = made.invoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "1"}})
 print([asked.value["action_requests"][0]["name"] for asked in state["__interrupt__"]])
-print([os.environ[name] for name in ("OF_FILE", "OF_BOTH")])
+print([os.environ.get(name) for name in ("OF_FILE", "OF_BOTH", "GONE")])
 print(load_settings().secret("GROQ_API_KEY").get_secret_value())
 file.write_text(file.read_text().replace("ask", "auto"))
 print(load_settings().approvals)
@@ -203,12 +203,12 @@ def test_later_change_of_the_file_holds_for_the_next_graph(tmp_path: Path) -> No
     call = {"name": "execute", "args": {"command": "true"}}
     (tmp_path / "script.json").write_text(json.dumps([{"tool_calls": [call]}, {"text": "Done."}]))
     (tmp_path / ".env").write_text(
-        "MODEL=scripted:script.json\nAPPROVALS=auto\nOF_FILE=first\nOF_BOTH=first\nGROQ_API_KEY=first-key\n"
+        "MODEL=scripted:script.json\nAPPROVALS=auto\nOF_FILE=first\nOF_BOTH=first\nGROQ_API_KEY=first-key\nGONE=x\n"
     )
 
     assert python(EDITED, tmp_path, OF_BOTH="of the environment") == [
         "['execute']",
-        "['second', 'of the environment']",
+        "['second', 'of the environment', None]",
         "second-key",
         "auto",
         "ask",

@@ -101,6 +101,7 @@ def test_error_about_the_checkpointer_shows_code_that_works(tmp_path: Path) -> N
     assert done.stdout.splitlines() == [
         "from langgraph.checkpoint.memory import InMemorySaver",
         "graph = build_graph(checkpointer=InMemorySaver())",
+        "outer = builder.compile(checkpointer=InMemorySaver())",
         "thread = await client.threads.create()",
         'client.runs.stream(thread["thread_id"], ...)',
         "Hello.",

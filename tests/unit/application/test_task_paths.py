@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from agent.listing import absent, is_input, named_paths
+from libs.sandbox import SandboxLimits
 from libs.sandbox.host.local_sandbox import LocalSandbox
 
 
@@ -44,6 +46,14 @@ def test_at_most_twenty_paths() -> None:
     assert len(named_paths(" ".join(f"/data/{n}" for n in range(30)))) == 20
 
 
+@pytest.mark.parametrize("name", ["/data/a.csv ", "“/data/a.csv "])
+def test_long_task_takes_no_noticeable_time(name: str) -> None:
+    task = name * 80_000
+    begun = time.process_time()
+    named_paths(task)
+    assert time.process_time() - begun < 2  # 0.3 s; with a copy of the task for each path, 10 s
+
+
 async def test_absent_paths_are_those_that_do_not_exist(tmp_path: Path) -> None:
     # The local sandbox has no /data: the file system of this machine stands in below /tmp.
     place = Path("/tmp") / f"named-{tmp_path.name}-{id(tmp_path)}"
@@ -66,3 +76,10 @@ async def test_absent_paths_are_those_that_do_not_exist(tmp_path: Path) -> None:
         for path in place.iterdir():
             path.rmdir() if path.is_dir() else path.unlink()
         place.rmdir()
+
+
+async def test_absent_paths_may_be_longer_than_the_output_of_a_command(tmp_path: Path) -> None:
+    paths = [f"/data/{n}-{'x' * 100}.csv" for n in range(20)]
+    limits = SandboxLimits(output_chars=1_000)
+    with LocalSandbox(tmp_path, limits=limits) as sandbox:
+        assert await absent(sandbox, named_paths(" ".join(paths))) == paths

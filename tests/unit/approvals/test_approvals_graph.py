@@ -15,6 +15,7 @@ from langgraph.types import Command
 from libs.middleware.approvals.addressed_answers import NothingWaits
 from libs.middleware.approvals.approval_gate import CheckpointerRequired
 from libs.middleware.approvals.approval_middleware import GrantsKept
+from libs.middleware.approvals.edited_calls import calls_as_run
 from libs.models.scripted_model import ScriptedChatModel, ToolUse
 from tests.support.gated_agents import (
     APPROVE,
@@ -84,6 +85,9 @@ def test_edited_call_runs(tmp_path: Path) -> None:
     result = graph.invoke(decide({"type": "edit", "edited_action": edited}), thread())
     assert note.read_text() == "good words"
     assert "human reviewer replaced this tool call" in result["messages"][-2].text
+    reply = result["messages"][-3]
+    assert reply.tool_calls[0]["args"] == args, "the call stays as the model wrote it"
+    assert calls_as_run(reply)[0]["args"] == edited["args"]
 
 
 def test_wrong_answer_repeats_the_question_with_the_reason(tmp_path: Path) -> None:

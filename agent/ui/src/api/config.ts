@@ -20,4 +20,13 @@ export interface PageConfig {
   upload_bytes: number;
 }
 
+/** The server refuses runs of this agent if the model calls no tools. */
+const NEEDS_TOOLS = "deep_agent";
+
+/** Whether an agent cannot work because the model calls no tools. */
+export const lacksTools = (config: PageConfig, agent: string): boolean => agent === NEEDS_TOOLS && !config.calls_tools;
+
+/** Ask whether the server answers. The server's log leaves these requests out. */
+export const answers = (): Promise<unknown> => ask("/ok");
+
 export const loadConfig = (): Promise<PageConfig> => ask<PageConfig>("/page/config");

@@ -12,6 +12,8 @@ export interface ThreadSummary {
 
 /** A thread as the server sends it. */
 interface FoundThread extends Omit<ThreadSummary, "title" | "agent"> {
+  /** Task -> its open questions. */
+  interrupts: Record<string, unknown[]> | null;
   metadata: Record<string, unknown> | null;
   extracted?: { first?: unknown } | null;
 }
@@ -32,15 +34,15 @@ export async function findThread(thread: string): Promise<ThreadSummary | null> 
 async function search(wanted: object): Promise<ThreadSummary[]> {
   const found = await send<FoundThread[]>("POST", "/threads/search", {
     ...wanted,
-    select: ["thread_id", "updated_at", "status", "metadata"],
+    select: ["thread_id", "updated_at", "status", "metadata", "interrupts"],
     extract: { first: "values.messages[0].content" },
   });
   return found.map(summary);
 }
 
 /** Create a thread without a run. */
-export async function createThread(agent: string): Promise<string> {
-  const made = await send<{ thread_id: string }>("POST", "/threads", { metadata: { graph_id: agent } });
+export async function createThread(): Promise<string> {
+  const made = await send<{ thread_id: string }>("POST", "/threads", {});
   return made.thread_id;
 }
 
@@ -56,7 +58,10 @@ export async function deleteThread(thread: string): Promise<void> {
 }
 
 function summary(found: FoundThread): ThreadSummary {
-  const { metadata, extracted, ...thread } = found;
+  const { metadata, extracted, interrupts, ...thread } = found;
+  // The server also calls a thread interrupted if its last run was stopped.
+  const waits = Object.values(interrupts ?? {}).some((questions) => questions.length > 0);
+  if (thread.status === "interrupted" && !waits) thread.status = "idle";
   const graph = metadata?.["graph_id"];
   return { ...thread, title: titled(textOf(extracted?.first)), agent: typeof graph === "string" ? graph : null };
 }

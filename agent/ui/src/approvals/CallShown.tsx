@@ -34,17 +34,22 @@ export function CallShown({ request: { name, args, description } }: { request: R
   return <Code code={description} label="The call" />;
 }
 
-const QUESTIONS: Record<string, string> = {
-  execute: "Run this command?",
-  edit_file: "Change this file?",
-  write_file: "Write this file?",
-  delete: "Delete this?",
+/** Tool -> the question about a call, and the name of a call. */
+const TOOLS: Record<string, [question: string, noun: string]> = {
+  execute: ["Run this command?", "command"],
+  execute_code: ["Run this code?", "run of code"],
+  edit_file: ["Change this file?", "change of a file"],
+  write_file: ["Write this file?", "written file"],
+  delete: ["Delete this?", "deletion"],
 };
+
+/** The name of a call of a tool, such as "command". */
+export const nounOf = (tool: string): string => TOOLS[tool]?.[1] ?? `call of ${visible(tool)}`;
 
 /** The question that a call's card asks, and the path that the call is about. */
 export function headingOf({ name, args }: Request): { question: string; path: string } {
-  const question = QUESTIONS[name];
-  if (question) return { question, path: visible(String(args["file_path"] ?? args["path"] ?? "")) };
+  const question = TOOLS[name]?.[0];
+  if (question && name !== "execute_code") return { question, path: visible(String(args["file_path"] ?? args["path"] ?? "")) };
   if (name !== "execute_code") return { question: `Call ${visible(name)}?`, path: "" };
   return { question: `Run this ${args["language"] === "bash" ? "Bash" : "Python"} code?`, path: "" };
 }

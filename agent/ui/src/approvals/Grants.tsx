@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useState } from "react";
 import { listGrants, revokeGrant, type Grant } from "../api/grantRoutes";
 import type { RequestFailed } from "../api/http";
+import { nounOf } from "./CallShown";
 import { Code } from "../components/Code";
 import { Icon } from "../components/Icon";
 import { Alert } from "../components/Notice";
@@ -32,7 +33,7 @@ export function Grants({ thread, refreshKey }: { thread: string; refreshKey: unk
           <summary className="bar">
             <Icon name="shield" />
             <span className="grow">
-              {grants.length === 1 ? "1 thing is" : `${grants.length} things are`} approved for this chat
+              {summaryOf(grants)} for this chat
             </span>
             <Icon name="chevron" />
           </summary>
@@ -42,9 +43,7 @@ export function Grants({ thread, refreshKey }: { thread: string; refreshKey: unk
                 <div className="grow">
                   {grant.digest !== null && <Code code={grant.shown} label="Exactly this call" />}
                   {grant.digest === null && (
-                    <p>
-                      Every call of <code>{grant.tool}</code>
-                    </p>
+                    <p>Every {nounOf(grant.tool)}</p>
                   )}
                 </div>
                 <button type="button" onClick={() => void revoke(grant.id)}>
@@ -57,4 +56,9 @@ export function Grants({ thread, refreshKey }: { thread: string; refreshKey: unk
       )}
     </>
   );
+}
+
+function summaryOf([first, ...others]: readonly Grant[]): string {
+  if (!first || others.length > 0) return `${others.length + 1} approvals hold`;
+  return `${first.digest === null ? "Every" : "1"} ${nounOf(first.tool)} is approved`;
 }

@@ -1,7 +1,7 @@
 import { useRef, useState } from "react";
 import { Icon } from "../components/Icon";
 import { visible } from "../text/visible";
-import { CallShown, headingOf } from "./CallShown";
+import { CallShown, headingOf, nounOf } from "./CallShown";
 import { EditForm, ReasonForm } from "./forms";
 import { Menu } from "./Menu";
 import { withDigest, type Decision, type Request, type Scope } from "./question";
@@ -36,11 +36,14 @@ export function RequestCard({ request, editable, once, position, decision, next,
       onChoose: () => approve("command"),
     },
     {
-      name: `Approve every ${visible(request.name)} for this chat`,
+      name: `Approve every ${nounOf(request.name)} for this chat`,
       about: "From now on, you do not see these calls before they run.",
       onChoose: () => approve("tool"),
     },
   ];
+  const edited = decision?.type === "edit" ? decision.edited_action.args : null;
+  // The description is the text of the call as the agent wrote it.
+  const shown = edited ? { ...request, args: edited, description: visible(JSON.stringify(edited, null, 2)) } : request;
   const back = () => {
     setForm(null);
     // The button exists only after the next render.
@@ -67,7 +70,7 @@ export function RequestCard({ request, editable, once, position, decision, next,
           onSubmit={(args) => decide({ type: "edit", edited_action: { name: request.name, args } })}
         />
       ) : (
-        <CallShown request={request} />
+        <CallShown request={shown} />
       )}
       {decision && (
         <p className="verdict bar">

@@ -1,5 +1,5 @@
 import { useEffect, useEffectEvent, useMemo, useState } from "react";
-import type { PageConfig } from "../api/config";
+import { lacksTools, type PageConfig } from "../api/config";
 import type { ThreadSummary } from "../api/threads";
 import { Approvals } from "../approvals/Approvals";
 import { Grants } from "../approvals/Grants";
@@ -31,6 +31,8 @@ interface ChatProps {
   config: PageConfig;
   agent: string;
   thread: string | null;
+  /** Whether the server does not answer. */
+  away: boolean;
   onThread: (id: string) => void;
   /** Called when files, threads or their states may have changed. */
   onStatus: (status: ChatStatus) => void;
@@ -39,13 +41,15 @@ interface ChatProps {
 const MADE = /^(\.?\/)?(workspace\/(?!data\/)|results\/|scripts\/|tmp\/)/;
 
 /** One chat: its messages and calls, its open questions, and the message field. */
-export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
+export function Chat({ config, agent, thread, away, onThread, onStatus }: ChatProps) {
   const { stream, outputs } = useConversation(agent, thread, onThread);
   const [suggestion, setSuggestion] = useState("");
-  const items = useMemo(() => itemsOf(stream.messages), [stream.messages]);
-  const questions = usePending(stream, thread);
+  const questions = usePending(stream, thread, outputs);
   const [stopping, setStopping] = useState(false);
   const busy = useBusy(stream, thread) || stopping;
+  const messages = stream.messages.filter(({ id }) => !id || !outputs.isLost(id));
+  const shown = messages.map(({ id }) => id).join();
+  const items = useMemo(() => itemsOf(messages), [stream.messages, shown]);
   const { waiting, answer, note, clearNote, failed, answering } = useAnswers(stream, thread, questions, busy);
   const error = (stream.error === failed ? null : stream.error) ?? questions.failure;
   const asked = waiting.length > 0;
@@ -86,7 +90,7 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
             <Empty config={config} onSample={setSuggestion} />
           )}
           {stream.isThreadLoading && items.length === 0 && <p className="note">Loading this chat …</p>}
-          <ChatContext value={{ stream, outputs, thread, listings, busy, asked }}>
+          <ChatContext value={{ stream, outputs, thread, listings, busy, asked, away }}>
             <Items items={items} />
           </ChatContext>
           {absent.map((path) => (
@@ -110,14 +114,14 @@ export function Chat({ config, agent, thread, onThread, onStatus }: ChatProps) {
             </p>
           )}
           {error != null && !busy && !asked && (
-            <Problem error={error} onRetry={thread ? () => void retry() : null} />
+            <Problem error={error} unable={lacksTools(config, agent)} onRetry={thread ? () => void retry() : null} />
           )}
         </div>
       </div>
       <div className="dock">
         {thread && <Grants thread={thread} refreshKey={busy} />}
         {todos.length > 0 && <Plan todos={todos} />}
-        <Composer state={state} suggestion={suggestion} onSend={send} onStop={stop} />
+        <Composer thread={thread} state={state} suggestion={suggestion} onSend={send} onStop={stop} />
       </div>
     </>
   );

@@ -1,8 +1,11 @@
 import { useEffect, useEffectEvent, useRef, useState, type KeyboardEvent } from "react";
+import { draftOf, keepDraft } from "../text/drafts";
 import { messageSent } from "../text/typing";
 import { IconButton } from "../components/Icon";
 
 interface ComposerProps {
+  /** Null until a new chat has its thread. */
+  thread: string | null;
   /** A message can be sent only if this is "ready". */
   state: "ready" | "running" | "waiting";
   /** Sends a message. False if the thread does not take it yet. */
@@ -22,11 +25,18 @@ const PLACEHOLDER = {
 } as const;
 
 /** The message field with its button to send or to stop. */
-export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
-  const [text, setText] = useState("");
+export function Composer({ thread, state, onSend, onStop, suggestion }: ComposerProps) {
+  const [text, setText] = useState(() => draftOf(thread));
   const [queued, setQueued] = useState(false);
   const [tries, setTries] = useState(0);
   const field = useRef<HTMLTextAreaElement>(null);
+  const draftKept = useRef(thread);
+  useEffect(() => {
+    // The text of a new chat goes along when the chat gets its thread.
+    if (draftKept.current !== thread) keepDraft(draftKept.current, "");
+    draftKept.current = thread;
+    keepDraft(thread, text);
+  }, [thread, text]);
   useEffect(() => {
     if (suggestion) {
       setText(suggestion);
@@ -50,6 +60,7 @@ export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
     messageSent();
     const sent = await onSend(text.trim()).catch(() => false);
     sending.current = false;
+    if (sent) keepDraft(thread, "");
     // Text that the person wrote during the request stays.
     if (sent) setText((now) => (now.startsWith(text) ? now.slice(text.length) : now));
     setQueued(!sent);
@@ -66,8 +77,12 @@ export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
     // The button that had the focus may have disappeared. On a phone, focus would open the keyboard.
     if (document.activeElement === document.body && !matchMedia("(pointer: coarse)").matches) field.current?.focus();
   }, [state, queued, tries]);
+  const takeBack = () => {
+    setQueued(false);
+    field.current?.focus();
+  };
   const onKey = (event: KeyboardEvent) => {
-    if (event.key === "Escape") setQueued(false);
+    if (event.key === "Escape" && queued) takeBack();
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     void send();
@@ -88,15 +103,16 @@ export function Composer({ state, onSend, onStop, suggestion }: ComposerProps) {
         value={text}
         aria-label="Message to the agent"
         placeholder={PLACEHOLDER[state]}
-        onChange={(event) => {
-          setText(event.target.value);
-          setQueued(false);
-        }}
+        readOnly={queued}
+        onChange={(event) => setText(event.target.value)}
         onKeyDown={onKey}
       />
       {queued && (
         <span className="note queued" role="status">
           Will be sent when the run has ended
+          <button type="button" className="quiet" onClick={takeBack}>
+            Take back
+          </button>
         </span>
       )}
       {state === "running" ? (

@@ -1,18 +1,35 @@
 import { NEEDS_TOKEN, UNREACHABLE } from "../api/http";
 import { Alert } from "../components/Notice";
 
+interface ProblemProps {
+  error: unknown;
+  /** Whether the model calls no tools and the agent of the chat needs them. */
+  unable: boolean;
+  onRetry: (() => void) | null;
+}
+
 /** The error of a run, with a button to run again. A run that a person stopped has no error to show. */
-export function Problem({ error, onRetry }: { error: unknown; onRetry: (() => void) | null }) {
+export function Problem({ error, unable, onRetry }: ProblemProps) {
   if (/^(?:CancelledError|UserInterrupt)\b/.test(textOf(error))) {
     return (
       <div className="bar" role="status">
-        <p className="note">Stopped. Send a message to go on, or let the agent try again.</p>
+        <p className="note">Stopped. Send a message to go on, or let the agent try again. A reply that was not finished is not kept.</p>
         {onRetry && (
           <button type="button" onClick={onRetry}>
             Try again
           </button>
         )}
       </div>
+    );
+  }
+  if (unable) {
+    return (
+      <Alert>
+        <p>
+          <strong>The agent could not go on.</strong> The model calls no tools, and the agent of this chat needs them. A chat
+          keeps its agent: start a new chat with the code agent, or choose another model (MODEL).
+        </p>
+      </Alert>
     );
   }
   return (

@@ -77,6 +77,7 @@ export function Table({ thread, path, version }: FileProps) {
   return (
     <Loaded source={`${thread} ${path} ${offset} ${version}`} load={() => tableOf(thread, path, offset, ROWS)}>
       {({ columns, rows, total, cut, ...table }) => {
+        if (columns.length === 0 && table.offset === 0) return <p className="note">The file is empty.</p>;
         const end = table.offset + rows.length;
         const count = (number: number) => number.toLocaleString("en");
         const position = `Rows ${count(table.offset + 1)} to ${count(end)}${total === null ? "" : ` of ${count(total)}`}`;

@@ -19,6 +19,7 @@ export function CallCard({ call }: { call: Call }) {
       state={state}
       live={live}
       result={call.result}
+      edited={call.edited}
       granted={stream.values.granted_calls?.[call.id]}
     />
   );
@@ -27,5 +28,6 @@ export function CallCard({ call }: { call: Call }) {
 function stateOf({ result }: Call, busy: boolean): RunState {
   if (!result) return busy ? "running" : "stopped";
   if (result.rejected) return "refused";
+  if (result.interrupted) return "stopped";
   return result.failed ? "failed" : "done";
 }

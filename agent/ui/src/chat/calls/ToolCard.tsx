@@ -2,7 +2,7 @@ import { argumentFields, Fields } from "../../components/Fields";
 import { Icon } from "../../components/Icon";
 import { harmless, visible } from "../../text/visible";
 import type { Call } from "../stream/itemsOf";
-import { StateIcon, type RunState } from "./RunCard";
+import { EDITED, StateIcon, type RunState } from "./RunCard";
 
 /** The heading of a call, by tool: a verb, and the argument that names the object. */
 const HEADINGS: Record<string, [verb: string, argument: string]> = {
@@ -31,6 +31,7 @@ export function ToolCard({ call, state }: { call: Call; state: RunState }) {
         {state === "refused" && <span className="pill bad">rejected</span>}
         {state === "failed" && <span className="pill bad">failed</span>}
       </summary>
+      {call.edited && <p className="note">{EDITED}</p>}
       <Fields values={values} />
     </details>
   );

@@ -14,6 +14,8 @@ interface ChatState {
   busy: boolean;
   /** Whether a question waits for a person. */
   asked: boolean;
+  /** Whether the server does not answer. */
+  away: boolean;
 }
 
 export const ChatContext = createContext<ChatState | null>(null);

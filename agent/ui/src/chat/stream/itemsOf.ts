@@ -4,7 +4,10 @@ import type { AIMessage, BaseMessage, ToolMessage } from "@langchain/core/messag
 export interface Call {
   id: string;
   name: string;
+  /** The arguments that ran. */
   args: Record<string, unknown>;
+  /** Whether a person has changed the arguments. */
+  edited: boolean;
   result: Result | null;
 }
 
@@ -14,7 +17,11 @@ interface Result {
   rejected: boolean;
   exitCode: number | null;
   seconds: number | null;
+  /** Why the end of a command is unknown. The text then explains it. */
+  interrupted: Interrupted;
 }
+
+export type Interrupted = "stopped" | "ended" | null;
 
 /** The result of a code block, as the thread keeps it. */
 export interface Block {
@@ -50,10 +57,14 @@ export function itemsOf(messages: readonly BaseMessage[]): Item[] {
       else if (!source) items.push({ kind: "person", key, text: message.text });
     } else if (kind === "ai") {
       reply = message.id ?? "";
+      // The mark of libs/middleware/approvals/edited_calls.py.
+      const { edited_calls: edits } = message.response_metadata as { edited_calls?: Record<string, Call["args"]> };
       if (message.text.trim()) items.push({ kind: "reply", key, text: message.text });
       ((message as AIMessage).tool_calls ?? []).forEach(({ id, name, args }, at) => {
         const call = id ?? `${message.id}-${at}`;
-        items.push({ kind: "call", key: call, call: { id: call, name, args: args ?? {}, result: resultOf(results.get(call)) } });
+        const changed = edits?.[call];
+        const result = resultOf(results.get(call));
+        items.push({ kind: "call", key: call, call: { id: call, name, args: changed ?? args ?? {}, edited: changed !== undefined, result } });
       });
     }
   });
@@ -72,6 +83,7 @@ function resultOf(message: ToolMessage | undefined): Result | null {
     rejected: artifact != null && "rejected" in artifact,
     exitCode: ran?.exit_code ?? null,
     seconds: ran?.seconds ?? null,
+    interrupted: ran?.interrupted ?? null,
   };
 }
 
@@ -80,6 +92,8 @@ interface Command {
   output: string;
   exit_code: number;
   seconds: number;
+  /** Missing in threads of earlier versions. */
+  interrupted?: Interrupted;
 }
 
 /** The mark of a call that a person rejected, as libs/middleware/approvals/approval_middleware.py writes it. */
@@ -99,7 +113,7 @@ interface Program {
 
 function resultOfProgram({ ok, stdout, stderr, note, error, metrics }: Program): Result {
   const parts = [stdout, stderr, note, error && `${error.message}\n${error.hint}`];
-  return { text: parts.filter(Boolean).join("\n"), failed: !ok, rejected: false, exitCode: metrics.exit_code, seconds: metrics.total };
+  return { text: parts.filter(Boolean).join("\n"), failed: !ok, rejected: false, exitCode: metrics.exit_code, seconds: metrics.total, interrupted: null };
 }
 
 /** The mark of a block, as libs/code_blocks/block_turn.py writes it. */

@@ -9,12 +9,13 @@ export async function activeRuns(client: Client, thread: string) {
   return runs.filter(({ status }) => status === "running" || status === "pending");
 }
 
-/** The ids of the interrupts in a thread's state, and the error of its last run. */
+/** The ids of the interrupts and messages in a thread's state, and the error of its last run. */
 export async function stateOf(client: Client, thread: string) {
-  const { tasks } = await client.threads.getState(thread);
+  const { tasks, values } = await client.threads.getState<{ messages?: { id?: string }[] }>(thread);
+  const messages: ReadonlySet<string> = new Set(values.messages?.map(({ id }) => id ?? ""));
   const waiting: ReadonlySet<string> = new Set(tasks.flatMap((task) => task.interrupts.map(({ id }) => id ?? "")));
   const error = tasks.map((task) => task.error).find(Boolean);
-  return { waiting, failure: error ? String(error) : null };
+  return { waiting, messages, failure: error ? String(error) : null };
 }
 
 /**

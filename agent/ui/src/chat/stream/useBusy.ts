@@ -1,8 +1,10 @@
 import { useEffect, useState } from "react";
 import type { Conversation } from "./useConversation";
 
-/** Milliseconds between requests, and how many in a row must say that no run is active. */
-const POLL = 2_000;
+/** Milliseconds between requests while a run is active: the server logs each request. */
+const POLL = 10_000;
+/** Milliseconds to the next request after an answer that no run is active, and how many such answers are needed. */
+const CONFIRM = 1_000;
 const CONFIRMATIONS = 2;
 
 /**
@@ -18,17 +20,20 @@ export function useBusy(stream: Conversation["stream"], thread: string | null): 
     setOver(false);
     if (!isLoading || !thread) return;
     let idle = 0;
-    const timer = setInterval(() => {
-      void client.runs.list(thread, { limit: 1 }).then(
-        ([latest]) => {
-          const ended = latest !== undefined && latest.status !== "pending" && latest.status !== "running";
-          idle = ended ? idle + 1 : 0;
-          setOver(idle >= CONFIRMATIONS);
-        },
-        () => undefined,
-      );
-    }, POLL);
-    return () => clearInterval(timer);
+    let timer = window.setTimeout(look, POLL);
+    let left = false;
+    async function look(): Promise<void> {
+      const [latest] = await client.runs.list(thread!, { limit: 1 }).catch(() => []);
+      if (left) return;
+      const ended = latest !== undefined && latest.status !== "pending" && latest.status !== "running";
+      idle = ended ? idle + 1 : 0;
+      setOver(idle >= CONFIRMATIONS);
+      timer = window.setTimeout(look, idle === 1 ? CONFIRM : POLL);
+    }
+    return () => {
+      left = true;
+      clearTimeout(timer);
+    };
   }, [client, thread, isLoading]);
   return isLoading && !over;
 }

@@ -56,7 +56,7 @@ export function useConversation(agent: string, thread: string | null, onThread: 
   });
   const [, render] = useReducer((count: number) => count + 1, 0);
   const outputs = useMemo(() => new Outputs(render), []);
-  useChannelEffect(stream, ["custom", "tools"], {
+  useChannelEffect(stream, ["custom", "tools", "messages", "lifecycle"], {
     replay: true,
     bufferSize: 256,
     onEvent: (event) => outputs.feed(event as Parameters<Outputs["feed"]>[0]),

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { isQuestion, type Pending } from "../../approvals/question";
+import type { Outputs } from "./outputs";
 import { stateOf } from "./runs";
 import type { Conversation } from "./useConversation";
 
@@ -13,10 +14,10 @@ const NONE: ReadonlySet<string> = new Set();
  * The questions that wait in the thread's state, and the error of its last run.
  *
  * `settled` is false until the state has confirmed or denied every question of the stream. `reload` reads the state
- * again. The stream reports an error only once, and it replays all events of the thread, also
+ * again, and tells `outputs` which messages are in the thread. The stream reports an error only once, and it replays all events of the thread, also
  * questions that were answered long ago. So the page shows a question only after the state has confirmed it.
  */
-export function usePending(stream: Conversation["stream"], thread: string | null) {
+export function usePending(stream: Conversation["stream"], thread: string | null, outputs: Outputs) {
   const [confirmed, setConfirmed] = useState(NONE);
   const [absent, setAbsent] = useState(NONE);
   const [failure, setFailure] = useState<string | null>(null);
@@ -30,10 +31,11 @@ export function usePending(stream: Conversation["stream"], thread: string | null
   const { client, isLoading } = stream;
   const reload = useCallback(async () => {
     if (!thread) return;
-    const { waiting, failure } = await stateOf(client, thread);
+    const { waiting, failure, messages } = await stateOf(client, thread);
+    outputs.settle(messages);
     setFailure(failure);
     setConfirmed((before) => new Set([...before].filter((id) => waiting.has(id))));
-  }, [client, thread]);
+  }, [client, thread, outputs]);
   // A question may have been answered at a terminal or in another tab.
   useEffect(() => {
     setAbsent(NONE);

@@ -50,7 +50,7 @@ def test_calls_are_asked_about_one_by_one(program: Program) -> None:
         terminal.wait_for("leave it pending:")
         terminal.type(key)
         if key == "r\n":
-            terminal.wait_for("Reason")
+            terminal.wait_for("Why not?")
             terminal.type("\n")
     assert terminal.end() == 0
     assert program.log == "other\n"

@@ -69,7 +69,7 @@ def test_blocks_are_approved_one_by_one(program: Program) -> None:
         terminal.wait_for("[q]uit and leave it pending:")
         assert not (program.workspace / "results" / "a").exists()
         terminal.type(answer)
-    terminal.wait_for("Reason")
+    terminal.wait_for("Why not?")
     terminal.type("b is taken\n")
     terminal.wait_for("I leave it at a.")
     assert terminal.end() == 0

@@ -93,7 +93,7 @@ async def test_code_block_agent_also_sends_code_and_execution(tmp_path: Path) ->
         given = {"messages": [HumanMessage("go")]}
         code, output, execution = [event async for event in graph.astream(given, stream_mode="custom")]
     assert (code["type"], code["language"], code["code"]) == ("code", "python", "print(42)")
-    assert output == {"type": "output", "tool_call_id": code["id"], "text": "42\n"}
+    assert output == {"type": "output", "tool_call_id": code["id"], "text": "42\n", "part": 0}
     assert execution.pop("seconds") >= 0
     assert execution == {
         **code,

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from libs.sandbox import RunResult
+from libs.sandbox.guest.workers.memory_kills import NO_MEMORY
 from tests.load.ledger import Ledger, digest
 from tests.support.sandboxes import NEW_INTERPRETER
 
@@ -29,6 +30,10 @@ _ENDED = re.compile(
 
 def _nothing(_: Any) -> str | None:
     return None
+
+
+def _without(line: str, result: RunResult) -> RunResult:
+    return replace(result, output=result.output.replace(line, "", 1))
 
 
 @dataclass
@@ -70,8 +75,13 @@ class Steps:
     def next(self) -> Step:
         self._count += 1
         if self._litter:
-            return Step("run", {"command": f"rm -rf {self._litter.pop()}"}, self._result(""))
-        return self._random.choice(self._kinds)()
+            step = Step("run", {"command": f"rm -rf {self._litter.pop()}"}, self._result(""))
+        else:
+            step = self._random.choice(self._kinds)()
+        if self._harsh and step.method in {"run", "run_python"}:
+            # Another program of the sandbox may have filled the memory meanwhile.
+            return replace(step, wrong=lambda result: step.wrong(_without(NO_MEMORY.decode(), result)))
+        return step
 
     def _explained(self, result: RunResult, output: str, *, writes: bool = False) -> bool:
         """Return whether a break explains a result that differs from `output`.

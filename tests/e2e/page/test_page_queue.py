@@ -98,14 +98,14 @@ def test_unsent_message_stays_in_its_chat(page: Page) -> None:
     field.fill("other words for later")
     field.press("Enter")
     expect(page.get_by_text("Will be sent when the run has ended")).to_be_visible()
-    page.get_by_role("button", name="New chat", exact=True).click()
+    page.get_by_role("button", name="New chat", exact=True).first.click()
     expect(field).to_have_value("")
     field.fill("a new chat")
     page.get_by_role("button", name=re.compile("^keep my words")).click()
     expect(field).to_have_value("other words for later")
     page.reload()
     expect(field).to_have_value("other words for later")
-    page.get_by_role("button", name="New chat", exact=True).click()
+    page.get_by_role("button", name="New chat", exact=True).first.click()
     expect(field).to_have_value("a new chat")
 
 

@@ -128,7 +128,7 @@ def test_continue_goes_on_with_a_killed_thread(program: Program) -> None:
     terminal.wait_for("> go")
     terminal.wait_for("The last run of this thread was interrupted: /continue resumes it.")
     terminal.send("/threads")
-    terminal.wait_for("go  last run interrupted")
+    terminal.wait_for("go  (scripted:script.yaml)  last run interrupted")
     terminal.send("/continue")
     terminal.wait_for("The command was cut off.")
     terminal.send("/continue")

@@ -1,9 +1,8 @@
-"""Fixtures for all unit tests (the environment), and for several folders (tables, an index for pip)."""
+"""Fixtures for several folders: `skills.tables` without pandas, and an index for pip."""
 
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,16 +25,6 @@ from tests.servers.package_servers import (
 )
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(autouse=True)
-def same_environment() -> Iterator[None]:
-    """Restore the environment after each test: building a graph exports the variables of `.env`."""
-    before = dict(os.environ)
-    yield
-    if os.environ != before:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
@@ -223,6 +223,30 @@ class Sandbox(Protocol):
     async def afile(
         self, do: str, *, content: bytes | None = None, key: str | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]: ...
+
+    async def atree(
+        self,
+        do: str,
+        *,
+        content: bytes = b"",
+        feed: Callable[[], AsyncIterator[bytes]] | None = None,
+        size: int = 0,
+        **arguments: Any,
+    ) -> tuple[dict[str, Any], bytes, bytes]:
+        """Run an operation of `libs.workspace` on the whole workspace: `walk`, `parts` or `apply`.
+
+        Returns its answer and two contents. Nothing is redacted: the result is for the store alone. The
+        operation takes at most 600 s, and a second for each 10 MB of input.
+
+        Args:
+            content: input.
+            feed: returns more input, as it is needed.
+            size: bytes that `feed` yields.
+
+        Raises:
+            FileFailed: the operation failed.
+        """
+        ...
 
     def reset(self) -> None:
         """Stop the sandbox. The next call starts a fresh sandbox on the same workspace."""

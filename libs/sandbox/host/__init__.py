@@ -12,7 +12,7 @@ from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.command_log import CommandRecords, process_ends
 from libs.sandbox.host.connections import Door, Egress, way_out
 from libs.sandbox.host.first_command import first_command_problem
-from libs.sandbox.host.loop_thread import blocking, core
+from libs.sandbox.host.loop_thread import blocking, core, on_core, synchronous
 from libs.sandbox.host.redacted_results import redacted_content
 from libs.sandbox.host.results import failed_result, shortened
 from libs.sandbox.host.run_once import Form, Once
@@ -32,8 +32,10 @@ __all__ = [
     "current_call",
     "failed_result",
     "first_command_problem",
+    "on_core",
     "process_ends",
     "redacted_content",
     "shortened",
+    "synchronous",
     "way_out",
 ]

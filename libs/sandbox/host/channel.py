@@ -26,8 +26,6 @@ from libs.sandbox.host.transport import Transport
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import (
     ANSWER,
-    CHUNK,
-    EARLY,
     INSIDE,
     MOST_CONTENT,
     Decoder,
@@ -99,10 +97,9 @@ class Channel:
             ValueError: the payload is too large for a frame.
         """
         call = Call(next(self._streams), content, on_output, self.redact)
-        early, call.unsent = call.unsent[:EARLY], call.unsent[EARLY:]
         frame = encode(call.stream, Kind.OPEN, payload)
-        if early:
-            frame += encode(call.stream, Kind.DATA, bytes(early))
+        if early := call.piece():
+            frame += encode(call.stream, Kind.DATA, early)
         with self._lock:
             if self.closed:
                 raise self._died()
@@ -174,13 +171,25 @@ class Channel:
                 # Removed after sending: later frames queue behind it and keep the order.
                 self._unsent.popleft()
 
+    def feed(self, call: Call, data: bytes) -> Future[None]:
+        """Send more input of a request. The future is done when all of it is sent, or the request has ended."""
+        with call.sending:
+            call.unsent = memoryview(data)
+            call.sent = sent = Future[None]()
+        self._send_content(call, 0)
+        if call.future.done():
+            with call.sending:
+                call.all_sent()
+        return sent
+
     def _send_content(self, call: Call, credit: int) -> None:
         """Send as much of a request's input as the credit allows."""
-        while credit > 0 and call.unsent:
-            size = min(credit, CHUNK, len(call.unsent))
-            piece, call.unsent = call.unsent[:size], call.unsent[size:]
-            credit -= size
-            self._send(encode(call.stream, Kind.DATA, bytes(piece)))
+        with call.sending:
+            call.credit += credit
+            while piece := call.piece():
+                self._send(encode(call.stream, Kind.DATA, piece))
+            if not call.unsent:
+                call.all_sent()
 
     # -- receiving
 
@@ -202,6 +211,8 @@ class Channel:
             for call in calls.values():
                 self._show_rest(call, cut=True)
                 call.future.set_exception(self._died())
+                with call.sending:
+                    call.all_sent()
             # Last, because it waits until the container is removed.
             self._transport.close()
             if self._writer:
@@ -237,6 +248,8 @@ class Channel:
             ending, _ = ANSWER.unpack_from(payload)
             self._show_rest(call, cut=ending != Ending.DONE)
             call.future.set_result(Answer(ending, payload[ANSWER.size :]))
+            with call.sending:
+                call.all_sent()
 
     def _show(self, call: Call, data: bytes, fd: int, *, sample: bool) -> None:
         if call.on_output:

@@ -10,14 +10,21 @@ from typing import Any, TypeVar
 from libs.redaction import Redact
 from libs.sandbox.errors import CommandInterrupted, SandboxDied, SandboxError
 from libs.sandbox.host.command_log import CommandRecords
-from libs.sandbox.host.lifecycle import SandboxLife
+from libs.sandbox.host.lifecycle import Feed, SandboxLife
 from libs.sandbox.host.loop_thread import on_core, synchronous
 from libs.sandbox.host.request import Answer, Call
-from libs.sandbox.host.request_payloads import block_request, file_asked, file_request, run_request
+from libs.sandbox.host.request_payloads import (
+    block_request,
+    file_asked,
+    file_request,
+    run_request,
+    tree_request,
+)
 from libs.sandbox.host.results import as_builtin, block_result, file_result, run_result
 from libs.sandbox.host.run_once import FILE, RUN, Once
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
+from libs.sandbox.wire.frames import Fd
 from libs.sandbox.workspace import FOLDERS
 
 __all__ = ["ChannelSandbox"]
@@ -161,6 +168,15 @@ class ChannelSandbox(SandboxLife):
             await self.afile("write", path=path, replace=True, content=content)
         except FileFailed as error:
             raise as_builtin(error, path) from error
+
+    @on_core
+    async def atree(
+        self, do: str, *, content: bytes = b"", feed: Feed | None = None, size: int = 0, **arguments: Any
+    ) -> tuple[dict[str, Any], bytes, bytes]:
+        seconds, payload = tree_request(do, len(content) + size, arguments)
+        call, answer = await self._ask(payload, seconds, content=content, feed=feed, redacted=False)
+        message, data = await _read(call, answer, lambda: file_result(call, answer, seconds))
+        return message, data, bytes(call.data[Fd.ERR])
 
     file = synchronous(afile)
     read_file = synchronous(aread_file)

@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,7 +22,9 @@ from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import Ending
 
-__all__ = ["SandboxLife"]
+__all__ = ["Feed", "SandboxLife"]
+
+Feed = Callable[[], AsyncIterator[bytes]]
 
 _START_SECONDS = 60.0
 """Seconds until a start counts as failed. The sandbox is then closed, for all callers."""
@@ -192,9 +195,13 @@ class SandboxLife(ABC):
         *,
         content: bytes = b"",
         on_output: OnOutput | None = None,
+        feed: Feed | None = None,
         redacted: bool = True,
     ) -> tuple[Call, Answer]:
         """Send a request and wait for its answer.
+
+        Args:
+            feed: returns more input, after `content`. An error of it cancels the request and is raised here.
 
         Raises:
             WorkspaceMissing: the workspace folder was removed, and there is no folder at its path.
@@ -204,7 +211,17 @@ class SandboxLife(ABC):
             channel, call = await self._request(payload, content=content, on_output=on_output)
             if not redacted:
                 call.redact = None
-            answer = await self._answer(channel, call, seconds)
+            if feed is None:
+                answer = await self._answer(channel, call, seconds)
+            else:
+                feeding = asyncio.ensure_future(_feed(channel, call, feed()))
+                try:
+                    answer = await self._answer(channel, call, seconds)
+                finally:
+                    feeding.cancel()
+                    await asyncio.wait({feeding})
+                if not feeding.cancelled() and (error := feeding.exception()):
+                    raise error
             if answer.ending != Ending.REMOVED:
                 return call, answer
             # Nothing was run. A running container keeps the removed folder, even if there is a new one.
@@ -255,6 +272,18 @@ class SandboxLife(ABC):
             "The sandbox does not answer any more.",
             hint="It was ended; the next command starts a new one on the same workspace.",
         )
+
+
+async def _feed(channel: Channel, call: Call, pieces: AsyncIterator[bytes]) -> None:
+    """Send the input of a request as it comes, one piece after the other."""
+    try:
+        async for piece in pieces:
+            await until_done(channel.feed(call, piece))
+            if call.future.done():
+                return
+    except Exception:
+        channel.cancel(call)
+        raise
 
 
 async def _close_when_idle(watched: weakref.ref[Channel], seconds: float) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 
 from libs.redaction import Redact
 from libs.sandbox.host.redacted_results import LiveOutput
 from libs.sandbox.protocol import OnOutput
-from libs.sandbox.wire.frames import CHUNK, MOST_CONTENT, Fd
+from libs.sandbox.wire.frames import CHUNK, EARLY, MOST_CONTENT, Fd
 
 __all__ = ["Answer", "Call"]
 
@@ -41,8 +42,26 @@ class Call:
         self.room = MOST_CONTENT + CHUNK
         """Bytes that may still come for `data` and `tail`."""
         self.unsent = memoryview(content)
+        self.credit = EARLY
+        """Bytes of input that may be sent now."""
+        self.sending = threading.Lock()
+        self.sent: Future[None] | None = None
+        """Done when `unsent` is empty, if somebody waits for that."""
         self.on_output = on_output
         self.live = LiveOutput(on_output, redact) if on_output and redact else None
+
+    def piece(self) -> bytes:
+        """Take the next piece of input that may be sent. Empty if there is none."""
+        size = min(self.credit, CHUNK, len(self.unsent))
+        piece, self.unsent = bytes(self.unsent[:size]), self.unsent[size:]
+        self.credit -= size
+        return piece
+
+    def all_sent(self) -> None:
+        """Wake up who waits until the input is sent."""
+        sent, self.sent = self.sent, None
+        if sent:
+            sent.set_result(None)
 
     def received(self, answer: Answer) -> int:
         """Return the received bytes, content and answer together."""

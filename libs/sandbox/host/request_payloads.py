@@ -11,7 +11,7 @@ from libs.sandbox.protocol import FileFailed
 from libs.sandbox.wire.frames import MAX_PAYLOAD, REQUEST, Worker
 from libs.sandbox.wire.messages import BlockRequest, RunRequest
 
-__all__ = ["block_request", "file_asked", "file_request", "run_request"]
+__all__ = ["block_request", "file_asked", "file_request", "run_request", "tree_request"]
 
 MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
@@ -25,6 +25,8 @@ MAX_SESSION = 65_535
 _CHANGES = ("write", "edit", "delete")
 _FILE_SECONDS = 30.0
 """Seconds for a file operation, plus a second for each 10 MB of content."""
+_TREE_SECONDS = 600.0
+"""Seconds for a walk of the whole workspace, in which contents of many GB may be read."""
 
 
 def run_request(
@@ -86,11 +88,28 @@ def file_request(
     if do == "delete":
         arguments["protected"] = protected
     seconds = _FILE_SECONDS + len(content or b"") / 10e6
+    return seconds, _file_payload(do, arguments, seconds)
+
+
+def tree_request(do: str, size: int, arguments: dict[str, Any]) -> tuple[float, bytes]:
+    """Return the time-out in seconds and the payload of an operation on the whole workspace.
+
+    Args:
+        size: bytes of the input.
+
+    Raises:
+        FileFailed: the request is too large.
+    """
+    seconds = _TREE_SECONDS + size / 10e6
+    return seconds, _file_payload(do, arguments | {"size": size}, seconds)
+
+
+def _file_payload(do: str, arguments: dict[str, Any], seconds: float) -> bytes:
     request = json.dumps({"do": do, "arguments": arguments}, ensure_ascii=False)
     payload = REQUEST.pack(Worker.FILE, seconds) + request.encode("utf-8", "surrogatepass")
     if len(payload) > MAX_PAYLOAD:
         raise FileFailed("too_large", f"the request is larger than {MAX_PAYLOAD >> 20} MB")
-    return seconds, payload
+    return payload
 
 
 def file_asked(do: str, content: bytes | None, arguments: dict[str, Any]) -> tuple[str | bytes, ...]:

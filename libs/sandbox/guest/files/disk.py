@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from libs.sandbox.guest.workers.frame_pipes import write_all
 
-__all__ = ["NotRegular", "new_file", "open_regular", "write_all"]
+__all__ = ["NotRegular", "draft", "new_file", "open_regular", "write_all"]
 
 
 class NotRegular(ValueError):
@@ -79,60 +79,87 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
         mode = stat.S_IMODE(found)
         if not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, "Permission denied", path)
-    draft = f"{os.path.dirname(target)}/.{os.urandom(8).hex()}.part"
+    folder = os.open(os.path.dirname(target), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with draft(folder, os.path.basename(target), mode, replace=replace, there=there) as file:
+            yield file
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def draft(folder: int, name: str, mode: int, *, there: bool, replace: bool = True) -> Iterator[int]:
+    """Open a new file for writing. At the end of the block the complete file appears as `name`.
+
+    See `new_file`. A link with this name is replaced, not followed.
+
+    Args:
+        folder: the open folder.
+        there: whether the name is taken now.
+
+    Raises:
+        FileExistsError: the name is taken and may not be replaced.
+        OSError: the file cannot be made.
+    """
+    beside = f".{os.urandom(8).hex()}.part"
     try:
         # Without a name, so that the file vanishes if the writer is killed.
-        file = os.open(os.path.dirname(target), os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode)
+        file = os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode, dir_fd=folder)
         named = False
+    except PermissionError:
+        raise
     except OSError:  # not every file system has O_TMPFILE
-        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
         named = True
     try:
         try:
             yield file
             os.fchmod(file, mode)
             if not named:
-                _name(file, target, draft if replace else None, there=there)
+                _name(file, folder, name, beside if replace else None, there=there)
         finally:
             os.close(file)
         if named and replace:
-            os.replace(draft, target)
+            os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
         elif named:
-            _publish(draft, target)
+            _publish(folder, beside, name)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(draft)
+            os.unlink(beside, dir_fd=folder)
         raise
 
 
-def _name(file: int, target: str, draft: str | None, *, there: bool) -> None:
-    """Name an open file without a name. `draft`: a free name, to replace `target`. `there`: it existed."""
+def _name(file: int, folder: int, name: str, beside: str | None, *, there: bool) -> None:
+    """Name an open file without a name. `beside`: a free name, to replace `name`. `there`: it existed."""
 
-    # A src_dir_fd makes Python call linkat(2), which can follow links. The absolute path ignores it.
-    def link(path: str) -> None:
-        os.link(f"/proc/self/fd/{file}", path, src_dir_fd=file, follow_symlinks=True)
+    # With follow_symlinks Python calls linkat(2), which follows this link to the open file.
+    def link(free: str) -> None:
+        os.link(f"/proc/self/fd/{file}", free, dst_dir_fd=folder, follow_symlinks=True)
 
-    if draft is None:
-        link(target)
+    if beside is None:
+        link(name)
         return
     if not there:
         with contextlib.suppress(FileExistsError):  # another program has made the file meanwhile
-            link(target)
+            link(name)
             return
-    link(draft)
-    os.replace(draft, target)
+    link(beside)
+    os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def _publish(draft: str, target: str) -> None:
+def _publish(folder: int, beside: str, name: str) -> None:
     """Give the draft its final name, if that is free."""
     try:
-        os.link(draft, target)
+        os.link(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
         # A file system without hard links, such as some shared folders of virtual machines.
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, "File exists", target) from None
-        os.rename(draft, target)
+        try:
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            raise FileExistsError(errno.EEXIST, "File exists", name) from None
     else:
-        os.unlink(draft)
+        os.unlink(beside, dir_fd=folder)

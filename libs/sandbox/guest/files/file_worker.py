@@ -19,6 +19,9 @@ from typing import Any, Final
 from libs.sandbox.guest.files.disk import new_file, open_regular, write_all
 from libs.sandbox.guest.files.search import MOST_ANSWER, glob, grep
 from libs.sandbox.guest.files.text_files import edit, read_page
+from libs.sandbox.guest.files.tree_apply import apply
+from libs.sandbox.guest.files.tree_folders import read_parts
+from libs.sandbox.guest.files.tree_walk import walk
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
 from libs.sandbox.wire.frames import (
     ANSWER,
@@ -29,6 +32,7 @@ from libs.sandbox.wire.frames import (
     REQUEST,
     WINDOW,
     Ending,
+    Fd,
     Frame,
     Kind,
     encode,
@@ -57,6 +61,9 @@ class FileWorker:
             "delete": lambda _, request: _delete(**request),
             "read": self._read,
             "write": self._write,
+            "walk": self._walk,
+            "parts": self._parts,
+            "apply": self._apply,
         }
 
     def serve(self) -> None:
@@ -71,7 +78,7 @@ class FileWorker:
                 answer = {"error": _code(error), "detail": error.strerror or str(error)}
             except ValueError as error:
                 answer = {"error": "invalid_path", "detail": str(error)}
-            body = json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            body = _encoded(answer)
             if len(body) > MAX_PAYLOAD // 2:
                 body = b'{"error": "too_many", "detail": "there is more than can be told: narrow it down"}'
             self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.DONE, True) + body))
@@ -107,16 +114,58 @@ class FileWorker:
         if not replace and os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, "File exists", path)
         with new_file(path, replace=replace) as file:
-            granted, received = EARLY, 0
-            while received < size:
-                if granted - received <= WINDOW // 2 and granted < size:
-                    self._link.send(encode(stream, Kind.CREDIT, WINDOW.to_bytes(4, "big")))
-                    granted += WINDOW
-                sender, kind, payload, _ = self._next()
-                if sender == stream and kind == Kind.DATA:
-                    received += len(payload)
-                    write_all(file, payload)
+            for piece in self._input(stream, size):
+                write_all(file, piece)
         return {"size": size}
+
+    def _walk(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
+        """Send the changes of the workspace as JSON, and what is known now as the errors' stream."""
+        known = b"".join(self._input(stream, request["size"]))
+        changes, known = walk(known, request["most"], request["again"])
+        self._send(stream, _encoded(changes))
+        self._send(stream, known, Fd.ERR)
+        return {}
+
+    def _parts(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
+        """Send parts of files, one after the other."""
+        return {"sizes": read_parts(request["parts"], lambda data: self._send(stream, data))}
+
+    def _apply(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
+        """Change the workspace. The contents of all files are one input, in the order of the steps."""
+        whole = _Input(self._input(stream, request["size"]))
+        return {"left": apply(request["steps"], request["room"], whole.take)}
+
+    def _send(self, stream: int, data: bytes, fd: int = Fd.OUT) -> None:
+        for at in range(0, len(data), CHUNK):
+            self._link.send(encode(stream, Kind.DATA, data[at : at + CHUNK], fd))
+
+    def _input(self, stream: int, size: int) -> Iterator[bytes]:
+        """Yield the `size` bytes of a request's input as they come."""
+        granted, received = EARLY, 0
+        while received < size:
+            if granted - received <= WINDOW // 2 and granted < size:
+                self._link.send(encode(stream, Kind.CREDIT, WINDOW.to_bytes(4, "big")))
+                granted += WINDOW
+            sender, kind, payload, _ = self._next()
+            if sender == stream and kind == Kind.DATA:
+                received += len(payload)
+                yield payload
+
+
+class _Input:
+    """Cuts an input into contents of known sizes."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = b""
+
+    def take(self, size: int) -> Iterator[bytes]:
+        """Yield the next `size` bytes. The caller reads them all before the next call."""
+        while size:
+            data = self._rest or next(self._pieces)
+            piece, self._rest = data[:size], data[size:]
+            size -= len(piece)
+            yield piece
 
 
 def _delete(path: str, protected: list[str]) -> dict[str, Any]:
@@ -161,6 +210,10 @@ def _ls(path: str) -> dict[str, Any]:
             entries.append(info)
     entries.sort(key=lambda info: info["path"])
     return {"entries": entries, "cut": cut}
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _code(error: OSError) -> str:

@@ -1,0 +1,86 @@
+"""Opens folders and files of the workspace without following a link (standard library only)."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+from typing import Final
+
+from libs.sandbox.wire.frames import CHUNK
+
+__all__ = ["FILE", "Folders", "digest_of", "read_parts"]
+
+FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Flags to open a file for reading. Without O_NONBLOCK, a FIFO without a writer would block."""
+_BELOW: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PIECE: Final = 1024 * 1024
+
+
+class Folders:
+    """Opens folders of the workspace, one below the other, without following a link."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[str, int]] = [("", os.open("/proc/self/cwd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))]
+
+    def __enter__(self) -> Folders:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for _, folder in self._open:
+            os.close(folder)
+
+    def parent(self, path: str) -> tuple[int, str]:
+        """Return the open folder that a path lies in, and the path's last name. The folder stays open until
+        the next call.
+
+        Raises:
+            OSError: a folder is not there, is a link, or cannot be searched.
+        """
+        *above, name = path.split("/")
+        shared = 0
+        while shared < len(above) and shared + 1 < len(self._open) and self._open[shared + 1][0] == above[shared]:
+            shared += 1
+        while len(self._open) > shared + 1:
+            os.close(self._open.pop()[1])
+        for part in above[shared:]:
+            self._open.append((part, os.open(part, _BELOW, dir_fd=self._open[-1][1])))
+        return self._open[-1][1], name
+
+
+def digest_of(file: int, size: int) -> str | None:
+    """Return the SHA-256 of the first `size` bytes of an open file; None if the file is shorter."""
+    found = hashlib.sha256()
+    at = 0
+    while at < size:
+        data = os.pread(file, min(size - at, _PIECE), at)
+        if not data:
+            return None
+        found.update(data)
+        at += len(data)
+    return found.hexdigest()
+
+
+def read_parts(parts: list[tuple[str, int, int]], send: Callable[[bytes], None]) -> list[int]:
+    """Send parts of files, each a path, an offset and a length. Return the bytes that were sent of each.
+
+    Fewer bytes than asked for mean that the file is shorter, or gone.
+    """
+    sent: list[int] = []
+    with Folders() as folders:
+        for path, offset, length in parts:
+            done = 0
+            with contextlib.suppress(OSError):
+                above, name = folders.parent(path)
+                file = os.open(name, FILE, dir_fd=above)
+                try:
+                    regular = stat.S_ISREG(os.fstat(file).st_mode)
+                    while regular and (data := os.pread(file, min(length - done, CHUNK), offset + done)):
+                        send(data)
+                        done += len(data)
+                finally:
+                    os.close(file)
+            sent.append(done)
+    return sent

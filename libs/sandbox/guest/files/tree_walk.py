@@ -1,0 +1,246 @@
+"""Walks the workspace and finds what has changed since an earlier walk (standard library only).
+
+Every folder is opened below its parent, and no link is followed. So a walk never leaves the workspace, even if
+a command puts a link in the place of a folder meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import stat
+import time
+from typing import Any, Final
+
+from libs.sandbox.guest.files.tree_folders import FILE, digest_of
+
+__all__ = ["walk"]
+
+_MOST_DEPTH: Final = 500
+"""Nested folders that are walked. Each is one open descriptor."""
+_FRESH: Final = 1_000_000_000
+"""Nanoseconds. A file that was changed so shortly before the walk is read again by the next one: another change
+may get the same time, because a kernel's clock for files ticks only every 1 to 10 ms."""
+_TRIES: Final = 3
+"""Reads of a file that changes while it is read."""
+_ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_WALKED: Final = ".output"
+_KINDS: Final = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+Stamp = tuple[int, ...]
+"""Mode, and for all but folders: time of change, time of status change, size and inode. A file that has not
+changed has the same stamp."""
+Known = dict[str, tuple[Stamp, "str | None", bool]]
+"""Path -> stamp, SHA-256 or link target, and whether an equal stamp means an equal content."""
+
+
+class _Changing(Exception):
+    """The file changes while it is read."""
+
+
+class _Walk:
+    def __init__(self, known: Known, most: int) -> None:
+        self._known = known
+        self._most = most
+        self._fresh = time.time_ns() - _FRESH
+        self._mounts = _mounts_below(os.getcwd())
+        self.found: Known = {}
+        self.rows: list[list[Any]] = []
+        self.skipped: dict[str, str] = {}
+
+    def run(self) -> None:
+        try:
+            root = os.open("/proc/self/cwd", _ROOT)
+        except OSError as error:
+            self.skipped[""] = _why(error)
+            return
+        device = os.fstat(root).st_dev
+        open_folders = [(root, "", iter(self._listed(root, "")))]
+        try:
+            while open_folders:
+                above, prefix, names = open_folders[-1]
+                name = next(names, None)
+                if name is None:
+                    os.close(above)
+                    open_folders.pop()
+                    continue
+                path = prefix + name
+                if len(open_folders) >= _MOST_DEPTH:
+                    self.skipped[path] = f"over {_MOST_DEPTH} folders deep"
+                    continue
+                try:
+                    folder = os.open(name, _FOLDER, dir_fd=above)
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    self.skipped[path] = _why(error)
+                    continue
+                if os.fstat(folder).st_dev != device:
+                    self.skipped[path] = "another file system"
+                    os.close(folder)
+                    continue
+                open_folders.append((folder, path + "/", iter(self._listed(folder, path + "/"))))
+        finally:
+            for folder, _, _ in open_folders:
+                os.close(folder)
+
+    def _listed(self, folder: int, prefix: str) -> list[str]:
+        """Record the entries of a folder. Return the names of its folders."""
+        folders: list[str] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                        self._entry(folder, prefix + entry.name, entry, folders)
+        except OSError as error:
+            self.skipped[prefix[:-1]] = _why(error)
+        return folders
+
+    def _entry(self, folder: int, path: str, entry: os.DirEntry[str], folders: list[str]) -> None:
+        if path in self._mounts or path == _NOT_WALKED:
+            return
+        try:
+            found = entry.stat(follow_symlinks=False)
+        except PermissionError as error:  # a folder without x
+            self.skipped[path] = _why(error)
+            return
+        mode = found.st_mode
+        if stat.S_ISDIR(mode):
+            folders.append(entry.name)
+            stamp: Stamp = (mode,)
+        else:
+            stamp = (mode, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+        known = self._known.get(path)
+        if known is not None and known[2] and known[0] == stamp:
+            self.found[path] = known
+            if known[1] is None and stat.S_ISREG(mode):
+                self.skipped[path] = self._too_large()
+        elif stat.S_ISREG(mode):
+            self._file(folder, path, entry.name, found)
+        elif stat.S_ISLNK(mode):
+            self.found[path] = (stamp, os.readlink(entry.name, dir_fd=folder), True)
+        elif stat.S_ISDIR(mode):
+            self.found[path] = (stamp, None, True)
+        else:
+            self.skipped[path] = _KINDS.get(stat.S_IFMT(mode), "no regular file")
+
+    def _file(self, folder: int, path: str, name: str, found: os.stat_result) -> None:
+        """Record a new or changed file."""
+        digest = why = None
+        if found.st_size > self._most:
+            why = self._too_large()
+        else:
+            try:
+                found, digest = _read(folder, name)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                why = _why(error)
+            except _Changing:
+                why = "it changes while it is read"
+        if why:
+            self.skipped[path] = why
+        stamp = (found.st_mode, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+        sure = digest is not None or found.st_size > self._most
+        self.found[path] = (stamp, digest, sure and found.st_ctime_ns < self._fresh)
+
+    def _too_large(self) -> str:
+        return f"larger than {self._most:,} bytes"
+
+
+def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], bytes]:
+    """Walk the workspace.
+
+    Args:
+        known: what an earlier walk has returned, or empty.
+        most: bytes of the largest file whose content is read. Others are listed without SHA-256.
+        again: paths that are read again, whatever is known of them.
+
+    Returns:
+        New and changed entries since the earlier walk (`rows`, as `libs.workspace.manifest.Row`), `deleted`
+        paths and all `skipped` paths with the reason; and what is known now, for the next walk. What lies below
+        a folder that cannot be read counts as unchanged.
+    """
+    earlier: Known = marshal.loads(known) if known else {}
+    for path in again:
+        if path in earlier:
+            earlier[path] = (*earlier[path][:2], False)
+    done = _Walk(earlier, most)
+    done.run()
+    found, skipped = done.found, done.skipped
+    gone = earlier.keys() - found.keys()
+    if skipped:
+        found.update({path: earlier[path] for path in gone if _below(path, skipped)})
+    rows = []
+    for path, now in found.items():
+        before = earlier.get(path)
+        if now is not before:
+            row = _row(path, now)
+            if before is None or not before[2] or row != _row(path, before):
+                rows.append(row)
+    return {
+        "rows": rows,
+        "deleted": sorted(gone - found.keys()),
+        "skipped": skipped,
+    }, marshal.dumps(found)
+
+
+def _mounts_below(root: str) -> set[str]:
+    """Return the mount points below a folder, relative to the folder."""
+    prefix = root.rstrip("/").encode() + b"/"
+    with open("/proc/self/mountinfo", "rb") as lines:
+        places = [line.split(b" ", 5)[4] for line in lines if prefix in line]
+    # The kernel writes blanks and backslashes as octal numbers: proc(5).
+    named = [place.decode("unicode_escape").encode("latin-1") for place in places]
+    return {os.fsdecode(place[len(prefix) :]) for place in named if place.startswith(prefix)}
+
+
+def _read(folder: int, name: str) -> tuple[os.stat_result, str]:
+    """Return state and SHA-256 of a file that does not change meanwhile.
+
+    Raises:
+        _Changing: the file changes again and again.
+        OSError: the file cannot be read.
+    """
+    file = os.open(name, FILE, dir_fd=folder)
+    try:
+        for _ in range(_TRIES):
+            before = os.fstat(file)
+            if not stat.S_ISREG(before.st_mode):
+                break
+            digest = digest_of(file, before.st_size)
+            after = os.fstat(file)
+            same = (before.st_size, before.st_ctime_ns) == (after.st_size, after.st_ctime_ns)
+            if digest is not None and same:
+                return after, digest
+    finally:
+        os.close(file)
+    raise _Changing
+
+
+def _row(path: str, known: tuple[Stamp, str | None, bool]) -> list[Any]:
+    stamp, value, _ = known
+    mode = stamp[0]
+    if stat.S_ISREG(mode):
+        return [path, "file", stat.S_IMODE(mode), stamp[1], stamp[3], value]
+    return [path, "dir" if stat.S_ISDIR(mode) else "link", stat.S_IMODE(mode), 0, 0, value]
+
+
+def _below(path: str, places: dict[str, str]) -> bool:
+    """Return whether a path lies below one of the places. The empty place is the root."""
+    while path:
+        path = path.rpartition("/")[0]
+        if path in places:
+            return True
+    return False
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

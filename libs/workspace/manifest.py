@@ -1,0 +1,228 @@
+"""The workspace as a value: what every path holds, and the difference of two such values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any, Final, Literal
+
+from libs.sandbox import FOLDERS
+
+__all__ = ["Change", "Difference", "Entry", "Manifest", "Row", "inside", "shown", "within"]
+
+Row = list[Any]
+"""An entry as JSON: path inside, kind, mode, mtime_ns, size, SHA-256 or link target."""
+
+_HOME: Final = "/workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one path holds."""
+
+    kind: Literal["file", "dir", "link"]
+    mode: int
+    """Permission bits. 0o777 for a link."""
+    mtime_ns: int
+    """Time of the last change of a file, in nanoseconds. 0 for a folder and a link."""
+    size: int
+    """Bytes of a file. 0 for a folder and a link."""
+    sha256: str | None
+    """Of a file's content. None for a folder and a link, and for a file whose content is not kept."""
+    target: str | None
+    """Of a link."""
+
+    @classmethod
+    def of(cls, row: Row) -> tuple[str, Entry]:
+        """Return path inside and entry of a row.
+
+        Raises:
+            ValueError: the row is not valid. The sandbox that sent the row may be hostile.
+        """
+        try:
+            path, kind, mode, mtime, size, value = row
+            good = (
+                all(isinstance(number, int) and number >= 0 for number in (mode, size))
+                and mode <= 0o7777
+                and isinstance(mtime, int)
+                and _is_path(path)
+                and (value is None if kind == "dir" else isinstance(value, str) or kind == "file" and value is None)
+                and (kind != "file" or value is None or _is_digest(value))
+                and kind in ("file", "dir", "link")
+            )
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise ValueError(f"not an entry of a workspace: {row!a:.200}")
+        digest, target = (value, None) if kind == "file" else (None, value)
+        return path, cls(kind, mode, mtime, size, digest, target)
+
+    def row(self, path: str) -> Row:
+        value = self.sha256 if self.kind == "file" else self.target
+        return [path, self.kind, self.mode, self.mtime_ns, self.size, value]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The paths that differ between two manifests, sorted, as shown to people."""
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        return self.created, self.changed, self.deleted
+
+    def __bool__(self) -> bool:
+        return any(self.parts)
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(*self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What differs from an earlier manifest, as stored."""
+
+    rows: list[Row]
+    """New and changed entries."""
+    deleted: list[str]
+    """Paths inside."""
+    skipped: dict[str, str]
+    """All paths that are not kept, each with the reason."""
+
+    def encode(self) -> bytes:
+        return _json([self.rows, self.deleted, self.skipped])
+
+    @classmethod
+    def decode(cls, data: bytes) -> Change:
+        return cls(*json.loads(data.decode("utf-8", "surrogatepass")))
+
+
+class Manifest:
+    """Every file, folder and link of a workspace at one moment.
+
+    Paths are as shown to people: `/data/x`, `/scripts/x`, `/results/x`, and `/workspace/x` for the rest. Bytes
+    that are not UTF-8 are surrogates, as with `os.fsdecode`.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry], skipped: Mapping[str, str] = {}) -> None:
+        self.entries = entries
+        self.skipped = skipped
+        """What could not be kept, each with the reason: a folder that cannot be read stands for all below it."""
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 over the entries and over what is skipped."""
+        rows = [self.entries[path].row(path) for path in sorted(self.entries)]
+        return hashlib.sha256(_json([rows, sorted(self.skipped.items())])).hexdigest()
+
+    @cached_property
+    def digests(self) -> frozenset[str]:
+        """SHA-256 of every content."""
+        return frozenset(entry.sha256 for entry in self.entries.values() if entry.sha256)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(entry.size for entry in self.entries.values())
+
+    def with_change(self, change: Change) -> Manifest:
+        """Return the manifest after a change.
+
+        Raises:
+            ValueError: a row of the change is not valid.
+        """
+        entries = dict(self.entries)
+        for path in change.deleted:
+            entries.pop(shown(path), None)
+        for row in change.rows:
+            path, entry = Entry.of(row)
+            entries[shown(path)] = entry
+        skipped = {shown(path) if path else _HOME: why for path, why in change.skipped.items()}
+        return Manifest(entries, skipped)
+
+    def without_contents(self, paths: Collection[str], why: str) -> Manifest:
+        """Return the manifest with some files listed by size and time only."""
+        entries = {path: replace(self.entries[path], sha256=None) for path in paths}
+        return Manifest({**self.entries, **entries}, {**self.skipped, **dict.fromkeys(paths, why)})
+
+    def reason(self, path: str) -> str:
+        """Return why a path that is skipped, or lies in a skipped folder, is not kept."""
+        return next(self.skipped[place] for place in _places(path) if place in self.skipped)
+
+    def change_to(self, later: Manifest) -> Change:
+        """Return the change that leads from this manifest to a later one."""
+        rows = [
+            entry.row(inside(path))
+            for path, entry in later.entries.items()
+            if self.entries.get(path) != entry
+        ]
+        deleted = [inside(path) for path in self.entries if path not in later.entries]
+        return Change(rows, deleted, {inside(path): why for path, why in later.skipped.items()})
+
+    def difference(self, later: Manifest) -> Difference:
+        """Return what was created, changed and deleted until `later`. Skipped paths count as unchanged."""
+        before, after = self.entries, later.entries
+        return Difference(
+            tuple(sorted(path for path in after if path not in before and not within(path, self.skipped))),
+            tuple(sorted(path for path, entry in after.items() if before.get(path, entry) != entry)),
+            tuple(sorted(path for path in before if path not in after and not within(path, later.skipped))),
+        )
+
+
+def shown(path: str) -> str:
+    """Return a path inside the workspace as people see it."""
+    return f"/{path}" if path.split("/", 1)[0] in FOLDERS else f"{_HOME}/{path}"
+
+
+def inside(path: str) -> str:
+    """Return the path inside the workspace of a path that people see. The workspace itself is empty.
+
+    Raises:
+        ValueError: the path is not in the workspace.
+    """
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if path.startswith("/") and parts and ".." not in parts:
+        if parts[0] in FOLDERS:
+            return "/".join(parts)
+        if parts[0] == _HOME[1:]:
+            return "/".join(parts[1:])
+    raise ValueError(
+        f"{path!r} is not in the workspace: paths begin with "
+        + ", ".join(f"/{folder}" for folder in (*FOLDERS, _HOME[1:]))
+    )
+
+
+def within(path: str, places: Collection[str]) -> bool:
+    """Return whether a shown path is one of the places, or below one."""
+    return bool(places) and any(place in places for place in _places(path))
+
+
+def _places(path: str) -> Iterator[str]:
+    """Yield a shown path and all folders that it lies in, the workspace last."""
+    while path not in ("/", _HOME):
+        yield path
+        path = os.path.dirname(path)
+    yield _HOME
+
+
+def _is_path(path: Any) -> bool:
+    if not isinstance(path, str) or "\0" in path:
+        return False
+    return not any(part in ("", ".", "..") for part in path.split("/"))
+
+
+def _is_digest(value: str) -> bool:
+    return len(value) == 64 and all(digit in "0123456789abcdef" for digit in value)
+
+
+def _json(value: Iterable[Any]) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")

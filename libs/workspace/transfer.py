@@ -1,0 +1,157 @@
+"""Moves a workspace out of a sandbox and into it. The sandbox is not trusted: every answer is checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from libs.sandbox import FileFailed, Sandbox
+from libs.workspace.manifest import Change, Entry, Manifest, inside, shown
+
+__all__ = ["BATCH", "Part", "Walked", "batches", "bring_to", "parts_of", "read_parts", "steps_to", "walked"]
+
+BATCH: Final = 4 * 1024 * 1024
+"""Bytes that come out of the sandbox with one request."""
+_MOST_FILES: Final = 500
+"""Files of one request."""
+_MOST_STEPS: Final = 10_000
+"""Steps of one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a walk has found."""
+
+    change: Change
+    known: bytes
+    """For the next walk of this sandbox's workspace. Only the sandbox reads it."""
+
+
+async def walked(sandbox: Sandbox, known: bytes, *, most: int, again: Iterable[str]) -> Walked:
+    """Find what has changed in the workspace since the walk that returned `known`.
+
+    Raises:
+        FileFailed: the walk failed, or its answer is not valid.
+        SandboxError: see `Sandbox`.
+    """
+    _, found, later = await sandbox.atree("walk", content=known, most=most, again=list(again))
+    try:
+        told = json.loads(found.decode("utf-8", "surrogatepass"))
+        change = Change(list(told["rows"]), list(told["deleted"]), dict(told["skipped"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FileFailed("failed", "the workspace could not be read: the answer is not valid") from error
+    return Walked(change, later)
+
+
+Part = tuple[str, int, int]
+"""Path inside, offset and length."""
+
+
+def parts_of(path: str, entry: Entry) -> list[Part]:
+    """Return the parts of a file, each of at most BATCH bytes."""
+    return [
+        (path, offset, min(BATCH, entry.size - offset)) for offset in range(0, entry.size, BATCH) or (0,)
+    ]
+
+
+def batches(files: Mapping[str, Entry]) -> Iterable[list[Part]]:
+    """Yield whole files as parts, grouped to requests of at most BATCH bytes together."""
+    batch: list[Part] = []
+    room = BATCH
+    for path, entry in files.items():
+        if batch and (entry.size > room or len(batch) >= _MOST_FILES):
+            yield batch
+            batch, room = [], BATCH
+        batch.append((path, 0, entry.size))
+        room -= entry.size
+    if batch:
+        yield batch
+
+
+async def read_parts(sandbox: Sandbox, parts: Sequence[Part]) -> list[bytes]:
+    """Return the content of each part. It is short if the file is shorter by now, or gone."""
+    answer, data, _ = await sandbox.atree("parts", parts=list(parts))
+    sizes = answer.get("sizes")
+    if not isinstance(sizes, list) or len(sizes) != len(parts) or sum(sizes) != len(data):
+        raise FileFailed("failed", "the workspace could not be read: the answer is not valid")
+    contents: list[bytes] = []
+    at = 0
+    for size in sizes:
+        contents.append(data[at : at + size])
+        at += size
+    return contents
+
+
+def steps_to(now: Manifest, to: Manifest, paths: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the steps that bring paths from one state to another: see `guest/files/tree_apply.py`."""
+    removed: list[str] = []
+    made: list[str] = []
+    for path in paths:
+        old, new = now.entries.get(path), to.entries.get(path)
+        if old and (new is None or new.kind != old.kind or new.kind == "link"):
+            removed.append(path)
+        if new:
+            made.append(path)
+    steps = [
+        {"do": "remove", "path": inside(path), "old": _expected(now.entries[path])}
+        for path in sorted(removed, key=_deepest)
+    ]
+    gone = set(removed)
+    modes: list[dict[str, Any]] = []
+    for path in sorted(made):
+        old = None if path in gone else now.entries.get(path)
+        new = to.entries[path]
+        step: dict[str, Any] = {"path": inside(path), "old": _expected(old)}
+        if new.kind == "dir":
+            if old is None:
+                steps.append(step | {"do": "dir", "mode": new.mode})
+            modes.append({"do": "mode", "path": inside(path), "old": _expected(new), "mode": new.mode})
+        elif new.kind == "link":
+            steps.append(step | {"do": "link", "target": new.target})
+        elif old and old.sha256 == new.sha256:
+            steps.append(step | {"do": "mode", "mode": new.mode, "mtime": new.mtime_ns})
+        else:
+            steps.append(
+                step
+                | {"do": "file", "mode": new.mode, "mtime": new.mtime_ns, "size": new.size, "sha256": new.sha256}
+            )
+    return steps + modes[::-1]
+
+
+async def bring_to(
+    sandbox: Sandbox, steps: Sequence[dict[str, Any]], content: Callable[[str], AsyncIterator[bytes]]
+) -> dict[str, str]:
+    """Take the steps in the sandbox. Return the shown paths that were left alone, each with the reason.
+
+    Args:
+        content: yields the content of a SHA-256.
+
+    Raises:
+        FileFailed: the steps could not be taken, or not to the end.
+    """
+    left: dict[str, str] = {}
+    room = sum(step.get("size", 0) for step in steps)
+    for at in range(0, len(steps), _MOST_STEPS):
+        part = steps[at : at + _MOST_STEPS]
+        size = sum(step.get("size", 0) for step in part)
+
+        async def feed(part: Sequence[dict[str, Any]] = part) -> AsyncIterator[bytes]:
+            for step in part:
+                if step.get("size"):
+                    async for piece in content(step["sha256"]):
+                        yield piece
+
+        answer, _, _ = await sandbox.atree("apply", steps=list(part), room=room, feed=feed, size=size)
+        room -= size
+        left |= {shown(path): str(why) for path, why in answer.get("left", {}).items()}
+    return left
+
+
+def _expected(entry: Entry | None) -> list[Any] | None:
+    return None if entry is None else [entry.kind, entry.size, entry.sha256 or entry.target]
+
+
+def _deepest(path: str) -> tuple[int, str]:
+    return -path.count("/"), path

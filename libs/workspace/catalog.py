@@ -83,13 +83,13 @@ class Catalog:
         def work(do: Do) -> None:
             if do("SELECT 1 FROM workspace_manifests WHERE id = ?", manifest.id):
                 return
-            change, steps, on = Manifest({}).change_to(manifest), 0, None
-            if base is not None:
+            change, steps, on = None, 0, None
+            found = do("SELECT steps FROM workspace_manifests WHERE id = ?", base.id) if base else []
+            if base and found and found[0][0] < _MOST_STEPS:
                 less = base.change_to(manifest)
-                found = do("SELECT steps FROM workspace_manifests WHERE id = ?", base.id)
-                small = 2 * (len(less.rows) + len(less.deleted)) < len(change.rows)
-                if found and found[0][0] < _MOST_STEPS and small:
+                if 2 * (len(less.rows) + len(less.deleted)) < len(manifest.entries):
                     change, steps, on = less, found[0][0] + 1, base.id
+            change = change or Manifest({}).change_to(manifest)
             packed = zstandard.ZstdCompressor(level=3).compress(change.encode())
             do(
                 "INSERT INTO workspace_manifests VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",

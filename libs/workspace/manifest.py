@@ -139,13 +139,15 @@ class Manifest:
         Raises:
             ValueError: a row of the change is not valid.
         """
+        skipped = {shown(path): why for path, why in change.skipped.items()}
+        if not change.rows and not change.deleted and skipped == self.skipped:
+            return self
         entries = dict(self.entries)
         for path in change.deleted:
             entries.pop(shown(path), None)
         for row in change.rows:
             path, entry = Entry.of(row)
             entries[shown(path)] = entry
-        skipped = {shown(path) if path else _HOME: why for path, why in change.skipped.items()}
         return Manifest(entries, skipped)
 
     def without_contents(self, paths: Collection[str], why: str) -> Manifest:
@@ -162,7 +164,8 @@ class Manifest:
         rows = [
             entry.row(inside(path))
             for path, entry in later.entries.items()
-            if self.entries.get(path) != entry
+            # Unchanged entries are mostly the same object.
+            if (old := self.entries.get(path)) is not entry and old != entry
         ]
         deleted = [inside(path) for path in self.entries if path not in later.entries]
         return Change(rows, deleted, {inside(path): why for path, why in later.skipped.items()})
@@ -172,13 +175,21 @@ class Manifest:
         before, after = self.entries, later.entries
         return Difference(
             tuple(sorted(path for path in after if path not in before and not within(path, self.skipped))),
-            tuple(sorted(path for path, entry in after.items() if before.get(path, entry) != entry)),
+            tuple(
+                sorted(
+                    path
+                    for path, entry in after.items()
+                    if (old := before.get(path, entry)) is not entry and old != entry
+                )
+            ),
             tuple(sorted(path for path in before if path not in after and not within(path, later.skipped))),
         )
 
 
 def shown(path: str) -> str:
-    """Return a path inside the workspace as people see it."""
+    """Return a path inside the workspace as people see it. The empty path is the workspace."""
+    if not path:
+        return _HOME
     return f"/{path}" if path.split("/", 1)[0] in FOLDERS else f"{_HOME}/{path}"
 
 

@@ -177,6 +177,7 @@ class WorkspaceStore:
             if not changing:
                 break
         await self._catalog.add(now, earlier)
+        assert known
         self._known[sandbox] = known
         return now
 

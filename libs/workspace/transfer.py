@@ -42,7 +42,7 @@ async def walked(sandbox: Sandbox, known: bytes, *, most: int, again: Iterable[s
         change = Change(list(told["rows"]), list(told["deleted"]), dict(told["skipped"]))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileFailed("failed", "the workspace could not be read: the answer is not valid") from error
-    return Walked(change, later)
+    return Walked(change, later or known)
 
 
 Part = tuple[str, int, int]

@@ -172,7 +172,10 @@ class Channel:
                 self._unsent.popleft()
 
     def feed(self, call: Call, data: bytes) -> Future[None]:
-        """Send more input of a request. The future is done when all of it is sent, or the request has ended."""
+        """Send more input of a request.
+
+        The future is done when all input is sent, or when the request has ended.
+        """
         with call.sending:
             call.unsent = memoryview(data)
             call.sent = sent = Future[None]()

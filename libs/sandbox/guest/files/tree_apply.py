@@ -22,9 +22,9 @@ __all__ = ["apply"]
 _CHANGED: Final = "it has changed meanwhile"
 
 Step = dict[str, Any]
-"""`path`; `do`: `remove`, `dir`, `link`, `file` or `mode`; `old`: what the path is expected to hold, as kind, size,
-and SHA-256 or link target; None for nothing. Where the step needs them: `mode`, `mtime` in nanoseconds, `target`,
-and `size` of the content, which follows in the input."""
+"""`path`; `do`: `remove`, `dir`, `link`, `file` or `mode`; `old`: what the path is expected to hold, as kind,
+size, and SHA-256 or link target; None for nothing. Where the step needs them: `mode`, `mtime` in nanoseconds,
+`target`, and `size` of the content, which follows in the input."""
 
 
 def apply(steps: list[Step], room: int, content: Callable[[int], Iterator[bytes]]) -> dict[str, str]:
@@ -108,7 +108,7 @@ def _holds(folder: int, name: str, old: list[Any] | None) -> bool:
     if kind == "dir":
         return stat.S_ISDIR(found.st_mode)
     if kind == "link":
-        return stat.S_ISLNK(found.st_mode) and os.readlink(name, dir_fd=folder) == value
+        return stat.S_ISLNK(found.st_mode) and bool(os.readlink(name, dir_fd=folder) == value)
     if not stat.S_ISREG(found.st_mode) or found.st_size != size:
         return False
     file = os.open(name, FILE, dir_fd=folder)

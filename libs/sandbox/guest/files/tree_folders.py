@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
 from libs.sandbox.wire.frames import CHUNK
 
@@ -23,13 +23,15 @@ class Folders:
     """Opens folders of the workspace, one below the other, without following a link."""
 
     def __init__(self) -> None:
-        self._open: list[tuple[str, int]] = [("", os.open("/proc/self/cwd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))]
+        self._folders = [os.open("/proc/self/cwd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
+        """The workspace, and the folders that were opened last, each in the one before."""
+        self._names: list[str] = []
 
-    def __enter__(self) -> Folders:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _, folder in self._open:
+        for folder in self._folders:
             os.close(folder)
 
     def parent(self, path: str) -> tuple[int, str]:
@@ -40,14 +42,13 @@ class Folders:
             OSError: a folder is not there, is a link, or cannot be searched.
         """
         *above, name = path.split("/")
-        shared = 0
-        while shared < len(above) and shared + 1 < len(self._open) and self._open[shared + 1][0] == above[shared]:
-            shared += 1
-        while len(self._open) > shared + 1:
-            os.close(self._open.pop()[1])
-        for part in above[shared:]:
-            self._open.append((part, os.open(part, _BELOW, dir_fd=self._open[-1][1])))
-        return self._open[-1][1], name
+        while self._names != above[: len(self._names)]:
+            self._names.pop()
+            os.close(self._folders.pop())
+        for part in above[len(self._names) :]:
+            self._folders.append(os.open(part, _BELOW, dir_fd=self._folders[-1]))
+            self._names.append(part)
+        return self._folders[-1], name
 
 
 def digest_of(file: int, size: int) -> str | None:

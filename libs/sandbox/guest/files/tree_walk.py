@@ -1,7 +1,7 @@
 """Walks the workspace and finds what has changed since an earlier walk (standard library only).
 
-Every folder is opened below its parent, and no link is followed. So a walk never leaves the workspace, even if
-a command puts a link in the place of a folder meanwhile.
+Every folder is opened below its parent, and no link is followed. So a walk never leaves the workspace, even
+if a command puts a link in the place of a folder meanwhile.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __all__ = ["walk"]
 _MOST_DEPTH: Final = 500
 """Nested folders that are walked. Each is one open descriptor."""
 _FRESH: Final = 1_000_000_000
-"""Nanoseconds. A file that was changed so shortly before the walk is read again by the next one: another change
-may get the same time, because a kernel's clock for files ticks only every 1 to 10 ms."""
+"""Nanoseconds. A file that was changed so shortly before the walk is read again by the next walk: another
+change may get the same time, because a kernel's clock for files ticks only every 1 to 10 ms."""
 _TRIES: Final = 3
 """Reads of a file that changes while it is read."""
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -165,8 +165,8 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
 
     Returns:
         New and changed entries since the earlier walk (`rows`, as `libs.workspace.manifest.Row`), `deleted`
-        paths and all `skipped` paths with the reason; and what is known now, for the next walk. What lies below
-        a folder that cannot be read counts as unchanged.
+        paths and all `skipped` paths with the reason. What lies below a folder that cannot be read counts as
+        unchanged. Besides, what is known now, for the next walk; empty if that has not changed.
     """
     earlier: Known = marshal.loads(known) if known else {}
     for path in again:
@@ -175,6 +175,7 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
     done = _Walk(earlier, most)
     done.run()
     found, skipped = done.found, done.skipped
+    same = found == earlier
     gone = earlier.keys() - found.keys()
     if skipped:
         found.update({path: earlier[path] for path in gone if _below(path, skipped)})
@@ -189,7 +190,7 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
         "rows": rows,
         "deleted": sorted(gone - found.keys()),
         "skipped": skipped,
-    }, marshal.dumps(found)
+    }, b"" if same else marshal.dumps(found)
 
 
 def _mounts_below(root: str) -> set[str]:

@@ -113,7 +113,7 @@ def _holds(folder: int, name: str, old: list[Any] | None) -> bool:
         return False
     file = os.open(name, FILE, dir_fd=folder)
     try:
-        return digest_of(file, size) == value
+        return bool(digest_of(file, size) == value)
     finally:
         os.close(file)
 

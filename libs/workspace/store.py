@@ -33,6 +33,9 @@ class Captured:
     """From the base of the capture. Empty without a base."""
     skipped: Mapping[str, str]
     """Paths that are not kept, each with the reason."""
+    times: Mapping[str, int]
+    """Path -> when it was changed, in nanoseconds, by the clock of the files. For all paths that have changed
+    since the latest capture of this sandbox; for a deleted path, when its folder was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +88,11 @@ class WorkspaceStore:
             base: the capture to compare with.
         """
         async with self._lock(sandbox):
-            now = await self._capture(sandbox)
+            now, times = await self._capture(sandbox)
         difference = Difference()
         if base is not None:
             difference = await self._difference(await self._catalog.manifest(base), now)
-        return Captured(now.id, difference, now.skipped)
+        return Captured(now.id, difference, now.skipped, times)
 
     @on_core
     async def adifference(self, a: str, b: str) -> Difference:
@@ -135,7 +138,7 @@ class WorkspaceStore:
         target = await self._catalog.manifest(to)
         expected = await self._catalog.manifest(expect) if expect is not None else None
         async with self._lock(sandbox):
-            now = await self._capture(sandbox)
+            now, _ = await self._capture(sandbox)
             paths, kept = await asyncio.to_thread(_to_touch, now, target, only, expected)
             if paths and not dry_run:
                 steps = await asyncio.to_thread(steps_to, now, target, paths)
@@ -157,10 +160,11 @@ class WorkspaceStore:
             return Difference()
         return await asyncio.to_thread(before.difference, after)
 
-    async def _capture(self, sandbox: Sandbox) -> Manifest:
-        """Keep the workspace as it is now. Files that change while they are read are listed without content."""
+    async def _capture(self, sandbox: Sandbox) -> tuple[Manifest, dict[str, int]]:
+        """Keep the workspace as it is now. Return it, and when its changed paths were changed. Files that change while they are read are listed without content."""
         known = self._known.get(sandbox)
         earlier = known.manifest if known else None
+        times: dict[str, int] = {}
         for attempt in range(1, _TRIES + 1):
             found = await walked(
                 sandbox,
@@ -168,6 +172,7 @@ class WorkspaceStore:
                 most=self._file_max,
                 again=known.again if known else (),
             )
+            times |= found.times
             base = known.manifest if known else Manifest({})
             now = await asyncio.to_thread(base.with_change, found.change)
             changing = await self._keep_contents(sandbox, now, earlier)
@@ -179,7 +184,7 @@ class WorkspaceStore:
         await self._catalog.add(now, earlier)
         assert known
         self._known[sandbox] = known
-        return now
+        return now, times
 
     async def _keep_contents(self, sandbox: Sandbox, now: Manifest, earlier: Manifest | None) -> set[str]:
         """Keep the contents of a workspace that the store does not have.

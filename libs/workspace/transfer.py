@@ -25,6 +25,8 @@ class Walked:
     """What a walk has found."""
 
     change: Change
+    times: Mapping[str, int]
+    """Shown path -> when it was changed, in nanoseconds, by the clock of the files."""
     known: bytes
     """For the next walk of this sandbox's workspace. Only the sandbox reads it."""
 
@@ -40,9 +42,10 @@ async def walked(sandbox: Sandbox, known: bytes, *, most: int, again: Iterable[s
     try:
         told = json.loads(found.decode("utf-8", "surrogatepass"))
         change = Change(list(told["rows"]), list(told["deleted"]), dict(told["skipped"]))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        times = {shown(path): int(at) for path, at in told["times"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFailed("failed", "the workspace could not be read: the answer is not valid") from error
-    return Walked(change, later or known)
+    return Walked(change, times, later or known)
 
 
 Part = tuple[str, int, int]

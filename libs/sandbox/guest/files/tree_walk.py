@@ -51,6 +51,8 @@ class _Walk:
         self._most = most
         self._fresh = time.time_ns() - _FRESH
         self._mounts = _mounts_below(os.getcwd())
+        self._folders = {"": 0}
+        """Folder -> time of its last change."""
         self.found: Known = {}
         self.rows: list[list[Any]] = []
         self.skipped: dict[str, str] = {}
@@ -61,7 +63,8 @@ class _Walk:
         except OSError as error:
             self.skipped[""] = _why(error)
             return
-        device = os.fstat(root).st_dev
+        here = os.fstat(root)
+        self._folders[""] = here.st_ctime_ns
         open_folders = [(root, "", iter(self._listed(root, "")))]
         try:
             while open_folders:
@@ -82,7 +85,7 @@ class _Walk:
                 except OSError as error:
                     self.skipped[path] = _why(error)
                     continue
-                if os.fstat(folder).st_dev != device:
+                if os.fstat(folder).st_dev != here.st_dev:
                     self.skipped[path] = "another file system"
                     os.close(folder)
                     continue
@@ -114,6 +117,7 @@ class _Walk:
         mode = found.st_mode
         if stat.S_ISDIR(mode):
             folders.append(entry.name)
+            self._folders[path] = found.st_ctime_ns
             stamp: Stamp = (mode,)
         else:
             stamp = (mode, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
@@ -151,6 +155,15 @@ class _Walk:
         sure = digest is not None or found.st_size > self._most
         self.found[path] = (stamp, digest, sure and found.st_ctime_ns < self._fresh)
 
+    def changed_at(self, path: str) -> int:
+        """Return when a path was changed last, or the folder in which it was."""
+        known = self.found.get(path)
+        if known and not stat.S_ISDIR(known[0][0]):
+            return known[0][2]
+        while path not in self._folders:
+            path = path.rpartition("/")[0]
+        return self._folders[path]
+
     def _too_large(self) -> str:
         return f"larger than {self._most:,} bytes"
 
@@ -166,7 +179,8 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
     Returns:
         New and changed entries since the earlier walk (`rows`, as `libs.workspace.manifest.Row`), `deleted`
         paths and all `skipped` paths with the reason. What lies below a folder that cannot be read counts as
-        unchanged. Besides, what is known now, for the next walk; empty if that has not changed.
+        unchanged. `times`: when each of these paths was changed, in nanoseconds, by the clock of the files; for a
+        deleted path, when its folder was changed last. Besides, what is known now, for the next walk; empty if that has not changed.
     """
     earlier: Known = marshal.loads(known) if known else {}
     for path in again:
@@ -186,11 +200,14 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
             row = _row(path, now)
             if before is None or not before[2] or row != _row(path, before):
                 rows.append(row)
-    return {
+    deleted = sorted(gone - found.keys())
+    changes = {
         "rows": rows,
-        "deleted": sorted(gone - found.keys()),
+        "deleted": deleted,
         "skipped": skipped,
-    }, b"" if same else marshal.dumps(found)
+        "times": {path: done.changed_at(path) for path in (*(row[0] for row in rows), *deleted)},
+    }
+    return changes, b"" if same else marshal.dumps(found)
 
 
 def _mounts_below(root: str) -> set[str]:

@@ -1,0 +1,122 @@
+"""Lets the commands of a thread and the captures of its workspace take turns."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+__all__ = ["Span", "Turns"]
+
+_MOST_SPANS = 10_000
+"""Commands that are remembered until the next capture. What older commands changed counts as changed by others."""
+
+
+@dataclass(slots=True)
+class Span:
+    """The time of one command."""
+
+    thread: str
+    began: int
+    """Nanoseconds, as `time.time_ns`."""
+    ended: int | None = None
+    """None while the command runs."""
+
+
+@dataclass(slots=True)
+class _Thread:
+    running: int = 0
+    quiet: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while no command of the thread runs."""
+    capture: asyncio.Task[None] | None = None
+    """The latest capture, which may still wait for the end of commands."""
+    due: Callable[[], Awaitable[None]] | None = None
+    """Makes a capture before the next command."""
+
+
+class Turns:
+    """Belongs to one sandbox. Used on the sandboxes' event loop only.
+
+    A capture begins when no command of its thread runs. From then until its end, the next commands of the
+    thread wait. Commands of other threads go on.
+    """
+
+    def __init__(self) -> None:
+        self._threads: dict[str, _Thread] = {}
+        self.spans: deque[Span] = deque(maxlen=_MOST_SPANS)
+        """Commands since the latest call of `take_spans`."""
+        self.watched = False
+        """Whether anybody captures this workspace. Otherwise no spans are kept."""
+
+    @asynccontextmanager
+    async def command(self, thread: str) -> AsyncIterator[None]:
+        """Hold this while a command runs, or a file operation that changes something."""
+        if not self.watched:
+            yield
+            return
+        state = self._threads.setdefault(thread, _Thread())
+        while not state.running and (state.due or state.capture):
+            due, state.due = state.due, None
+            if due:
+                await due()
+            elif state.capture:
+                await asyncio.wait({state.capture})
+        span = Span(thread, time.time_ns())
+        self.spans.append(span)
+        state.running += 1
+        state.quiet.clear()
+        try:
+            yield
+        finally:
+            span.ended = time.time_ns()
+            state.running -= 1
+            if not state.running:
+                state.quiet.set()
+
+    def before_next(self, thread: str, capture: Callable[[], Awaitable[None]]) -> None:
+        """Make a capture before the next command of a thread, instead of now."""
+        self.watched = True
+        self._threads.setdefault(thread, _Thread()).due = capture
+
+    def capture(self, thread: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """Begin a capture, when the running commands of the thread have ended. Return its task.
+
+        If an earlier capture of the thread has not begun yet, its task is returned, and `work` is not called.
+        """
+        self.watched = True
+        state = self._threads.setdefault(thread, _Thread())
+        if state.capture and state.running:
+            return state.capture  # waits for the same commands
+        before = state.capture
+
+        async def when_quiet() -> None:
+            if before:
+                await asyncio.wait({before})
+            if state.running:
+                await state.quiet.wait()
+            try:
+                await work()
+            finally:
+                if state.capture is task:
+                    state.capture = None
+
+        state.due = None
+        task = asyncio.ensure_future(when_quiet())
+        state.capture = task
+        return task
+
+    async def settled(self, thread: str) -> None:
+        """Wait until the captures of a thread have ended."""
+        state = self._threads.get(thread)
+        while state and state.capture:
+            await asyncio.wait({state.capture})
+
+    def take_spans(self) -> list[Span]:
+        """Return the commands since the latest call. Commands that still run are returned again."""
+        taken = list(self.spans)
+        self.spans.clear()
+        self.spans.extend(span for span in taken if span.ended is None)
+        return taken

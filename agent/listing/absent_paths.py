@@ -14,7 +14,12 @@ from agent.prompts import absent_section
 from libs.middleware.program_messages import by_person
 from libs.sandbox.host import blocking
 
-__all__ = ["SaysAbsentPaths"]
+__all__ = ["SaysAbsentPaths", "absent_line"]
+
+
+def absent_line(path: str) -> str:
+    """Return the sentence that tells a person of an absent path."""
+    return f"{path} is not there."
 
 
 class AbsentPathsState(AgentState[Any]):

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.segment import Segment, Segments
 
-from agent.listing import is_input, is_plot
+from agent.listing import absent_line, is_input, is_plot
 from agent.run import (
     Approval,
     CommandEnded,
@@ -173,7 +173,7 @@ class EventView:
 
     def _say_absent(self, paths: Sequence[str]) -> None:
         for path in paths:
-            self._line(f"{path} is not there.", "yellow")
+            self._line(absent_line(path), "yellow")
 
     def _earlier(self, granted: str | None) -> None:
         if granted:

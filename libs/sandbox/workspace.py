@@ -6,12 +6,14 @@ import errno
 import hashlib
 import os
 import re
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 __all__ = [
     "FOLDERS",
+    "folder_at",
     "how_to_mend",
     "owner_of",
     "prepare_workspace",
@@ -90,6 +92,19 @@ def prepare_workspace(root: Path) -> tuple[int, int]:
                 # Another sandbox in this workspace may have put a link in its place by now.
                 os.chown(root / name, owner.st_uid, owner.st_gid, follow_symlinks=False)
     return owner_of(root)
+
+
+def folder_at(root: Path) -> tuple[int, int] | None:
+    """Return device and inode of the folder at a path, or None if there is no folder.
+
+    Raises:
+        OSError: this user may not look, or the file system fails.
+    """
+    try:
+        found = root.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
 
 
 def owner_of(root: Path) -> tuple[int, int]:

@@ -299,7 +299,8 @@ class SandboxLife(ABC):
         channel.close()
         return SandboxDied(
             "The sandbox does not answer any more.",
-            hint="It was ended; the next command starts a new one on the same workspace.",
+            hint="It was ended. The running call may have had effects. The next command starts a new sandbox "
+            "on the same workspace: look at what is there before repeating anything.",
         )
 
 

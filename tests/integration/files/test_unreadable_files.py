@@ -36,7 +36,7 @@ def test_search_names_what_it_could_not_read(backend: DockerExecutionBackend) ->
         found = backend.grep("needle")
         assert [match["path"] for match in found.matches or []] == ["/workspace/open"]
         assert found.error
-        assert found.error.startswith("Not searched, because they cannot be read, ")
+        assert found.error.startswith("Not searched to the end, because they cannot be read, ")
         assert ": 3 (" in found.error
         assert "/workspace/closed" in found.error
         assert "/workspace/shut" in found.error

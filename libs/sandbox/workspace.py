@@ -39,10 +39,16 @@ def refuse_as_workspace(root: Path) -> None:
     The sandbox may change everything in its workspace.
 
     Raises:
-        ValueError: the path or a parent is a file, or the folder is `/`, a system folder, the home folder or
-            a parent of the home folder.
+        ValueError: the path or a parent is a file, the path is too long or leads in a circle, or the folder
+            is `/`, a system folder, the home folder or a parent of the home folder.
     """
-    place = root.resolve()
+    try:
+        place = root.resolve()
+        with suppress(PermissionError):
+            place.exists()  # raises an error if the path is too long
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        why = getattr(error, "strerror", None) or "its links lead in a circle"
+        raise ValueError(f"cannot be used ({why}): choose another path") from None
     system = {Path("/", name) for name in ("", *_SYSTEM.split())}
     if place in system or Path.home().is_relative_to(place):
         raise ValueError("is not a folder of its own: choose one that holds the agent's files alone")

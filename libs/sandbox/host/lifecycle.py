@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import weakref
@@ -165,7 +166,7 @@ class SandboxLife(ABC):
                 channel.owner = self
                 channel.used()
                 self._channel = channel
-                self._looked_at = time.monotonic()
+                self._looking, self._looked_at = None, time.monotonic()
                 try:
                     self._folder = self._folder_there()
                 except OSError:
@@ -250,8 +251,9 @@ class SandboxLife(ABC):
     # -- the workspace folder
 
     async def _in_place(self, channel: Channel) -> bool:
-        """Return whether the channel's workspace folder is at its path. Leave the channel if another is.
+        """Return whether the channel may be used: its workspace folder is at its path.
 
+        Leaves the channel if another folder is at the path.
         A file system that does not answer counts as unchanged: the request has its own time limit.
 
         Raises:
@@ -261,9 +263,9 @@ class SandboxLife(ABC):
         if looking is None or looking.done():
             looking = self._looking = asyncio.ensure_future(asyncio.to_thread(self._folder_there))
         done, _ = await asyncio.wait({looking}, timeout=_LOOK_SECONDS)
-        self._looked_at = time.monotonic()
         if not done or looking.exception() or self._folder in (None, looking.result()):
-            return True
+            self._looked_at = time.monotonic()
+            return self._channel is channel  # another caller may have left it meanwhile
         await asyncio.to_thread(self._leave, channel)
         return False
 
@@ -273,8 +275,7 @@ class SandboxLife(ABC):
         Raises:
             WorkspaceMissing: there is no folder at the path.
         """
-        if not self.root.is_dir():
-            self._looked_at = 0.0  # the next command looks again, at once
+        if not os.path.isdir(self.root):  # noqa: PTH112 - raises no PermissionError
             raise WorkspaceMissing.at(self.root)
         with self._starting:
             if self._channel is channel:

@@ -25,7 +25,7 @@ def _refuse_irregular(mode: int, path: str) -> None:
 
 
 def refuse_existing(path: str) -> None:
-    """Raise an error that says what has a name: FileExistsError for a regular file.
+    """Raise an error that says what has the name: FileExistsError for a regular file.
 
     Raises:
         OSError: something has the name.
@@ -34,7 +34,7 @@ def refuse_existing(path: str) -> None:
     if not os.path.lexists(path):
         return
     if not os.path.exists(path):
-        raise OSError(errno.ELOOP, "a link with this name leads to no file", path)
+        raise OSError(errno.ELOOP, "a link with this name leads to no file that can be reached", path)
     _refuse_irregular(os.stat(path).st_mode, path)
     raise FileExistsError(errno.EEXIST, "File exists", path)
 

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from libs.sandbox.workspace import FOLDERS, how_to_mend, prepare_workspace, refuse_unwritable
+from libs.sandbox.workspace import (
+    FOLDERS,
+    how_to_mend,
+    prepare_workspace,
+    refuse_as_workspace,
+    refuse_unwritable,
+)
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to give files away")
 
@@ -39,6 +45,15 @@ def test_folder_that_cannot_be_written_is_refused(name: str) -> None:
             finally:
                 os._exit(status)
         assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("loop/a", "its links lead in a circle"), ("n" * 256, "File name too long")]
+)
+def test_path_that_cannot_be_a_folder_is_refused(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ValueError, match=f"cannot be used [(]{why}[)]: choose another path"):
+        refuse_as_workspace(tmp_path / name)
 
 
 def test_file_or_link_in_the_place_of_a_folder_is_kept(tmp_path: Path) -> None:

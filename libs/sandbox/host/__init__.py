@@ -16,6 +16,7 @@ from libs.sandbox.host.loop_thread import blocking, core, on_core, synchronous
 from libs.sandbox.host.redacted_results import redacted_content
 from libs.sandbox.host.results import failed_result, shortened
 from libs.sandbox.host.run_once import Form, Once
+from libs.sandbox.host.turns import Span, Turns
 
 __all__ = [
     "Channel",
@@ -26,6 +27,8 @@ __all__ = [
     "Egress",
     "Form",
     "Once",
+    "Span",
+    "Turns",
     "blocking",
     "carrying",
     "core",

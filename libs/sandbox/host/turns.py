@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 __all__ = ["Span", "Turns"]
 
 _MOST_SPANS = 10_000
-"""Commands that are remembered until the next capture. What older commands changed counts as changed by others."""
+"""Commands that are remembered until the next capture. The changes of older commands count as changes of
+others."""
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class Turns:
     def __init__(self) -> None:
         self._threads: dict[str, _Thread] = {}
         self.spans: deque[Span] = deque(maxlen=_MOST_SPANS)
-        """Commands since the latest call of `take_spans`."""
+        """Commands whose changes no capture has seen for certain."""
         self.watched = False
         """Whether anybody captures this workspace. Otherwise no spans are kept."""
 
@@ -114,9 +115,12 @@ class Turns:
         while state and state.capture:
             await asyncio.wait({state.capture})
 
-    def take_spans(self) -> list[Span]:
-        """Return the commands since the latest call. Commands that still run are returned again."""
+    def take_spans(self, began: int) -> list[Span]:
+        """Return the commands since the capture before, after a capture that began at a time.
+
+        Commands that ended later are returned again after the next capture.
+        """
         taken = list(self.spans)
         self.spans.clear()
-        self.spans.extend(span for span in taken if span.ended is None)
+        self.spans.extend(span for span in taken if span.ended is None or span.ended >= began)
         return taken

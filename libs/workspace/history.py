@@ -1,0 +1,232 @@
+"""Captures the workspace of threads at the right moments, and brings a thread's files back to one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from libs.persistence import CheckpointerUnavailable
+from libs.sandbox import FileFailed, SandboxError
+from libs.sandbox.host import ChannelSandbox, Span, on_core
+from libs.workspace.contents import SnapshotsUnavailable
+from libs.workspace.ledger import Ledger, Ticket
+from libs.workspace.manifest import Manifest
+from libs.workspace.store import Captured, Restored, WorkspaceStore
+
+__all__ = ["OTHERS", "Moved", "NoCapture", "WorkspaceHistory"]
+
+logger = logging.getLogger(__name__)
+
+_TICK: Final = 20_000_000
+"""Nanoseconds by which the clock of the files may be late. A kernel's clock for files ticks every 1 to 10 ms."""
+NOTHING_RAN: Final = "no command has run since"
+OTHERS: Final = ""
+"""Stands for everybody but one thread: persons, other threads, and commands of several threads at once."""
+
+
+class NoCapture(SnapshotsUnavailable):
+    """There is no capture of a thread to go back to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A thread's files after going back."""
+
+    restored: Restored
+    ticket: str
+    """Names the files as they are now."""
+    before: str
+    """Names the files as they were."""
+    instead: str | None
+    """Why an earlier capture than the one that was asked for was used. None: it is the one."""
+
+
+class WorkspaceHistory:
+    """Knows which capture belongs to which moment of a thread.
+
+    A ticket names a moment. It is kept before its capture begins, so that a checkpoint can hold it at once.
+    A ticket whose capture was not made stands for the latest capture before it.
+    """
+
+    def __init__(
+        self, store: WorkspaceStore, ledger: Ledger, sandbox_of: Callable[[str], ChannelSandbox], *, shared: bool
+    ) -> None:
+        """Create the object.
+
+        Args:
+            sandbox_of: returns the sandbox of a thread.
+            shared: whether all threads have one workspace.
+        """
+        self._store = store
+        self._ledger = ledger
+        self._sandbox_of = sandbox_of
+        self._shared = shared
+        self._waiting: defaultdict[str, list[str]] = defaultdict(list)
+        """Thread -> tickets for its next capture."""
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Workspace -> held while a capture of it enters the ledger."""
+
+    # -- captures
+
+    @on_core
+    async def begin_turn(self, thread: str) -> str:
+        """Return a ticket for the workspace before a person's turn.
+
+        The capture begins now if the sandbox runs, otherwise before the first command.
+        """
+        sandbox = self._sandbox_of(thread)
+        now = sandbox.running
+        ticket = await self._ledger.open(thread, why=None if now else NOTHING_RAN)
+        if now:
+            self._waiting[thread].append(ticket)
+            sandbox.turns.capture(thread, lambda: self._capture(thread))
+        else:
+            # No command has used the ticket of an earlier turn that still waits: it stays without a capture.
+            self._waiting[thread] = [ticket]
+            sandbox.turns.before_next(thread, lambda: self._capture(thread))
+        return ticket
+
+    @on_core
+    async def after_step(self, thread: str) -> str:
+        """Return a ticket for the workspace after a step that may have changed it. The capture begins now."""
+        ticket = await self._ledger.open(thread)
+        self._waiting[thread].append(ticket)
+        self._sandbox_of(thread).turns.capture(thread, lambda: self._capture(thread))
+        return ticket
+
+    @on_core
+    async def settled(self, thread: str) -> None:
+        """Wait until the captures of a thread have ended."""
+        await self._sandbox_of(thread).turns.settled(thread)
+
+    async def _capture(self, thread: str) -> None:
+        tickets = self._waiting.pop(thread, [])
+        try:
+            await self._kept(thread, tickets)
+        except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
+            hint = getattr(error, "hint", "")
+            logger.warning("The workspace of thread %s was not captured: %s %s", thread, error, hint)
+            try:
+                await self._ledger.fail(thread, tickets, str(error))
+            except CheckpointerUnavailable:
+                pass  # an open ticket is as good as a failed one
+
+    async def _kept(self, thread: str, tickets: Collection[str]) -> tuple[Captured, int]:
+        """Capture the workspace of a thread now, and add the capture to the ledger."""
+        sandbox = self._sandbox_of(thread)
+        workspace = self._workspace(thread, sandbox)
+        async with self._locks[workspace]:
+            began = time.time_ns()
+            captured = await self._store.acapture(sandbox)
+            spans = sandbox.turns.take_spans(began)
+            latest = await self._ledger.latest(workspace)
+            changes: dict[str, list[str]] = {}
+            if latest and latest.manifest != captured.id:
+                difference = await self._store.adifference(latest.manifest, captured.id)
+                changes = _by_thread(difference, captured.times, spans)
+            number = await self._ledger.add(workspace, captured.id, changes, thread, tickets)
+        return captured, number
+
+    def _workspace(self, thread: str, sandbox: ChannelSandbox) -> str:
+        return f"folder {sandbox.root}" if self._shared else f"thread {thread}"
+
+    # -- going back
+
+    @on_core
+    async def manifest_at(self, thread: str, ticket: str | None) -> Manifest:
+        """Return the files of a thread at a ticket; None: before its first turn.
+
+        Raises:
+            NoCapture: there is no capture up to this ticket.
+        """
+        _, number, _ = await self._found(thread, ticket)
+        return await self._store.amanifest(await self._manifest_id(number))
+
+    @on_core
+    async def go_back(self, thread: str, ticket: str | None, *, dry_run: bool = False) -> Moved:
+        """Bring the files of a thread back to a ticket; None: to before its first turn.
+
+        In a workspace of all threads, only the paths are touched that changed only while commands of this thread
+        ran, and still hold what they left.
+
+        Raises:
+            NoCapture: there is no capture up to this ticket. Nothing was changed.
+        """
+        kept, number, instead = await self._found(thread, ticket)
+        await self.settled(thread)
+        sandbox = self._sandbox_of(thread)
+        workspace = self._workspace(thread, sandbox)
+        before = await self._ledger.open(thread)
+        now, _ = await self._kept(thread, [before])
+        target = await self._manifest_id(number)
+        only: set[str] | None = None
+        foreign: dict[str, str] = {}
+        if self._shared:
+            only, foreign = await self._own_paths(thread, workspace, number, target, now.id)
+        restored = await self._store.arestore(sandbox, target, only=only, expect=now.id, dry_run=dry_run)
+        restored = Restored(restored.before, restored.difference, {**foreign, **restored.kept})
+        after = before
+        if not dry_run:
+            after = await self._ledger.open(thread)
+            async with self._locks[workspace]:
+                captured = await self._store.acapture(sandbox)
+                changes = {thread: list(restored.difference)}
+                await self._ledger.add(workspace, captured.id, changes, thread, [after])
+        return Moved(restored, after, before, instead)
+
+    async def _found(self, thread: str, ticket: str | None) -> tuple[Ticket, int, str | None]:
+        kept = await self._ledger.kept_until(thread, ticket)
+        if kept is None or kept.number is None:
+            raise NoCapture(
+                "There is no snapshot of the files at this point.",
+                hint="Only turns since snapshots are kept can be gone back to.",
+            )
+        instead = None
+        if ticket is not None and kept.id != ticket:
+            asked = await self._ledger.ticket(thread, ticket)
+            why = (asked and asked.why) or "the program ended before the snapshot was complete"
+            if why != NOTHING_RAN:
+                instead = f"the snapshot of this point is missing ({why}), so the one before it was used"
+        return kept, kept.number, instead
+
+    async def _manifest_id(self, number: int) -> str:
+        row = await self._ledger.row(number)
+        if row is None:
+            raise NoCapture("The snapshot of this point was removed.", hint="Raise SNAPSHOTS_MAX for longer ones.")
+        return row.manifest
+
+    async def _own_paths(
+        self, thread: str, workspace: str, number: int, target: str, now: str
+    ) -> tuple[set[str], dict[str, str]]:
+        """Return the paths that only this thread changed since a capture, and the others with the reason."""
+        own: set[str] = set()
+        foreign: set[str] = set()
+        for row in await self._ledger.since(workspace, number):
+            for who, paths in row.changes.items():
+                (own if who == thread else foreign).update(paths)
+        differing = set(await self._store.adifference(now, target))
+        kept = dict.fromkeys(sorted(differing & foreign & own), "somebody else has changed it, too")
+        kept |= dict.fromkeys(sorted(differing - own), "it was changed by somebody else")
+        return own - foreign, kept
+
+
+def _by_thread(
+    paths: Iterable[str], times: Mapping[str, int], spans: Collection[Span]
+) -> dict[str, list[str]]:
+    """Group changed paths by the only thread whose commands ran when they were changed."""
+    changes: dict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        at = times.get(path, 0)
+        threads = {
+            span.thread
+            for span in spans
+            if span.began - _TICK <= at and (span.ended is None or at <= span.ended + _TICK)
+        }
+        changes[threads.pop() if len(threads) == 1 else OTHERS].append(path)
+    return dict(changes)
+

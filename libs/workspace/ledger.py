@@ -1,0 +1,214 @@
+"""Keeps the captures of each workspace in order, with who changed what, and the tickets that name them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import zstandard
+
+from libs.persistence.thread_database import Database, Do
+
+__all__ = ["Ledger", "Row", "Ticket", "new_ticket"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A capture in the order of its workspace."""
+
+    number: int
+    manifest: str
+    changes: Mapping[str, list[str]] = field(default_factory=dict)
+    """Thread -> paths that changed since the capture before, only while its commands ran. The empty thread: all
+    other paths that changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A name for the workspace at one moment of a thread."""
+
+    id: str
+    number: int | None
+    """The capture. None: it was not made, or not to its end."""
+    why: str | None
+    """Why there is no capture."""
+
+
+def new_ticket() -> str:
+    """Return a new ticket. Later tickets are greater."""
+    return f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+
+
+class Ledger:
+    """Methods raise CheckpointerUnavailable if the database cannot be used."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        postgres = database.kind == "postgres"
+        number = "BIGSERIAL PRIMARY KEY" if postgres else "INTEGER PRIMARY KEY AUTOINCREMENT"
+        binary = "BYTEA" if postgres else "BLOB"
+        database.needs(
+            f"CREATE TABLE IF NOT EXISTS workspace_captures (number {number}, workspace TEXT NOT NULL, "
+            f"manifest TEXT NOT NULL, changes {binary} NOT NULL)",
+            "CREATE INDEX IF NOT EXISTS workspace_captures_order ON workspace_captures (workspace, number)",
+            "CREATE TABLE IF NOT EXISTS workspace_tickets (thread TEXT NOT NULL, id TEXT NOT NULL, "
+            "number BIGINT, why TEXT, PRIMARY KEY (thread, id))",
+        )
+
+    async def open(self, thread: str, *, why: str | None = None) -> str:
+        """Keep a new ticket for a capture that is to be made, and return it. `why`: why there is none yet."""
+        ticket = new_ticket()
+
+        def work(do: Do) -> None:
+            do("INSERT INTO workspace_tickets (thread, id, why) VALUES (?, ?, ?)", thread, ticket, why)
+
+        await self._database.awaited(work)
+        return ticket
+
+    async def fail(self, thread: str, tickets: Collection[str], why: str) -> None:
+        """Note why the capture of tickets was not made."""
+
+        def work(do: Do) -> None:
+            for ticket in tickets:
+                do("UPDATE workspace_tickets SET why = ? WHERE thread = ? AND id = ?", why, thread, ticket)
+
+        await self._database.awaited(work)
+
+    async def add(
+        self,
+        workspace: str,
+        manifest: str,
+        changes: Mapping[str, Collection[str]],
+        thread: str,
+        tickets: Collection[str],
+    ) -> int:
+        """Keep a capture, and name it by tickets. An unchanged workspace gets no new row. Return its number."""
+
+        def work(do: Do) -> int:
+            latest = _latest(do, workspace)
+            if latest and latest[1] == manifest:
+                number = latest[0]
+            else:
+                packed = _packed({who: sorted(paths) for who, paths in changes.items() if paths})
+                do(
+                    "INSERT INTO workspace_captures (workspace, manifest, changes) VALUES (?, ?, ?)",
+                    *(workspace, manifest, packed),
+                )
+                found = _latest(do, workspace)
+                assert found
+                number = found[0]
+            for ticket in tickets:
+                do(
+                    "UPDATE workspace_tickets SET number = ?, why = NULL WHERE thread = ? AND id = ?",
+                    *(number, thread, ticket),
+                )
+            return number
+
+        return await self._database.awaited(work)
+
+    async def latest(self, workspace: str) -> Row | None:
+        """Return the latest capture of a workspace, without its changes."""
+
+        def work(do: Do) -> Row | None:
+            found = _latest(do, workspace)
+            return Row(*found) if found else None
+
+        return await self._database.awaited(work)
+
+    async def ticket(self, thread: str, ticket: str) -> Ticket | None:
+        """Return a ticket of a thread."""
+
+        def work(do: Do) -> Ticket | None:
+            rows = do(
+                "SELECT id, number, why FROM workspace_tickets WHERE thread = ? AND id = ?", thread, ticket
+            )
+            return Ticket(*rows[0]) if rows else None
+
+        return await self._database.awaited(work)
+
+    async def kept_until(self, thread: str, ticket: str | None) -> Ticket | None:
+        """Return the latest ticket with a capture, up to `ticket`. Without `ticket`: the thread's first one."""
+
+        def work(do: Do) -> Ticket | None:
+            order = "id <= ? ORDER BY id DESC" if ticket else "id > ? ORDER BY id"
+            rows = do(
+                "SELECT id, number, why FROM workspace_tickets WHERE thread = ? AND number IS NOT NULL "  # noqa: S608
+                f"AND {order} LIMIT 1",
+                *(thread, ticket or ""),
+            )
+            return Ticket(*rows[0]) if rows else None
+
+        return await self._database.awaited(work)
+
+    async def newest_ticket(self, thread: str) -> str | None:
+        """Return the newest ticket of a thread, whether its capture was made or not."""
+
+        def work(do: Do) -> str | None:
+            rows = do("SELECT max(id) FROM workspace_tickets WHERE thread = ?", thread)
+            return rows[0][0] if rows else None
+
+        return await self._database.awaited(work)
+
+    async def row(self, number: int) -> Row | None:
+        """Return a capture by its number, without its changes."""
+
+        def work(do: Do) -> Row | None:
+            rows = do("SELECT number, manifest FROM workspace_captures WHERE number = ?", number)
+            return Row(*rows[0]) if rows else None
+
+        return await self._database.awaited(work)
+
+    async def since(self, workspace: str, number: int) -> list[Row]:
+        """Return the captures of a workspace after another one, in their order."""
+
+        def work(do: Do) -> list[Row]:
+            rows = do(
+                "SELECT number, manifest, changes FROM workspace_captures "
+                "WHERE workspace = ? AND number > ? ORDER BY number",
+                *(workspace, number),
+            )
+            return [Row(number, manifest, _unpacked(changes)) for number, manifest, changes in rows]
+
+        return await self._database.awaited(work)
+
+    async def copy(self, source: str, target: str) -> None:
+        """Give a copy of a thread the same tickets."""
+
+        def work(do: Do) -> None:
+            do(
+                "INSERT INTO workspace_tickets (thread, id, number, why) "
+                "SELECT ?, id, number, why FROM workspace_tickets WHERE thread = ? ON CONFLICT DO NOTHING",
+                *(target, source),
+            )
+
+        await self._database.awaited(work)
+
+    async def forget(self, thread: str) -> None:
+        """Remove the tickets of a deleted thread."""
+
+        def work(do: Do) -> None:
+            do("DELETE FROM workspace_tickets WHERE thread = ?", thread)
+
+        await self._database.awaited(work)
+
+
+def _latest(do: Do, workspace: str) -> tuple[int, str] | None:
+    rows = do(
+        "SELECT number, manifest FROM workspace_captures WHERE workspace = ? ORDER BY number DESC LIMIT 1",
+        workspace,
+    )
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+def _packed(changes: Mapping[str, list[str]]) -> bytes:
+    text = json.dumps(changes, ensure_ascii=False)
+    return zstandard.ZstdCompressor().compress(text.encode("utf-8", "surrogatepass"))
+
+
+def _unpacked(data: bytes) -> dict[str, list[str]]:
+    text = zstandard.ZstdDecompressor().decompress(bytes(data)).decode("utf-8", "surrogatepass")
+    changes: dict[str, list[str]] = json.loads(text)
+    return changes

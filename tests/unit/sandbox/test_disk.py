@@ -34,10 +34,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether the file system supports files without a name (O_TMPFILE)."""
     real = os.open
 
-    def without(path: str, flags: int, *args: Any) -> int:
+    def without(path: str, flags: int, *args: Any, **more: Any) -> int:
         if flags & os.O_TMPFILE == os.O_TMPFILE:
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-        return real(path, flags, *args)
+        return real(path, flags, *args, **more)
 
     if request.param == "with a name":
         monkeypatch.setattr(os, "open", without)

@@ -179,8 +179,8 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
     Returns:
         The changes since the earlier walk, and what is known now, for the next walk; empty if that has not
         changed. The changes: new and changed entries (`rows`, as `libs.workspace.manifest.Row`), `deleted`
-        paths, and `times`: when each of these paths was changed, in nanoseconds, by the clock of the files. Of
-        a deleted path, when its folder was changed last. Besides, all `skipped` paths with the reason. What
+        paths, and `times`: when each of these paths was changed, in nanoseconds, by the clock of the files
+        (a deleted path: when its folder was changed last). Besides, all `skipped` paths with the reason. What
         lies below a folder that cannot be read counts as unchanged.
     """
     earlier: Known = marshal.loads(known) if known else {}

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from libs.workspace.catalog import Catalog, ManifestMissing
 from libs.workspace.contents import ContentMissing, Contents, SnapshotsUnavailable
-from libs.workspace.history import Moved, NoCapture, WorkspaceHistory
-from libs.workspace.ledger import Ledger
 from libs.workspace.manifest import Difference, Entry, Manifest
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 
@@ -20,13 +18,9 @@ __all__ = [
     "Contents",
     "Difference",
     "Entry",
-    "Ledger",
     "Manifest",
     "ManifestMissing",
-    "Moved",
-    "NoCapture",
     "Restored",
     "SnapshotsUnavailable",
-    "WorkspaceHistory",
     "WorkspaceStore",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -82,12 +82,15 @@ def remove(file: Path) -> None:
 
 @pytest.mark.parametrize("harm", [damage, cut, remove])
 def test_content_that_is_lost_or_damaged_leaves_nothing_half_restored(
-    sandbox: LocalSandbox, root: Path, store: WorkspaceStore, snapshots: Path, harm: object
+    sandbox: LocalSandbox,
+    root: Path,
+    database: SqliteDatabase,
+    snapshots: Path,
+    harm: Callable[[Path], None],
 ) -> None:
     """The restore has changed other files before it comes to the damaged one."""
-    assert callable(harm)
-    store.capture(sandbox)
-    (root / "good").write_text("good")
+    store = WorkspaceStore(Catalog(database), Contents(str(snapshots)))
+    (root / "good").write_bytes(os.urandom(3_000_000))
     (root / "folder").mkdir(mode=0o500)
     (root / "removed").write_text("removed")
     store.capture(sandbox)

@@ -6,13 +6,17 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Collection, Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import obstore
 import zstandard
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
+
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig
 
 __all__ = ["ContentMissing", "Contents", "SnapshotsUnavailable"]
 
@@ -22,8 +26,9 @@ _AT_ONCE: Final = 64
 """Contents that are written at once."""
 _PIECE: Final = 1024 * 1024
 """Bytes of a piece that is read at once."""
-_SECONDS: Final = "20s"
-"""Time-out of one request to a provider. obstore repeats a failed request."""
+_RETRIES: Final[RetryConfig] = {"max_retries": 5, "retry_timeout": timedelta(seconds=30)}
+"""How often and how long a failed request to a provider is repeated. Other options, such as AWS_ALLOW_HTTP,
+come from the environment, which obstore ignores if client options are passed."""
 
 
 class SnapshotsUnavailable(Exception):
@@ -66,7 +71,7 @@ class Contents:
             self._place = Path(url.removeprefix("file://")).absolute()
             return
         try:
-            self._place = from_url(url, client_options={"timeout": _SECONDS})
+            self._place = from_url(url, retry_config=_RETRIES)
         except (BaseError, ValueError) as error:
             raise self._unavailable(error) from error
 

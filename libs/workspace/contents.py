@@ -24,6 +24,8 @@ _LEVEL: Final = 1
 """Level of zstd: faster than a disk."""
 _AT_ONCE: Final = 64
 """Contents that are written at once."""
+_PARTS: Final = 2
+"""Parts of a large content that are on their way at once. Each has 5 MB and stays in memory meanwhile."""
 _PIECE: Final = 1024 * 1024
 """Bytes of a piece that is read at once."""
 _RETRIES: Final[RetryConfig] = {"max_retries": 5, "retry_timeout": timedelta(seconds=30)}
@@ -102,9 +104,10 @@ class Contents:
         async def packed() -> AsyncIterator[bytes]:
             nonlocal size
             found = hashlib.sha256()
-            coder = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
+            coder = zstandard.ZstdCompressor(level=_LEVEL)
 
             def add(piece: bytes) -> bytes:
+                # Each piece is a frame of its own, so `get` never unpacks more than one piece at once.
                 found.update(piece)
                 return coder.compress(piece)
 
@@ -114,12 +117,11 @@ class Contents:
                 yield data
             if found.hexdigest() != digest:
                 raise _Another
-            data = coder.flush()
-            size += len(data)
-            yield data
 
         try:
-            await obstore.put_async(self._opened(), _path(digest), packed(), use_multipart=True)
+            await obstore.put_async(
+                self._opened(), _path(digest), packed(), use_multipart=True, max_concurrency=_PARTS
+            )
         except _Another:
             return None
         except (BaseError, OSError) as error:
@@ -133,13 +135,19 @@ class Contents:
             ContentMissing: the content is not there, or is not what its name says.
         """
         found = hashlib.sha256()
-        coder = zstandard.ZstdDecompressor().decompressobj()
+        decoder = zstandard.ZstdDecompressor()
+        frame = decoder.decompressobj()
         try:
             answer = await obstore.get_async(self._opened(), _path(digest))
-            async for packed in answer.stream(min_chunk_size=_PIECE):
-                piece = await asyncio.to_thread(coder.decompress, packed)
-                found.update(piece)
-                yield piece
+            async for data in answer.stream(min_chunk_size=_PIECE):
+                packed = bytes(data)
+                while packed:
+                    piece = await asyncio.to_thread(frame.decompress, packed)
+                    found.update(piece)
+                    yield piece
+                    packed = frame.unused_data
+                    if frame.eof:
+                        frame = decoder.decompressobj()
         except FileNotFoundError as error:
             raise _missing(digest, "is gone") from error
         except zstandard.ZstdError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from libs.persistence.persistence_errors import CheckpointerUnavailable
+from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, Sandbox, SandboxError
 from libs.sandbox.host import on_core, synchronous
 from libs.workspace.catalog import Catalog

@@ -11,9 +11,9 @@ import pytest
 
 from libs.sandbox import FileFailed, SandboxError
 from libs.sandbox.docker.container import DockerSandbox
-from tests.support.ending_contents import fill, snapshots_at
 from tests.support.sandboxes import IMAGE, RUNTIME
-from tests.support.trees import tree
+from tests.support.snapshots.ending_contents import fill, snapshots_at
+from tests.support.snapshots.trees import tree
 
 pytestmark = pytest.mark.docker
 

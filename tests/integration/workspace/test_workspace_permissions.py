@@ -11,7 +11,7 @@ from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox.docker.container import DockerSandbox
 from libs.workspace import Catalog, Contents, WorkspaceStore
 from tests.support.sandboxes import IMAGE, RUNTIME
-from tests.support.trees import Tree, tree
+from tests.support.snapshots.trees import Tree, tree
 
 pytestmark = pytest.mark.docker
 

@@ -14,7 +14,7 @@ from libs.persistence.thread_database import Database
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Catalog, ContentMissing, Contents, SnapshotsUnavailable, WorkspaceStore
 from tests.servers.thread_databases import both_databases
-from tests.support.trees import tree
+from tests.support.snapshots.trees import tree
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def sandbox(tmp_path: Path) -> Iterator[LocalSandbox]:
 
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[str]:
-    """Run an S3 server with a bucket `name`. The environment says how to reach it, as for other programs of AWS."""
+    """Run an S3 server with a bucket `name`. The environment names the server, as for programs of AWS."""
     server = ThreadedMotoServer("127.0.0.1", 0)
     server.start()
     host, port = server.get_host_and_port()

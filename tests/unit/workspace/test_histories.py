@@ -13,7 +13,7 @@ from hypothesis import strategies as given_by
 
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Restored, WorkspaceStore
-from tests.support.trees import Tree, tree
+from tests.support.snapshots.trees import Tree, tree
 
 PATHS = [
     "a",

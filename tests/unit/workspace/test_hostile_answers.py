@@ -75,7 +75,8 @@ def test_walk_with_an_invalid_entry_is_refused(store: WorkspaceStore, wrong: Any
     [
         b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"rows": [], "deleted": []}',
         {"rows": None}, {"rows": 5}, {"deleted": [5]}, {"deleted": ["../a"]}, {"skipped": {"../a": "x"}},
-        {"skipped": []}, {"times": []}, {"times": {"a": []}}, {"times": {"a": float("inf")}}, {"times": {"a": "5"}},
+        {"skipped": []}, {"times": []}, {"times": {"a": []}},
+        {"times": {"a": float("inf")}}, {"times": {"a": "5"}},
     ],
     ids=lambda walk: ascii(walk)[:40],
 )  # fmt: skip

@@ -14,9 +14,9 @@ import pytest
 from libs.sandbox import FileFailed, SandboxError
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import HalfRestored, SnapshotsUnavailable, WorkspaceStore
-from tests.support import ending_contents
-from tests.support.ending_contents import fill, snapshots_at
-from tests.support.trees import tree
+from tests.support.snapshots import ending_contents
+from tests.support.snapshots.ending_contents import fill, snapshots_at
+from tests.support.snapshots.trees import tree
 
 MOMENTS = [pytest.param(0, marks=pytest.mark.thorough), 2, pytest.param(4, marks=pytest.mark.thorough)]
 """Contents that are kept or restored before the kill."""

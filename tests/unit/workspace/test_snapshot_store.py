@@ -12,7 +12,7 @@ import pytest
 from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Catalog, ContentMissing, Contents, SnapshotsUnavailable, WorkspaceStore
-from tests.support.trees import tree
+from tests.support.snapshots.trees import tree
 
 
 def contents_in(place: Path) -> list[Path]:

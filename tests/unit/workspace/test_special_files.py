@@ -14,7 +14,7 @@ import pytest
 
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Manifest, WorkspaceStore
-from tests.support.trees import tree
+from tests.support.snapshots.trees import tree
 
 NAMES = [
     "new\nline",

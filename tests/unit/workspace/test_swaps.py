@@ -12,7 +12,7 @@ from pathlib import Path
 
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import WorkspaceStore
-from tests.support.trees import tree
+from tests.support.snapshots.trees import tree
 
 SWAPS = int(os.environ.get("SWAPS", "3000"))
 ROUNDS = 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -122,3 +123,17 @@ def test_restore_that_cannot_be_undone_says_so_and_can_be_completed(
     assert tree(root) != before
     snapshots_at(place).restore(sandbox, first)
     assert tree(root) == before
+
+
+async def test_cancelled_restore_is_undone(sandbox: LocalSandbox, root: Path, place: Path) -> None:
+    loop = asyncio.get_running_loop()
+    fill(root, 1)
+    first = (await snapshots_at(place).acapture(sandbox)).id
+    fill(root, 2)
+    await snapshots_at(place).acapture(sandbox)
+    after = tree(root)
+    store = snapshots_at(place, 4, lambda: loop.call_soon_threadsafe(restore.cancel))
+    restore = asyncio.ensure_future(store.arestore(sandbox, first))
+    with pytest.raises(asyncio.CancelledError):
+        await restore
+    assert tree(root) == after

@@ -17,6 +17,7 @@ from libs.sandbox.guest.workers.kill_process_trees import (
     SIGKILL,
     SUBREAPERS,
     children_of,
+    count_tasks,
     have_zombies,
     kill,
     kill_orphans,
@@ -38,7 +39,7 @@ _FILL_SECONDS = 0.05
 _SURPLUS_SECONDS = 10.0
 """Seconds that surplus idle workers are kept for the next burst of commands."""
 _MOST_SESSIONS = 8
-"""Live interpreters at once. A further session ends the one that was idle longest."""
+"""Live interpreters, unless more run blocks at once. A further session ends those that were idle longest."""
 _YOUNG = 1.0
 """Age in seconds below which a killed worker counts as harm. `kill -9 -1` kills older workers, too."""
 _COLLECT_SECONDS = 0.2
@@ -97,10 +98,8 @@ class WorkerPool:
         """Return the worker of a session, which may be busy. None if no process can be started."""
         child = self._sessions.pop(session, None)
         if child is None:
-            resting = [other for other in self._sessions.values() if other.job is None]
-            if len(self._sessions) >= _MOST_SESSIONS and resting:
-                self._sessions.pop(resting[0].session or b"")
-                self.dismiss(resting[0])
+            for oldest in self._resting()[: max(0, len(self._sessions) + 1 - _MOST_SESSIONS)]:
+                self._end_session(oldest)
             child = self._make(Worker.PYTHON)
             if child is None:
                 return None
@@ -247,6 +246,21 @@ class WorkerPool:
         for child in left:
             self.leaves_running(child)
         return bool(left)
+
+    def end_largest_session(self) -> bool:
+        """Let the idle interpreter with the most processes and threads end. Return whether there is one."""
+        resting = self._resting()
+        if resting:
+            self._end_session(max(resting, key=lambda child: count_tasks(child.pid)))
+        return bool(resting)
+
+    def _resting(self) -> list[Child]:
+        """Return the workers of idle interpreters, the one that was idle longest first."""
+        return [child for child in self._sessions.values() if child.job is None]
+
+    def _end_session(self, child: Child) -> None:
+        del self._sessions[child.session or b""]
+        self.dismiss(child)
 
     def background_took_all(self) -> bool:
         """Kill the background processes if they use up the process limit. Return whether they did.

@@ -71,7 +71,7 @@ def build_graph(
     async def opening(absent_paths: Sequence[str]) -> list[AnyMessage]:
         found, notes, data = await asyncio.gather(
             asyncio.to_thread(skills.scan),
-            asyncio.to_thread(agents_file.read),
+            asyncio.to_thread(agents_file.text),
             data_listing(computer.sandbox),
         )
         section = render_skills(
@@ -84,7 +84,7 @@ def build_graph(
 
         def system(**shown: Any) -> SystemMessage:
             text = code_prompt.system_prompt(
-                settings, skills=section, notes=agents_section(notes.text), tables=tables, **shown
+                settings, skills=section, notes=agents_section(notes), tables=tables, **shown
             )
             return SystemMessage(text)
 

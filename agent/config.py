@@ -1,12 +1,13 @@
-"""The inputs of every graph: gated calls, model, computer."""
+"""The inputs of every graph: gated calls, model, approvals and budget, computer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent.settings import Settings, SettingsError, check_model_name, load_settings
 
 if TYPE_CHECKING:
+    from langchain.agents.middleware import AgentMiddleware
     from langchain_core.language_models import BaseChatModel
 
     from libs.backends import WorkspaceBackend
@@ -17,6 +18,7 @@ __all__ = [
     "Settings",
     "SettingsError",
     "build_backend",
+    "build_gates",
     "build_model",
     "given_or_loaded",
     "load_settings",
@@ -65,6 +67,21 @@ def build_model(settings: Settings, spec: str | None = None) -> BaseChatModel:
     if spec:
         check_model_name(spec)
     return build(settings.model_copy(update={"model": spec}) if spec else settings)
+
+
+def build_gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
+    """Make the approvals and the budget of an agent, and of each of its subagents."""
+    from agent.parts import run_budget
+    from libs.middleware.approvals import ApprovalMiddleware, GrantsKept
+    from libs.middleware.budget import BudgetMiddleware
+
+    approvals = (
+        ApprovalMiddleware(INTERRUPT_ON, interrupt_mode=settings.interrupt_mode)
+        if settings.approvals == "ask"
+        else GrantsKept()
+    )
+    # The budget comes after the approvals: no person is asked about a call that cannot run any more.
+    return [approvals, BudgetMiddleware(run_budget(settings))]
 
 
 def build_backend(settings: Settings) -> WorkspaceBackend:

@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langgraph.types import Checkpointer, Command
 
-from agent.config import INTERRUPT_ON, build_model, given_or_loaded
+from agent.config import build_gates, build_model, given_or_loaded
 from agent.exec_agent import CallsInText, OneExecution
 from agent.parts import (
     AgentsFile,
@@ -19,7 +19,6 @@ from agent.parts import (
     ShowsAgentsFile,
     graph_of,
     prepared,
-    run_budget,
     served,
     stream_transformers,
 )
@@ -29,8 +28,7 @@ from agent.secrets import clean_input, provider_errors, secret_filter, suspected
 from agent.settings import Settings
 from libs.backends.docker import live_output
 from libs.exec_tool import NAME, Call, ExecResult, execute_code_tool
-from libs.middleware.approvals import AddressedGraph, ApprovalMiddleware, GrantsKept, answer_by_id
-from libs.middleware.budget import BudgetMiddleware
+from libs.middleware.approvals import AddressedGraph, answer_by_id
 
 if TYPE_CHECKING:
     from agent.parts.exec_parts import ExecParts
@@ -87,10 +85,7 @@ def build_graph(
         OneExecution(settings.exec_repairs, parts.runner.prepare),
         RealModel(provider_errors(known)),
         _Calls(),
-        ApprovalMiddleware(INTERRUPT_ON, interrupt_mode=settings.interrupt_mode)
-        if settings.approvals == "ask"
-        else GrantsKept(),
-        BudgetMiddleware(run_budget(settings)),
+        *build_gates(settings),
         CallsInText(prompt, in_text),
     ]
     agent: Any = create_agent(

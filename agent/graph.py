@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.types import Checkpointer
 
 from agent import prompt
-from agent.config import INTERRUPT_ON, build_backend, build_model, given_or_loaded
+from agent.config import build_backend, build_gates, build_model, given_or_loaded
 from agent.listing import NamedPath, SaysAbsentPaths, absent
 from agent.parts import (
     AgentsFile,
@@ -19,15 +19,13 @@ from agent.parts import (
     ShowsAgentsFile,
     graph_of,
     prepared,
-    run_budget,
     stream_transformers,
 )
 from agent.parts.deep_file_tools import FilesystemMiddleware
 from agent.secrets import clean_input, provider_errors, secret_filter
 from agent.settings import Settings
 from libs.backends import WorkspaceBackend
-from libs.middleware.approvals import AddressedGraph, ApprovalMiddleware, GrantsKept, answer_by_id
-from libs.middleware.budget import BudgetMiddleware
+from libs.middleware.approvals import AddressedGraph, answer_by_id
 from libs.middleware.skills import SkillsMiddleware
 from libs.middleware.stopped_calls import PatchToolCallsMiddleware
 from libs.middleware.subagents import bound_subagents
@@ -70,7 +68,7 @@ def build_graph(
     )
     stopped = PatchToolCallsMiddleware()
     tools = [*_tools(settings, backend), RealModel(provider_errors(known))]
-    gates = _gates(settings)
+    gates = build_gates(settings)
     agent = create_deep_agent(
         model,
         system_prompt=prompt.system_prompt(settings),
@@ -117,16 +115,6 @@ def _absent_paths(backend: WorkspaceBackend) -> SaysAbsentPaths:
         return await absent(computer.sandbox, named) if isinstance(computer, DockerExecutionBackend) else []
 
     return SaysAbsentPaths(absent_in_computer)
-
-
-def _gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
-    # The budget comes after the approvals: no person is asked about a call that cannot run any more.
-    approvals = (
-        ApprovalMiddleware(INTERRUPT_ON, interrupt_mode=settings.interrupt_mode)
-        if settings.approvals == "ask"
-        else GrantsKept()
-    )
-    return [approvals, BudgetMiddleware(run_budget(settings))]
 
 
 graph: AddressedGraph

@@ -16,6 +16,7 @@ from agent.acp.acp_errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 from agent.acp.replayed_thread import last_calls, replayed
 from agent.acp.tool_calls import host_path, kind_of, locations, proposed, title_of
 from agent.acp.updates import Updates
+from agent.listing import absent_line
 from agent.run import Approval, Event, Runtime, carry_out
 from agent.threads import held
 
@@ -120,7 +121,7 @@ class Session:
         run = await self._runtime.run(self._id)
         result = await carry_out(run, run.begin(task), show=show, decide=ask)
         if result.absent_paths:
-            lines = "\n".join(f"{path} is not there." for path in result.absent_paths)
+            lines = "\n".join(map(absent_line, result.absent_paths))
             await self._send(update_agent_message_text(f"\n\n{lines}"))
         if result.status == "error":
             raise RequestError(INTERNAL_ERROR, result.text or "The run ended with an error.")

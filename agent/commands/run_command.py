@@ -64,7 +64,7 @@ def run_command(
         if task is None and thread is None:
             raise BadUsage('Give a task, as in `code-agent run "Summarise /data/sales.csv"`, or --thread ID.')
         return run_stoppable(_run(overrides, agent, task, thread, options=options, as_json=as_json))
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, KeyboardInterrupt):  # the latter while the task is read
         told = "Stopped by Ctrl-C before the run began.", STOPPED
     except Exception as error:
         told = (str(error), 2) if isinstance(error, BadUsage) else complaint(error)

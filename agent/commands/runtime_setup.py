@@ -55,12 +55,14 @@ def ensure_gvisor(report: Report, *, install: bool = True) -> None:
         install_packages([GVISOR], report)
     report(f"registering {GVISOR} in {_CONFIGURATION}")
     before = _CONFIGURATION.read_bytes() if _CONFIGURATION.exists() else None
-    _write(registered(before or b"{}", shutil.which(GVISOR) or f"/usr/bin/{GVISOR}"))
+    after = registered(before or b"{}", shutil.which(GVISOR) or f"/usr/bin/{GVISOR}")
     try:
+        _write(after)
         _reload(report)
-    except DockerUnavailable:
+    except BaseException:  # Ctrl-C, too: only the whole change stays
         # With a configuration that the Engine refuses, it would not start again.
-        _CONFIGURATION.unlink() if before is None else _write(before)
+        _CONFIGURATION.unlink(missing_ok=True) if before is None else _write(before)
+        _signal_engine()
         raise
 
 
@@ -91,25 +93,17 @@ def _write(content: bytes) -> None:
     """Replace the configuration in one step. The mode stays."""
     path = _CONFIGURATION.resolve()
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    made = Path(file.name)
-    made.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
-    made.replace(path)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder, path.name)
+        made.write_bytes(content)
+        made.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        made.replace(path)
 
 
 def _reload(report: Report) -> None:
     """Let the Engine read its configuration, and wait until it knows the runtime."""
-    if Path("/run/systemd/system").is_dir():
-        report("reloading docker.service")
-        done = subprocess.run(["systemctl", "reload", "docker"], capture_output=True, text=True, check=False)
-        problem = last_lines(done.stderr) if done.returncode else ""
-    else:
-        report("sending SIGHUP to dockerd")
-        pid = engine_process()
-        problem = "" if pid else "no process of the Engine was found"
-        if pid:
-            os.kill(pid, signal.SIGHUP)
+    report("reloading the Docker Engine")
+    problem = _signal_engine()
     deadline = time.monotonic() + _RELOAD_SECONDS
     while not problem and not _known():
         if time.monotonic() > deadline:
@@ -121,3 +115,15 @@ def _reload(report: Report) -> None:
             hint=f"{_CONFIGURATION} is as it was. The Engine's log says more: `journalctl -u docker`, or "
             "/var/log/dockerd.log.",
         )
+
+
+def _signal_engine() -> str:
+    """Let the Engine read its configuration; return the problem, or ""."""
+    if Path("/run/systemd/system").is_dir():
+        done = subprocess.run(["systemctl", "reload", "docker"], capture_output=True, text=True, check=False)
+        return last_lines(done.stderr) if done.returncode else ""
+    pid = engine_process()
+    if not pid:
+        return "no process of the Engine was found"
+    os.kill(pid, signal.SIGHUP)
+    return ""

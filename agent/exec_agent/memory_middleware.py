@@ -15,12 +15,13 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     PrivateStateAttr,
 )
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from agent.threads.memory_store import Memory
 from libs.middleware.program_messages import by_person
+from libs.middleware.prompt_section import with_section
 from libs.middleware.skills import fold
 from libs.persistence import CheckpointerUnavailable
 from libs.persistence.thread_memory import Recall, Said
@@ -91,9 +92,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     def _shortened(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """Return the request with the newest messages and the section of recalled messages."""
         request = request.override(messages=window(request.messages, self._memory.last))
-        before = request.system_message.text if request.system_message else ""
-        said = f"{before}\n\n{request.state.get('recalled') or ''}".strip()
-        return request.override(system_message=SystemMessage(said)) if said else request
+        return with_section(request, str(request.state.get("recalled") or ""))
 
     async def _keep(self, messages: Sequence[AnyMessage]) -> None:
         if (thread := _thread()) is None:

@@ -5,7 +5,7 @@ In come a task, a sandbox or a workspace folder; out come texts for the prompt, 
 
 from __future__ import annotations
 
-from agent.listing.absent_paths import SaysAbsentPaths
+from agent.listing.absent_paths import SaysAbsentPaths, absent_line
 from agent.listing.listed_data import LISTING_SECONDS, DataListing, ShowsData, data_listing
 from agent.listing.produced_files import is_plot, listing, made_since
 from agent.listing.task_paths import NamedPath, absent, is_input, named_paths
@@ -17,6 +17,7 @@ __all__ = [
     "SaysAbsentPaths",
     "ShowsData",
     "absent",
+    "absent_line",
     "data_listing",
     "is_input",
     "is_plot",

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NotRequired
 
-from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
-from langchain_core.messages import SystemMessage
+from langchain.agents.middleware.types import AgentState
 from langgraph.runtime import Runtime
 
 from agent.listing.task_paths import NamedPath, named_paths
 from agent.prompts import absent_section
 from libs.middleware.program_messages import by_person
+from libs.middleware.prompt_section import AddsSection
 from libs.sandbox.host import blocking
 
-__all__ = ["SaysAbsentPaths"]
+__all__ = ["SaysAbsentPaths", "absent_line"]
+
+
+def absent_line(path: str) -> str:
+    """Return the sentence that tells a person of an absent path."""
+    return f"{path} is not there."
 
 
 class AbsentPathsState(AgentState[Any]):
@@ -22,7 +27,7 @@ class AbsentPathsState(AgentState[Any]):
     """Paths that the latest task names and that did not exist when the run began."""
 
 
-class SaysAbsentPaths(AgentMiddleware[AbsentPathsState, Any, Any]):
+class SaysAbsentPaths(AddsSection[AbsentPathsState]):
     """Looks for the paths of the task when a run begins, and adds the absent ones to the system prompt.
 
     Args:
@@ -50,31 +55,5 @@ class SaysAbsentPaths(AgentMiddleware[AbsentPathsState, Any, Any]):
         """As `abefore_agent`."""
         return blocking(self.abefore_agent)(state, runtime)
 
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        """Add the absent paths to the system prompt."""
-        return handler(_with_absent(request))
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        """As `wrap_model_call`."""
-        return await handler(_with_absent(request))
-
-
-def _with_absent(request: ModelRequest[Any]) -> ModelRequest[Any]:
-    paths: Any = request.state.get("absent_paths")
-    section = absent_section(paths or ())
-    if not section:
-        return request
-    before = request.system_message or SystemMessage("")
-    if isinstance(before.content, str):
-        return request.override(system_message=SystemMessage(f"{before.content}\n\n{section}".strip()))
-    return request.override(
-        system_message=SystemMessage(
-            content_blocks=[*before.content_blocks, {"type": "text", "text": f"\n\n{section}"}]
-        )
-    )
+    def section(self, state: Any) -> str:
+        return absent_section(state.get("absent_paths") or ())

@@ -5,23 +5,17 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
-from langchain.agents.middleware.types import (
-    AgentMiddleware,
-    AgentState,
-    ModelRequest,
-    ModelResponse,
-    PrivateStateAttr,
-)
-from langchain_core.messages import SystemMessage
+from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langgraph.runtime import Runtime
 
 from agent.listing.produced_files import listing
 from agent.listing.task_paths import NamedPath, absent
 from agent.prompts import exec_prompt
+from libs.middleware.prompt_section import AddsSection
 from libs.sandbox import Sandbox, SandboxError
 from libs.sandbox.host import blocking
 from libs.sandbox.pool import FreshSandboxes
@@ -117,7 +111,7 @@ class ListingState(AgentState[Any]):
     """The listing at the begin of the run."""
 
 
-class ShowsData(AgentMiddleware[ListingState, Any, Any]):
+class ShowsData(AddsSection[ListingState]):
     """Puts the listing into the system prompt."""
 
     state_schema = ListingState
@@ -134,25 +128,6 @@ class ShowsData(AgentMiddleware[ListingState, Any, Any]):
         """As `abefore_agent`."""
         return blocking(self.abefore_agent)(state, runtime)
 
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        """Add the listing to the system prompt."""
-        return handler(_with_listing(request))
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        """As `wrap_model_call`."""
-        return await handler(_with_listing(request))
-
-
-def _with_listing(request: ModelRequest[Any]) -> ModelRequest[Any]:
-    listed = request.state.get("data_listing")
-    if not listed:
-        return request
-    before = request.system_message.text if request.system_message else ""
-    text = f"{before}\n\n{exec_prompt.data_section(str(listed))}".strip()
-    return request.override(system_message=SystemMessage(text))
+    def section(self, state: Any) -> str:
+        listed = state.get("data_listing")
+        return exec_prompt.data_section(listed) if listed else ""

@@ -24,8 +24,9 @@ __all__ = ["AgentsFile", "ShowsAgentsFile"]
 logger = logging.getLogger(__name__)
 
 MOST_CHARS = 32_000
+_MOST_BYTES = 4 * MOST_CHARS
+"""Most bytes of the file that are read, with comments."""
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_CUT = f"\n[AGENTS.md is longer: only its first {MOST_CHARS:,} characters are here.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Notes:
     """The content of AGENTS.md, and a problem with the file."""
 
     text: str = ""
-    """The content without comments and known secrets. A text over `MOST_CHARS` is cut and says so."""
+    """The content without comments and known secrets. If the end of the file is missing, the text says so."""
     problem: str = ""
     """A problem that a person should solve, or ""."""
     hint: str = ""
@@ -50,6 +51,15 @@ class AgentsFile:
         self.path = settings.agents_file
         self._workspace = settings.workspace_dir.absolute()
         self._redact: Callable[[str], str] = secret_filter(settings) or str
+        self._logged = ""
+
+    def text(self) -> str:
+        """Return the text for a prompt. A problem with the file is logged once, and again after a change."""
+        notes = self.read()
+        if notes.problem not in ("", self._logged):
+            logger.warning("%s. %s", notes.problem, notes.hint)
+        self._logged = notes.problem
+        return notes.text
 
     def read(self) -> Notes:
         """Read the file. Every problem is in the result; nothing raises."""
@@ -63,15 +73,24 @@ class AgentsFile:
             if not self.path.is_file():
                 return Notes(problem=f"{self.path} is not a file", hint="Replace it by a text file.")
             with self.path.open("rb") as file:
-                found = file.read(4 * MOST_CHARS + 1)
+                found = file.read(_MOST_BYTES + 1)
         except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
             return Notes(problem=f"{self.path} cannot be read: {error}", hint="Let this user read it.")
-        text = found.decode("utf-8-sig", errors="replace")
-        text = self._redact(_COMMENT.sub("", text)).strip()
+        longer = len(found) > _MOST_BYTES
+        if longer:  # whole lines, because a part of a secret would not be redacted
+            found = found[: found.rfind(b"\n", 0, _MOST_BYTES) + 1 or _MOST_BYTES]
+        text = _COMMENT.sub("", found.decode("utf-8-sig", errors="replace"))
+        if longer:
+            text = text.partition("<!--")[0]  # a comment whose end was not read
+        text = self._redact(text).strip()
+        kept = f"{len(found):,} bytes without comments" if longer else ""
         if len(text) > MOST_CHARS:
-            why = f"{self.path} is too long: models get its first {MOST_CHARS:,} characters"
+            text, kept = text[:MOST_CHARS], f"{MOST_CHARS:,} characters"
+        if kept:
             return Notes(
-                text[:MOST_CHARS] + _CUT, why, "Shorten it. Notes that only some tasks need can be a skill."
+                f"{text}\n[AGENTS.md is longer: only its first {kept} are here.]",
+                f"{self.path} is too long: models get only its first {kept}",
+                "Shorten it. Notes that only some tasks need can be a skill.",
             )
         try:
             found.decode()
@@ -120,9 +139,7 @@ class _OneFile(BackendProtocol):
         self._file = file
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
-        notes = self._file.read()
-        if notes.problem:
-            logger.warning("%s. %s", notes.problem, notes.hint)
-        if not notes.text:
+        text = self._file.text()
+        if not text:
             return [FileDownloadResponse(path, error="file_not_found") for path in paths]
-        return [FileDownloadResponse(path, content=notes.text.encode()) for path in paths]
+        return [FileDownloadResponse(path, content=text.encode()) for path in paths]

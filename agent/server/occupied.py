@@ -13,9 +13,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -67,14 +67,17 @@ def taken_port(port: int) -> str | None:
     """Return an error message if the port is taken, or not allowed to this user; otherwise None."""
     if (error := _refusal(port)) is None:
         return None
+    who, ending = "a program of another user", "End that program"
+    try:
+        if found := _listens_at(port):
+            who, ending = f"{_named(found)}, in {_cwd(found)}", f"End it with `kill {found.pid}`"
+    except psutil.NoSuchProcess:  # the program has just ended, and the port may be free now
+        return taken_port(port)
     others = (*range(port + 1, _HIGHEST_PORT + 1), *range(1024, port))
     other = next(each for each in others if _refusal(each) is None)
     choose = f"choose another port: `make dev PORT={other}`, or `langgraph dev --port {other}`."
     if error.errno != errno.EADDRINUSE:
         return f"Port {port} cannot be used: {error.strerror}. To start the server, {choose}"
-    found = _listens_at(port)
-    who = f"{_named(found)}, in {_cwd(found)}" if found else "a program of another user"
-    ending = f"End it with `kill {found.pid}`" if found else "End that program"
     return f"Port {port} is taken by {who}. {ending}, or {choose}"
 
 
@@ -132,22 +135,29 @@ def _folder() -> ExitStack:
 
 
 def _in_folder(used: ThreadInUse) -> str:
-    try:
-        process = _server_of(psutil.Process(used.pid)) if used.pid else None
-    except psutil.Error:
-        process = None
-    who = _named(process) if process else "its process is starting or ending"
-    ending = f"End it with `kill {process.pid}`" if process else "Wait a few seconds"
+    who, ending = "its process is starting or ending", "Wait a few seconds"
+    with suppress(psutil.Error):
+        if used.pid:
+            process = _server_of(psutil.Process(used.pid))
+            who, ending = _named(process), f"End it with `kill {process.pid}`"
     return f"Another server works in {Path.cwd()}: {who}. {ending}, or start this one in another folder."
 
 
 def _server_of(process: psutil.Process) -> psutil.Process:
     """Return the process to kill to end a server: the outermost parent that would start the server again."""
-    for parent in process.parents():
-        if not _SERVERS & set(_words(parent)):
+    for parent in _parents(process):
+        if not _SERVERS & set(_words(_command(parent))):
             break
         process = parent
     return process
+
+
+def _parents(process: psutil.Process) -> Iterator[psutil.Process]:
+    """Yield the parent, its parent and so on, up to one that has ended or that this user may not see."""
+    with suppress(psutil.Error):
+        while (parent := process.parent()) is not None:
+            yield parent
+            process = parent
 
 
 def _named(process: psutil.Process) -> str:
@@ -178,20 +188,25 @@ def _cwd(process: psutil.Process) -> str:
         return "an unknown folder"
 
 
-def _words(process: psutil.Process) -> Sequence[str]:
-    """Return the program's name and the first words of its command line, without their folders."""
+def _command(process: psutil.Process) -> list[str]:
     try:
-        return [Path(word).name for word in process.cmdline()[:3]]
+        return process.cmdline()
     except psutil.Error:
         return []
+
+
+def _words(command: Sequence[str]) -> list[str]:
+    """Return the program's name and the first words of a command line, without their folders."""
+    return [Path(word).name for word in command[:3]]
 
 
 def _dev_command() -> list[str] | None:
     """Return the options of the `langgraph dev` that started this server."""
     process = psutil.Process()
-    for each in [process, *process.parents()]:
-        if "langgraph" in _words(each):
-            return each.cmdline()
+    for each in [process, *_parents(process)]:
+        command = _command(each)
+        if "langgraph" in _words(command):
+            return command
     return None
 
 

@@ -60,6 +60,7 @@ _REFUSALS = {
     415: "The Content-Type is not JSON.",
     422: "The decisions do not match the pending questions, which stay open.",
     500: "The run failed.",
+    503: "The server is busy or ending, or cannot write to its database; the error says what to do.",
 }
 
 

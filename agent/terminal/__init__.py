@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from agent.terminal.approval_prompt import ask_person
 from agent.terminal.ctrl_c import STOPPED, on_ctrl_c, prompting, run_stoppable
+from agent.terminal.harmless_text import harmless
 from agent.terminal.json_view import JsonLines, write_result
 from agent.terminal.progress import steps
 from agent.terminal.terminal_turn import exit_status, take_turn
-from agent.terminal.terminal_view import APPROVALS_OFF, EventView, HumanView, harmless
+from agent.terminal.terminal_view import APPROVALS_OFF, EventView, HumanView
 from agent.terminal.thread_grants import NoSuchGrant, grant_lines, grants_of
 
 __all__ = [

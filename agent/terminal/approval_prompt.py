@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent.run import Approval, LeftPending
-from agent.terminal.terminal_view import EventView, harmless
+from agent.terminal.harmless_text import harmless
+from agent.terminal.terminal_view import EventView
 from libs.middleware.approvals import Request
 
 if TYPE_CHECKING:

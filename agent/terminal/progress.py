@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Column
 
 from agent.secrets import KNOWN
-from agent.terminal.terminal_view import harmless
+from agent.terminal.harmless_text import harmless
 
 __all__ = ["steps"]
 

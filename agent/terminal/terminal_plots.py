@@ -21,7 +21,7 @@ from PIL import Image
 from rich.console import Console
 
 from agent.listing import is_plot
-from agent.terminal.terminal_view import harmless
+from agent.terminal.harmless_text import harmless
 
 if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.segment import Segment, Segments
 
-from agent.listing import is_input, is_plot
+from agent.listing import absent_line, is_input, is_plot
 from agent.run import (
     Approval,
     CommandEnded,
@@ -29,19 +28,15 @@ from agent.run import (
     ToolStarted,
 )
 from agent.secrets import KNOWN
+from agent.terminal.harmless_text import harmless
 from agent.terminal.word_wrap import WordWrap
 from libs.code_blocks import without_thoughts
 from libs.sandbox import program
 
-__all__ = ["APPROVALS_OFF", "EventView", "HumanView", "harmless"]
+__all__ = ["APPROVALS_OFF", "EventView", "HumanView"]
 
 APPROVALS_OFF = "Approvals are off: every command, edit and deletion runs without asking."
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# C0 without tab and newline, DEL and C1; marks that reorder text; surrogates.
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 _PROMPTS = {"bash": "$", "python": ">>>"}
 _GRANTED = {"command": "exactly this", "tool": "any call of this tool"}
 _ENDINGS = {"error": "bold red", "stopped": "yellow"}
@@ -49,15 +44,6 @@ _ENDINGS = {"error": "bold red", "stopped": "yellow"}
 _TASK = 200
 """Most characters of a task that are shown."""
 _MARKS = {"completed": "✓", "in_progress": "›", "pending": " "}
-
-
-def harmless(text: str) -> str:
-    """Return `text` without control of the terminal: newlines and tabs stay, colours are dropped.
-
-    Other control characters, and marks that reorder text, are written out, such as `‹U+001B›`.
-    """
-    text = _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROL.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text)
 
 
 class EventView:
@@ -173,7 +159,7 @@ class EventView:
 
     def _say_absent(self, paths: Sequence[str]) -> None:
         for path in paths:
-            self._line(f"{path} is not there.", "yellow")
+            self._line(absent_line(path), "yellow")
 
     def _earlier(self, granted: str | None) -> None:
         if granted:

@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from agent.terminal.terminal_view import harmless
+from agent.terminal.harmless_text import harmless
 from libs.middleware.approvals import revoke, shown, standing_in
 
 __all__ = ["NoSuchGrant", "grant_lines", "grants_of"]

@@ -26,7 +26,7 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from agent.run import LeftPending
 from agent.secrets import KNOWN
-from agent.terminal.terminal_view import harmless
+from agent.terminal.harmless_text import harmless
 
 __all__ = ["KeptHistory", "TypedAnswers", "TypedLines"]
 

@@ -157,6 +157,8 @@ def _code(value: str) -> str:
     if not value.strip():
         raise ValueError("is empty: send the whole program")
     encoded(value)
+    if "\0" in value:  # Python would end the line there, and bash would leave it out
+        raise ValueError(f"has a NUL as character {value.index(chr(0)) + 1}: write it as an escape sequence")
     if len(value) > MAX_CODE:
         raise ValueError(
             f"has {len(value):,} characters, at most {MAX_CODE:,} are taken: put data into `files`, and "

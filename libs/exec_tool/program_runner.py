@@ -118,7 +118,8 @@ class CodeRunner:
     ) -> ExecResult:
         """Run a program to its end. Never raises for an invalid call or a failing program.
 
-        If files are saved, the executions of a thread run one after the other. Cancelling ends the program.
+        If files are saved, the executions of a thread run one after the other, and so do those without a
+        thread, which share their files. Cancelling ends the program.
 
         Args:
             code: the program.
@@ -159,8 +160,7 @@ class CodeRunner:
             executed = True
             place = id(asyncio.get_running_loop()), thread
             # Each execution of a thread needs the files of the previous one.
-            alone = bool(thread and self.keeps_files)
-            lock = self._turns.setdefault(place, asyncio.Lock()) if alone else asyncio.Lock()
+            lock = self._turns.setdefault(place, asyncio.Lock()) if self.keeps_files else asyncio.Lock()
             async with lock:
                 return await self._execute(call, thread, on_output)
 

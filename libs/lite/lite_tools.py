@@ -5,11 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from libs.lite.sandbox_path import MAX_FOLDERS, UNFINISHED, LiteError, SandboxPath, resolve_sandbox_path
+from libs.lite.sandbox_path import (
+    MAX_FOLDERS,
+    MAX_PATH,
+    UNFINISHED,
+    LiteError,
+    SandboxPath,
+    resolve_sandbox_path,
+)
 
 __all__ = ["MAX_BYTES", "MAX_LISTED", "TOOLS", "ToolFailed", "call_tool"]
 
@@ -19,7 +28,10 @@ MAX_LISTED = 1_000
 """Files in one listing."""
 
 
+_SECONDS = 5.0
+"""Seconds after which a listing ends."""
 _UNREACHABLE = " [not the exact name: no tool reaches the file by this path]"
+_TOO_LONG = " [the path is too long for the tools]"
 
 
 class ToolFailed(LiteError):
@@ -29,12 +41,25 @@ class ToolFailed(LiteError):
 def list_files(root: Path) -> str:
     """Return the files in the folder and below it, without links: sorted, one path a line, or `(empty)`.
 
-    A path that no tool can reach, and a folder that cannot be read, has a mark in brackets.
+    A path that no tool can reach, and a folder that cannot be read, has a mark in brackets. A last line says
+    how many files are left out, or that the time was used up.
     """
-    with resolve_sandbox_path(root, ".") as place:
-        found = sorted(_files(place.open_folder(), "", MAX_FOLDERS))
-    shown = found[:MAX_LISTED]
-    if len(found) > MAX_LISTED:
+    deadline = time.monotonic() + _SECONDS
+    found: list[str] = []
+    late = False
+    with (
+        resolve_sandbox_path(root, ".") as place,
+        closing(_files(place.open_folder(), "", MAX_FOLDERS)) as paths,
+    ):
+        for path in paths:
+            if late := time.monotonic() > deadline:
+                break
+            if path:
+                found.append(path)
+    shown = sorted(found)[:MAX_LISTED]
+    if late:
+        shown.append(f"(there may be more: the listing ended after {_SECONDS:g} s)")
+    elif len(found) > MAX_LISTED:
         shown.append(f"({len(found) - MAX_LISTED:,} more)")
     return "\n".join(shown) or "(empty)"
 
@@ -60,8 +85,9 @@ def write_file(root: Path, path: str, content: str) -> str:
     if len(data) > MAX_BYTES:
         raise ToolFailed(f"write_file: 'content' has {len(data):,} bytes, and {MAX_BYTES:,} are allowed")
     with resolve_sandbox_path(root, path, make_folders=True) as place:
-        if (kind := place.kind()) not in (0, stat.S_IFREG, stat.S_IFDIR):
-            raise OSError(errno.ELOOP if kind == stat.S_IFLNK else errno.EINVAL, "no regular file")
+        if (kind := place.kind()) not in (0, stat.S_IFREG):
+            number = {stat.S_IFDIR: errno.EISDIR, stat.S_IFLNK: errno.ELOOP}.get(kind, errno.EINVAL)
+            raise OSError(number, "no regular file")
         place.replace(data)
     return f"Wrote {len(data):,} bytes to {path}"
 
@@ -108,13 +134,18 @@ def call_tool(root: Path, name: str, args: Mapping[str, Any]) -> str:
         raise ToolFailed(f"{name}: {args.get('filePath', '.')!r} {why}") from None
 
 
-def _files(folder: int, prefix: str, depth: int) -> Iterator[str]:
-    """Yield the files in a folder and below, without links; close the descriptor."""
+def _files(folder: int, prefix: str, depth: int) -> Generator[str]:
+    """Yield the files in a folder and below, without links; close the descriptor.
+
+    Yields an empty text first for each name, so that the caller can end a long search.
+    """
     try:
         for name in os.listdir(folder):
+            yield ""
             place = SandboxPath(folder, name)
             kind = place.kind()
-            shown, mark = prefix + _shown(name), "" if _shown(name) == name else _UNREACHABLE
+            shown = prefix + _shown(name)
+            mark = _UNREACHABLE if _shown(name) != name else _TOO_LONG if len(shown) > MAX_PATH else ""
             if kind == stat.S_IFREG and not UNFINISHED.fullmatch(name):
                 yield shown + mark
             elif kind == stat.S_IFDIR and (mark or not depth):

@@ -70,8 +70,17 @@ class SandboxPath:
     def replace(self, data: bytes) -> None:
         """Write a new file and rename it: no reader sees half a file, and a link is not followed.
 
-        The file belongs to the owner of its folder. Raises OSError.
+        A file keeps its mode, without set-uid bits. If root writes, the file belongs to the owner of its
+        folder.
+
+        Raises:
+            OSError: also if the existing file may not be written.
         """
+        mode = 0o644
+        with suppress(FileNotFoundError):
+            mode = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mode & 0o777
+            if not os.access(self.name, os.W_OK, dir_fd=self.folder, follow_symlinks=False):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         unfinished = f".unfinished-{secrets.token_hex(8)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         opened = os.open(unfinished, flags, 0o644, dir_fd=self.folder)
@@ -79,8 +88,9 @@ class SandboxPath:
             with os.fdopen(opened, "wb") as file:
                 file.write(data)
                 owner = os.fstat(self.folder)
-                if owner.st_uid != os.geteuid():
+                if os.geteuid() == 0:
                     os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+                os.fchmod(file.fileno(), mode)
             os.rename(unfinished, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         except BaseException:
             with suppress(OSError):
@@ -103,6 +113,7 @@ def resolve_sandbox_path(root: Path, path: str, *, make_folders: bool = False) -
         make_folders: whether missing folders of the path are created.
 
     Raises:
+        LiteError: the folder cannot be made or opened, or is a link.
         PathRefused: the path is empty, absolute or too long, contains `..`, NUL or a character that is no
             text, or passes through a link.
         OSError: a folder of the path is missing, or another error of the system.
@@ -110,8 +121,13 @@ def resolve_sandbox_path(root: Path, path: str, *, make_folders: bool = False) -
     names = _names(path)
     if os.open not in os.supports_dir_fd:
         raise PathRefused("run-lite needs a system that opens files from a folder: Linux or macOS.")
-    root.mkdir(parents=True, exist_ok=True)
-    folder = os.open(root, _FOLDER)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        folder = os.open(root, _FOLDER)
+    except OSError as error:
+        is_none = error.errno in (errno.EEXIST, errno.ENOTDIR, errno.ELOOP)
+        why = "a file or a link has its name" if is_none else error.strerror
+        raise LiteError(f"The folder of run-lite cannot be opened: {why}.") from None
     try:
         for name in names[:-1]:
             inner = _enter(folder, name, path, make=make_folders)

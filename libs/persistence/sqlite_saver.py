@@ -16,7 +16,7 @@ from libs.persistence.locked_thread import ThreadInUse, thread_lock
 from libs.persistence.persistence_errors import CheckpointerUnavailable
 from libs.persistence.saver_statements import SQLITE, Do, tables
 from libs.persistence.served_saver import ServedSaver
-from libs.persistence.thread_database import sqlite_hint, use_wal
+from libs.sqlite_files import sqlite_hint, use_wal
 
 __all__ = ["CheckpointerUnavailable", "SqliteSaver", "open_checkpointer"]
 

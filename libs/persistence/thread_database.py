@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from libs.persistence.persistence_errors import CheckpointerUnavailable
+from libs.sqlite_files import sqlite_hint, use_wal
 
-__all__ = ["Database", "Do", "PostgresDatabase", "SqliteDatabase", "sqlite_hint", "use_wal"]
+__all__ = ["Database", "Do", "PostgresDatabase", "SqliteDatabase"]
 
 _PATIENCE = 5
 """Seconds that a write waits for the write of another program."""
@@ -230,27 +231,3 @@ class PostgresDatabase(Database):
 
 _MAKING = 0x636F6467
 """An arbitrary number for an advisory lock that no other program of the database uses."""
-
-
-def use_wal(connection: sqlite3.Connection, seconds: float) -> None:
-    """Change a file to WAL mode; try for `seconds`.
-
-    If two programs do this at the same time, SQLite refuses one at once, whatever its timeout, because each
-    would wait for the other (https://www.sqlite.org/c3ref/busy_handler.html). That program tries again.
-    """
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-        time.sleep(0.01)
-
-
-def sqlite_hint(path: Path, error: Exception) -> str:
-    """Say what to do about a file that SQLite cannot use."""
-    if isinstance(error, sqlite3.OperationalError | OSError):  # read-only, locked, disk full
-        return "Make the file and its folder writable, free some disk, or end the program that holds it."
-    return f"Move it away to begin anew: `mv {path} {path}.damaged`."

@@ -6,6 +6,7 @@ sandbox raises one of these errors if the command could not run, or if its end i
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -75,10 +76,17 @@ class SandboxBusy(SandboxError):
 
 
 class WorkspaceMissing(SandboxError):
-    """The workspace folder was removed on the host while the sandbox ran.
+    """The workspace folder was moved or removed on the host while the sandbox ran."""
 
-    A running sandbox keeps a folder that was only moved.
-    """
+    @classmethod
+    def at(cls, root: Path) -> Self:
+        """Return the error for a workspace path without a folder."""
+        path = shlex.quote(str(root))
+        remove = f"rm {path}; " if root.is_symlink() or root.exists() else ""
+        return cls(
+            f"The workspace folder {root} was moved or removed on this machine while the sandbox ran.",
+            hint=f"Put it back, or make it: {remove}mkdir -p {path}. Then the next command works.",
+        )
 
 
 class CommandInterrupted(SandboxError):

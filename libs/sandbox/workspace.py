@@ -6,12 +6,14 @@ import errno
 import hashlib
 import os
 import re
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 __all__ = [
     "FOLDERS",
+    "folder_at",
     "how_to_mend",
     "owner_of",
     "prepare_workspace",
@@ -37,10 +39,16 @@ def refuse_as_workspace(root: Path) -> None:
     The sandbox may change everything in its workspace.
 
     Raises:
-        ValueError: the path or a parent is a file, or the folder is `/`, a system folder, the home folder or
-            a parent of the home folder.
+        ValueError: the path or a parent is a file, the path is too long or leads in a circle, or the folder
+            is `/`, a system folder, the home folder or a parent of the home folder.
     """
-    place = root.resolve()
+    try:
+        place = root.resolve()
+        with suppress(PermissionError):
+            place.exists()  # raises an error if the path is too long
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        why = getattr(error, "strerror", None) or "its links lead in a circle"
+        raise ValueError(f"cannot be used ({why}): choose another path") from None
     system = {Path("/", name) for name in ("", *_SYSTEM.split())}
     if place in system or Path.home().is_relative_to(place):
         raise ValueError("is not a folder of its own: choose one that holds the agent's files alone")
@@ -90,6 +98,19 @@ def prepare_workspace(root: Path) -> tuple[int, int]:
                 # Another sandbox in this workspace may have put a link in its place by now.
                 os.chown(root / name, owner.st_uid, owner.st_gid, follow_symlinks=False)
     return owner_of(root)
+
+
+def folder_at(root: Path) -> tuple[int, int] | None:
+    """Return device and inode of the folder at a path, or None if there is no folder.
+
+    Raises:
+        OSError: this user may not look, or the file system fails.
+    """
+    try:
+        found = root.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
 
 
 def owner_of(root: Path) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The actions in the browser, with dialogs, new tabs and downloads that they cause."""
+"""The actions in the browser, with new tabs and downloads that they cause."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from typing import Any
 
 from playwright.async_api import (
     BrowserContext,
-    Dialog,
     Error,
     Locator,
     Page,
-    Request,
-    Response,
 )
 from playwright.async_api import TimeoutError as TookTooLong
 
+from skills.browser._dialogs import Dialogs
 from skills.browser._downloads import Downloads
-from skills.browser._tabs import HANGS, Tabs, is_closing, was_closed
+from skills.browser._requests import Requests
+from skills.browser._tabs import HANGS, Tabs, was_closed
 from skills.browser._targets import Purpose, Trouble, find
 
 __all__ = ["Session"]
 
 _LOAD_SECONDS = 10
-_SETTLE_SECONDS = 3
 _MARGIN = 3
 """Seconds beyond the time-out of a call after which the page is given up."""
 _INTERRUPTED_SECONDS = 0.5
@@ -34,8 +32,6 @@ _FAILURE = "chrome-error://**"
 _FAILURE_SECONDS = 2
 _TALLEST = 16_000
 _SHOWN_CHARS = 300
-# Requests that a page needs to show its content; others may last as long as the page is open.
-_AWAITED = ("document", "script", "stylesheet", "xhr", "fetch")
 _TEXT = "() => document.body ? document.body.innerText : document.documentElement.textContent"
 
 
@@ -44,17 +40,11 @@ class Session:
 
     def __init__(self, context: BrowserContext) -> None:
         self._notes: list[str] = []
-        self._pending: dict[Request, Page | None] = {}
-        """Open requests, each with its page if the request loads a whole page."""
         self._downloads = Downloads(self._notes)
         self.tabs = Tabs(context, self._downloads, self._notes)
-        self._answer: bool | str = False
+        self._requests = Requests(context, self.tabs, self._notes)
+        self._dialogs = Dialogs(context, self._notes)
         self._seconds = self._until = 0.0
-        context.on("dialog", self._dialog)
-        context.on("request", self._requested)
-        context.on("response", self._responded)
-        context.on("requestfinished", lambda request: self._pending.pop(request, None))
-        context.on("requestfailed", lambda request: self._pending.pop(request, None))
 
     async def do(self, do: str, arguments: dict[str, Any], seconds: float, until: float) -> Any:
         """Carry out an action within about `seconds`, which end at `until`, a time of the loop.
@@ -74,9 +64,9 @@ class Session:
             raise Trouble(f"{before.broken}: open the page again")
         self._seconds = seconds
         self._until = until
-        self._pending.clear()
+        self._requests.begin()
         self.tabs.begin()
-        self._answer = arguments.pop("answer", False)
+        self._dialogs.answer = arguments.pop("answer", False)
         try:
             async with asyncio.timeout_at(until + _MARGIN):
                 value = await actions[do](**arguments)
@@ -97,7 +87,7 @@ class Session:
             await self._give_up()
             raise
         finally:
-            self._answer = False
+            self._dialogs.answer = False
         after = self.tabs.current
         if before and not before.broken and after and after is not before and do != "close":
             came = "a new tab opened" if before in self.tabs else "the tab was closed"
@@ -133,7 +123,7 @@ class Session:
                 await tab.stop()
                 self._notes.append("not all of the page has loaded; what is there can be used")
             else:
-                await self._settle(tab.page)
+                await self._requests.settle(tab.page, self._until)
         await self._finish_downloads()
         if tab.status >= 400:
             said = " ".join((await self._text(None)).split())[:_SHOWN_CHARS]
@@ -156,7 +146,7 @@ class Session:
     async def _click(self, target: str) -> None:
         found = await self._find(target, "click")
         await _done(found.page, found.click(timeout=self._left() * 1000))
-        await self._settle(found.page)
+        await self._requests.settle(found.page, self._until)
         await self._finish_downloads()
 
     async def _type(self, target: str, text: str, submit: bool, folder: str) -> None:
@@ -172,7 +162,7 @@ class Session:
             await _done(found.page, found.fill(text, timeout=self._left() * 1000))
         if submit:
             await _done(found.page, found.press("Enter", timeout=self._left() * 1000))
-        await self._settle(found.page)
+        await self._requests.settle(found.page, self._until)
         await self._finish_downloads()
 
     async def _choose(self, found: Locator, text: str) -> None:
@@ -250,34 +240,6 @@ class Session:
         """Return the seconds left, never 0, because Playwright reads 0 as no limit."""
         return max(0.01, self._until - asyncio.get_running_loop().time())
 
-    def _requested(self, request: Request) -> None:
-        if request.resource_type in _AWAITED:
-            self._pending[request] = _page_of(request)
-
-    def _responded(self, response: Response) -> None:
-        if page := _page_of(response.request):
-            self.tabs.answered(page, response.status)
-
-    async def _settle(self, page: Page) -> None:
-        """Wait for a new page until the time-out, and for other requests of pages for 3 seconds."""
-        loop = asyncio.get_running_loop()
-        patience = loop.time() + _SETTLE_SECONDS
-        calm = 0
-        while calm < 3:
-            await asyncio.sleep(0.05)
-            whole = self.tabs.opening or any(page and not page.is_closed() for page in self._pending.values())
-            if loop.time() > self._until:
-                if whole:
-                    await self.tabs.in_use.stop()
-                    self._notes.append("what was to come did not come in time, and was stopped (timeout=…)")
-                return
-            waiting = whole or (self._pending and loop.time() < patience)
-            calm = 0 if waiting else calm + 1
-        for _ in range(_SETTLE_SECONDS * 20):
-            if not await is_closing(page):
-                break
-            await asyncio.sleep(0.05)
-
     async def _finish_downloads(self) -> None:
         """Wait for downloads."""
         if await self._downloads.finish(self._left()):
@@ -302,19 +264,6 @@ class Session:
             return f"not within {self._seconds:g} seconds: {causes[-1]}"
         return f"not done within {self._seconds:g} seconds: {lines[-1]}"
 
-    async def _dialog(self, dialog: Dialog) -> None:
-        harmless = dialog.type in ("alert", "beforeunload")
-        accepted = harmless or self._answer is not False
-        how = (
-            "" if harmless else (": confirmed" if accepted else ": cancelled; click(…, answer=True) confirms")
-        )
-        self._notes.append(f"dialog ({dialog.type}) {dialog.message[:_SHOWN_CHARS]!r}{how}")
-        with contextlib.suppress(Error):  # the page is gone
-            if accepted:
-                await dialog.accept(self._answer if isinstance(self._answer, str) else None)
-            else:
-                await dialog.dismiss()
-
 
 async def _done(page: Page, action: Coroutine[Any, Any, None]) -> None:
     """Await an action; ignore that the page is closed or that the next page is slow."""
@@ -333,13 +282,3 @@ def _existing(folder: str, name: str) -> Path:
     if not file.is_file():
         raise Trouble(f"the field takes a file, and there is no file {file}")
     return file
-
-
-def _page_of(request: Request) -> Page | None:
-    """Return the page that a request loads, or None for a frame or a part of a page."""
-    if not request.is_navigation_request():
-        return None
-    try:
-        return None if request.frame.parent_frame else request.frame.page
-    except Error:  # the frame does not exist yet
-        return None

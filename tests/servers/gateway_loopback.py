@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,6 +22,7 @@ from libs.gateway.proxy import Proxy
 from libs.gateway.request_log import LogEntry
 from libs.gateway.rules.addresses import Address, resolve_public
 from libs.gateway.rules.allow_list import Rules
+from tests.servers.http_messages import body_of, headers_of, ok, read_message, reason_of, status_of, tunnel
 
 WITHIN = 30.0
 """Seconds that a test waits for an event."""
@@ -168,22 +169,6 @@ async def web_site(
         yield site
 
 
-async def read_message(reader: asyncio.StreamReader) -> bytes:
-    """Read a head with its body."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    lower = head.lower()
-    if b"content-length:" in lower:
-        return head + await reader.readexactly(int(lower.split(b"content-length:")[1].split(b"\r\n")[0]))
-    if b"transfer-encoding:" in lower:
-        return head + await reader.readuntil(b"0\r\n\r\n")
-    return head
-
-
-def ok(body: bytes, *headers: bytes) -> bytes:
-    lines = [b"HTTP/1.1 200 OK", b"Content-Length: %d" % len(body), *headers, b"", b""]
-    return b"\r\n".join(lines) + body
-
-
 @dataclass
 class Running:
     """A listening proxy and its parts."""
@@ -262,21 +247,6 @@ async def reached(
         yield site, proxy
 
 
-def page(where: str, *headers: bytes, method: str = "GET", path: str = "/", version: str = "1.1") -> bytes:
-    """Return a request to the proxy."""
-    lines = [f"{method} http://{where}{path} HTTP/{version}".encode(), b"Host: x", *headers, b"", b""]
-    return b"\r\n".join(lines)
-
-
-def last(where: str, *headers: bytes, **line: str) -> bytes:
-    """Return a request that closes its connection."""
-    return page(where, b"Connection: close", *headers, **line)
-
-
-def tunnel(where: str) -> bytes:
-    return f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\n\r\n".encode()
-
-
 async def to_the_end(reader: asyncio.StreamReader) -> bytes:
     """Read until the connection ends or breaks."""
     read = bytearray()
@@ -285,23 +255,6 @@ async def to_the_end(reader: asyncio.StreamReader) -> bytes:
             while data := await reader.read(2**20):
                 read += data
     return bytes(read)
-
-
-def status_of(answer: bytes) -> int:
-    return int(answer.split(b" ", 2)[1])
-
-
-def body_of(answer: bytes) -> bytes:
-    return answer.partition(b"\r\n\r\n")[2]
-
-
-def headers_of(message: bytes) -> Mapping[str, str]:
-    lines = message.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")[1:]
-    return {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
-def reason_of(answer: bytes) -> str:
-    return answer.split(b"\r\n")[0].split(b" ", 2)[2].decode()
 
 
 def refused(proxy: Running, answer: bytes, status: int, *words: str) -> None:

@@ -10,6 +10,7 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from agent.listing import absent_line
 from agent.server.routes.run_service import Ended
 
 __all__ = ["TOOLS", "Arguments", "answered", "refused"]
@@ -115,7 +116,7 @@ def answered(tool: str, ended: Ended, *, refused: str | None = None) -> CallTool
     """
     answer = _approval_of_all(tool, ended) if ended.questions else None
     text = _waiting(ended, answer) if answer else ended.output or f"The run ended: {ended.status}."
-    text = "\n\n".join([text, *(f"{path} is not there." for path in ended.absent_paths)])
+    text = "\n\n".join([text, *map(absent_line, ended.absent_paths)])
     return CallToolResult(
         content=[TextContent(text=f"{refused}\n\n{text}" if refused else text)],
         structured_content=_Result(

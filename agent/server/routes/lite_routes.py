@@ -88,7 +88,7 @@ class _Answered(BaseModel):
     "Carry out a task with three file tools",
     body=_Task,
     answers={200: ("The answer.", _Answered)},
-    refusals=(400, 413, 415, 500),
+    refusals=(400, 413, 415, 500, 503),
 )
 async def _run_lite(request: Request) -> Response:
     asked = await read_body(request, _Task)

@@ -83,7 +83,7 @@ _ANSWERS: Mapping[int, tuple[str, type[BaseModel]]] = {
     "Carry out a task with an agent",
     body=_Task,
     answers=_ANSWERS,
-    refusals=(400, 404, 409, 413, 415, 500),
+    refusals=(400, 404, 409, 413, 415, 500, 503),
 )
 async def _run(request: Request) -> Response:
     asked = await read_body(request, _Task)
@@ -99,7 +99,7 @@ async def _run(request: Request) -> Response:
     path=("thread_id",),
     body=_Decisions,
     answers=_ANSWERS,
-    refusals=(400, 404, 409, 413, 415, 422, 500),
+    refusals=(400, 404, 409, 413, 415, 422, 500, 503),
 )
 async def _resume(request: Request) -> Response:
     try:

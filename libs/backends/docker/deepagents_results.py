@@ -119,7 +119,7 @@ def write(path: str, answer: Answer) -> WriteResult:
     messages = {
         "exists": f"Error: '{path}' already exists. Change it with edit_file, or choose another name.",
         "permission_denied": f"Error: Failed to write file '{path}': {answer}. "
-        "New files go below /workspace or /tmp.",
+        "Choose a folder that can be written, below /workspace or /tmp.",
     }
     code = getattr(answer, "code", "")
     return WriteResult(error=messages.get(code, f"Error: Failed to write file '{path}': {_told(answer)}"))
@@ -131,8 +131,8 @@ def edit(path: str, old: str, answer: Answer) -> EditResult:
     messages = {
         "empty_old": "Error: old_string is empty: name the text that is to be replaced",
         "file_not_found": f"Error: File '{path}' not found",
-        "permission_denied": f"Error: Permission denied editing file '{path}'. "
-        "Copy the file to a folder below /workspace and edit the copy.",
+        "permission_denied": f"Error: Failed to edit file '{path}': {answer}. "
+        "Copy the file to a folder that can be written, below /workspace or /tmp, and edit the copy.",
         "is_directory": f"Error: '{path}' is not a regular file",
         "not_text": f"Error: File '{path}' is not a text file",
         "not_found": f"Error: String not found in file: '{old}'",
@@ -188,7 +188,7 @@ def _unread(found: dict[str, Any]) -> str | None:
     cut = " The search was also cut: there may be more matches." if found["cut"] else ""
     rest = "" if found["matches"] else " No other file has a match."
     why = "because they cannot be read, or are binary and over 64 MB"
-    return f"Not searched, {why}: {found['unread']} ({names}{more}).{rest}{cut}"
+    return f"Not searched to the end, {why}: {found['unread']} ({names}{more}).{rest}{cut}"
 
 
 def _protocol_error(answer: FileFailed | SandboxError) -> str:

@@ -13,12 +13,12 @@ __all__ = ["allowed_variables", "mounted_skills", "usable_workspace"]
 
 def usable_workspace(root_dir: Path | str) -> Path:
     """Return the path of a workspace without links. Raises ValueError if it cannot be a workspace."""
-    root = Path(root_dir).resolve()
+    root = Path(root_dir)
     try:
         refuse_as_workspace(root)
     except ValueError as error:
-        raise ValueError(f"the workspace {root} {error}") from None
-    return root
+        raise ValueError(f"the workspace {root.absolute()} {error}") from None
+    return root.resolve()
 
 
 def mounted_skills(own: Path | str | None, extra: Sequence[Path | str]) -> dict[str, Path]:

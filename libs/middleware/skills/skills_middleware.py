@@ -10,8 +10,8 @@ from typing import Any
 from deepagents.backends.state import StateBackend
 from deepagents.middleware.skills import SkillsMiddleware as DeepagentsSkillsMiddleware
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
-from langchain_core.messages import SystemMessage
 
+from libs.middleware.prompt_section import with_section
 from libs.middleware.skills.skill_files import Skill, SkillFolders, discover_skills
 from libs.middleware.skills.skill_prompt import render_skills
 
@@ -82,7 +82,7 @@ class SkillsMiddleware(DeepagentsSkillsMiddleware[Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Add the section to the system prompt, if there are skills."""
-        return handler(_with_section(request, self.section()))
+        return handler(with_section(request, self.section()))
 
     async def awrap_model_call(
         self,
@@ -90,14 +90,4 @@ class SkillsMiddleware(DeepagentsSkillsMiddleware[Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """As `wrap_model_call`. The disk is read in a thread."""
-        return await handler(_with_section(request, await asyncio.to_thread(self.section)))
-
-
-def _with_section(request: ModelRequest[Any], section: str) -> ModelRequest[Any]:
-    if not section:
-        return request
-    before = request.system_message.content_blocks if request.system_message else []
-    text = f"\n\n{section}" if before else section
-    return request.override(
-        system_message=SystemMessage(content_blocks=[*before, {"type": "text", "text": text}])
-    )
+        return await handler(with_section(request, await asyncio.to_thread(self.section)))

@@ -227,7 +227,8 @@ class DockerSandbox(ChannelSandbox):
                 return self._common()
             give_to_sandbox(self.root, uid)
         except (OSError, ValueError) as error:
-            why = f"cannot be used: {error}" if isinstance(error, OSError) else str(error)
+            # The file name of an error may be the number of a descriptor.
+            why = f"cannot be used: {error.strerror}" if isinstance(error, OSError) else str(error)
             raise SandboxError(
                 f"The workspace {self.root} {why}.",
                 hint=how_to_mend(self.root, error),

@@ -69,13 +69,16 @@ def connect(*, timeout: float | None = None) -> docker.DockerClient:
         first = min(timeout, ANSWER_SECONDS)
         if address.startswith("unix://"):
             _knock(address.removeprefix("unix://"), first)
-        client = docker.DockerClient(
-            address,
-            version="auto",
-            timeout=first,  # type: ignore[arg-type]
-            tls=tls,
-            max_pool_size=_CONNECTIONS,
-        )
+        try:
+            client = docker.DockerClient(
+                address,
+                version="auto",
+                timeout=first,  # type: ignore[arg-type]
+                tls=tls,
+                max_pool_size=_CONNECTIONS,
+            )
+        except ValueError as error:  # an address such as tcp://host:port
+            raise explain(error) from error
     api = client.api
     api.timeout = timeout  # type: ignore[assignment]
     # A default time-out, because the SDK would wait for ever when it attaches.

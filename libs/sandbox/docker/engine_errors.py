@@ -96,6 +96,8 @@ def explain(error: Exception) -> SandboxError:
             "The Docker Engine took too long to answer.",
             hint="See whether it is busy with `docker info`; restart it if that hangs too.",
         )
+    if not isinstance(error, docker.errors.APIError):  # not from the Engine: an address, a context or TLS
+        return DockerUnavailable(f"No Docker Engine can be asked: {text.rstrip('.')}.", hint=_start_hint())
     return DockerUnavailable(f"The Docker Engine refused: {text.rstrip('.')}.", hint=_hint_for(text))
 
 

@@ -39,6 +39,7 @@ _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
 _FOLDER = "/proc/self/cwd"
 """The workspace. Unlike `.`, this path needs no permission, which a command can take away with chmod."""
+_DIRECTORY = os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY
 _TICK = 0.2
 """Seconds between checks for workers that a command has stopped."""
 
@@ -61,7 +62,8 @@ class Supervisor:
         self._most = min(_MOST_WORKERS, max(1, spare // _DESCRIPTORS_EACH))
         self._waiting: list[Job] = []
         self._next_tick = 0.0
-        self._linked = os.stat(_FOLDER).st_nlink > 0
+        self._folder = os.open(_FOLDER, _DIRECTORY)
+        self._linked = os.fstat(self._folder).st_nlink > 0
         """Whether this file system counts the links of a folder: 0 means that the workspace was removed."""
         self._outlet: Outlet | None = None
         if proxy_port:
@@ -147,7 +149,7 @@ class Supervisor:
     def _dispatch(self, job: Job) -> None:
         """Give a request to a worker, or queue it."""
         child: Child | None = None
-        if self._linked and os.stat(_FOLDER).st_nlink == 0:
+        if self._linked and os.fstat(self._folder).st_nlink == 0:
             self._end(job.stream, Ending.REMOVED)
             return
         if job.session is not None:

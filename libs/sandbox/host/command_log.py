@@ -27,6 +27,7 @@ from libs.sandbox.errors import (
     RecordUnavailable,
 )
 from libs.sandbox.process_owner import owner_label, owner_lives
+from libs.sqlite_files import sqlite_hint, use_wal
 
 __all__ = ["CommandRecords", "Entry", "process_ends"]
 
@@ -250,7 +251,7 @@ class CommandRecords:
             self._path.touch(mode=0o600)
             connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
             try:
-                _use_log(connection)
+                use_wal(connection, _PATIENCE)
                 # Writes reach the kernel at once and the disk later. They survive this process.
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute(_SCHEMA)
@@ -276,27 +277,10 @@ class CommandRecords:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        path = self._path
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            hint = "Make the file and its folder writable, free some disk, or end the program that holds it."
-            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-                hint = f"Move it away to begin anew: `mv {path} {path}.damaged`."
             raise RecordUnavailable(
-                f"Nothing was run: the record of commands {path} cannot be used: {error}.", hint=hint
+                f"Nothing was run: the record of commands {self._path} cannot be used: {error}.",
+                hint=sqlite_hint(self._path, error),
             ) from error
-
-
-def _use_log(connection: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging. If two programs do so at once, SQLite refuses instead of waiting."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-        else:
-            return

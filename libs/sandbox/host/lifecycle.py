@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
+import os
 import threading
 import time
 import weakref
@@ -20,6 +20,7 @@ from libs.sandbox.host.redacted_results import redacted_errors
 from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import Ending
+from libs.sandbox.workspace import folder_at
 
 __all__ = ["SandboxLife"]
 
@@ -31,6 +32,9 @@ _CANCEL_SECONDS = 1.0
 """Seconds to wait for the end of a cancelled request. The sandbox needs at most half a second."""
 _STARTS = 3
 """Number of new sandboxes to try before a request fails."""
+_LOOK_SECONDS = 1.0
+"""Seconds between checks whether the workspace folder is still at its path, so that no command is slower.
+Also the longest wait for such a check."""
 
 
 class SandboxLife(ABC):
@@ -51,6 +55,14 @@ class SandboxLife(ABC):
         """When the call came that caused the current start."""
         self._failed: tuple[float, SandboxError] | None = None
         """Time and error of the last failed start."""
+        self._left: set[Channel] = set()
+        """Channels to earlier workspace folders. Each is closed when its last request has ended."""
+        self._folder: tuple[int, int] | None = None
+        """Device and inode of the workspace folder of the running sandbox."""
+        self._looked_at = 0.0
+        """When the workspace folder was last checked."""
+        self._looking: asyncio.Task[tuple[int, int] | None] | None = None
+        """The latest check."""
 
     @abstractmethod
     def _connect(self) -> Channel:
@@ -63,6 +75,10 @@ class SandboxLife(ABC):
     @abstractmethod
     def _not_ready(self, died: SandboxDied | None) -> SandboxError:
         """Return the error for a sandbox that did not become ready. `died` is None if it stayed silent."""
+
+    def _folder_there(self) -> tuple[int, int] | None:
+        """See `folder_at`."""
+        return folder_at(self.root)
 
     @property
     def redact(self) -> Redact | None:
@@ -108,12 +124,14 @@ class SandboxLife(ABC):
 
     def close(self) -> None:
         # Not a coroutine: closing waits for the Engine, and the interpreter's exit has no event loop.
-        if self._channel:
+        if self._channel or self._left:
             core().refuse_here()
         with self._starting:
-            channel, self._channel = self._channel, None
-            if channel:
-                channel.close()
+            channels, self._left = {*self._left, self._channel}, set()
+            self._channel = None
+            for channel in channels:
+                if channel:
+                    channel.close()
 
     def __enter__(self) -> Self:
         return self
@@ -148,6 +166,11 @@ class SandboxLife(ABC):
                 channel.owner = self
                 channel.used()
                 self._channel = channel
+                self._looking, self._looked_at = None, time.monotonic()
+                try:
+                    self._folder = self._folder_there()
+                except OSError:
+                    self._folder = None
                 if self._idle_seconds:
                     core().spawn(_close_when_idle(weakref.ref(channel), self._idle_seconds))
             return channel
@@ -197,7 +220,7 @@ class SandboxLife(ABC):
         """Send a request and wait for its answer.
 
         Raises:
-            WorkspaceMissing: the workspace folder was removed, and there is no folder at its path.
+            WorkspaceMissing: the workspace folder was moved or removed, and there is no folder at its path.
             SandboxError: see `libs.sandbox.protocol.Sandbox`.
         """
         while True:
@@ -210,31 +233,55 @@ class SandboxLife(ABC):
             # Nothing was run. A running container keeps the removed folder, even if there is a new one.
             await asyncio.to_thread(self._leave, channel)
 
-    def _leave(self, channel: Channel) -> None:
-        """Close a channel whose workspace was removed. Raises WorkspaceMissing if there is no new folder."""
-        if not self.root.is_dir():
-            raise WorkspaceMissing(
-                f"The workspace folder {self.root} was removed on this machine while the sandbox ran.",
-                hint=f"Put it back, or make it: mkdir -p {shlex.quote(str(self.root))}. Then the "
-                "next command works.",
-            )
-        with self._starting:
-            if self._channel is channel:
-                self._channel = None
-        channel.close()
-
     async def _request(
         self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None
     ) -> tuple[Channel, Call]:
         tries = 0
         while True:
             channel = await self._ready_channel()
+            if time.monotonic() > self._looked_at + _LOOK_SECONDS and not await self._in_place(channel):
+                continue
             try:
                 return channel, channel.request(payload, content=content, on_output=on_output)
             except SandboxDied:  # before anything was sent
                 tries += 1
                 if tries == _STARTS:
                     raise
+
+    # -- the workspace folder
+
+    async def _in_place(self, channel: Channel) -> bool:
+        """Return whether the channel may be used: its workspace folder is at its path.
+
+        Leaves the channel if another folder is at the path.
+        A file system that does not answer counts as unchanged: the request has its own time limit.
+
+        Raises:
+            WorkspaceMissing: no folder is at the path.
+        """
+        looking = self._looking
+        if looking is None or looking.done():
+            looking = self._looking = asyncio.ensure_future(asyncio.to_thread(self._folder_there))
+        done, _ = await asyncio.wait({looking}, timeout=_LOOK_SECONDS)
+        if not done or looking.exception() or self._folder in (None, looking.result()):
+            self._looked_at = time.monotonic()
+            return self._channel is channel  # another caller may have left it meanwhile
+        await asyncio.to_thread(self._leave, channel)
+        return False
+
+    def _leave(self, channel: Channel) -> None:
+        """Let the next request start a sandbox on the new folder. Running requests of the channel go on.
+
+        Raises:
+            WorkspaceMissing: there is no folder at the path.
+        """
+        if not os.path.isdir(self.root):  # noqa: PTH112 - raises no PermissionError
+            raise WorkspaceMissing.at(self.root)
+        with self._starting:
+            if self._channel is channel:
+                self._channel = None
+                self._left = {each for each in self._left if not each.closed} | {channel}
+                core().spawn(_close_when_idle(weakref.ref(channel), 0))
 
     async def _answer(self, channel: Channel, call: Call, seconds: float) -> Answer:
         """Wait for the answer of a request. Cancelling ends the request first."""
@@ -253,7 +300,8 @@ class SandboxLife(ABC):
         channel.close()
         return SandboxDied(
             "The sandbox does not answer any more.",
-            hint="It was ended; the next command starts a new one on the same workspace.",
+            hint="It was ended. The running call may have had effects. The next command starts a new sandbox "
+            "on the same workspace: look at what is there before repeating anything.",
         )
 
 

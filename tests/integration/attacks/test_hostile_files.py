@@ -86,7 +86,7 @@ class TestDelete:
         )
         assert backend.execute(f'cd {place} && python3 -c "{nest}"').exit_code == 0
         assert timely(backend.glob, "**/*.txt", place).error is None
-        assert re.match("Not searched, .*: 1 [(]", timely(backend.grep, "x", place).error or "")
+        assert re.match("Not searched to the end, .*: 1 [(]", timely(backend.grep, "x", place).error or "")
         assert timely(backend.delete, f"{place}/{name}").error is None
         assert backend.execute(f"find {place} -mindepth 1").output == ""
 

@@ -1,4 +1,4 @@
-"""A full disk: errors name it, no file is lost, and work continues when there is room."""
+"""A full or read-only disk: errors name it, no file is lost, and work continues when it can be written."""
 
 from __future__ import annotations
 
@@ -65,5 +65,28 @@ def test_start_on_a_disk_without_inodes_has_a_hint(tmp_path: Path) -> None:
         assert done.exit_code == 125
         assert "No space left on device" in done.output
         assert f"df -h {tmp_path}" in done.output
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_read_only_disk_is_named_as_the_cause(tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", tmp_path], check=True)
+    try:
+        with DockerExecutionBackend(tmp_path, name="full", image=IMAGE, runtime=RUNTIME) as backend:
+            backend.execute("mkdir sub; echo one | tee file sub/file")
+            subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
+            for error in (
+                backend.write("/workspace/new", "x").error,
+                backend.edit("/workspace/file", "one", "two").error,
+                backend.delete("/workspace/file").error,
+                backend.delete("/workspace/sub").error,
+            ):
+                assert "Read-only file system" in str(error)
+            backend.reset()
+            started = backend.execute("true")
+            assert started.exit_code == 125
+            assert f"The workspace {tmp_path} cannot be used: Read-only file system. Make" in started.output
+            subprocess.run(["mount", "-o", "remount,rw", tmp_path], check=True)
+            assert backend.edit("/workspace/file", "one", "two").error is None
     finally:
         subprocess.run(["umount", tmp_path], check=True)

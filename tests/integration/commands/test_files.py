@@ -29,14 +29,22 @@ def place(backend: Backend) -> Iterator[str]:
 
 
 class TestWrite:
-    @pytest.mark.parametrize("make", ["echo x > {}", "mkdir {}", "ln -s nowhere {}", "mkfifo {}"])
-    def test_write_refuses_an_existing_file(self, backend: Backend, place: str, make: str) -> None:
+    @pytest.mark.parametrize(
+        ("make", "why"),
+        [
+            ("echo x > {}", "already exists. Change it with edit_file"),
+            ("mkdir {}", "Is a directory"),
+            ("ln -s nowhere {}", "a link with this name leads to no file"),
+            ("mkfifo {}", "not a regular file"),
+        ],
+    )
+    def test_write_refuses_an_existing_name(self, backend: Backend, place: str, make: str, why: str) -> None:
         path = f"{place}/there"
         backend.execute(make.format(path))
         before = backend.execute(f"ls -l {place}").output
         error = backend.write(path, "new").error
         assert error is not None
-        assert "edit_file" in error
+        assert why in error
         assert backend.execute(f"ls -l {place}").output == before
 
     def test_one_of_many_writers_of_a_name_succeeds(self, backend: Backend, place: str) -> None:
@@ -51,10 +59,11 @@ class TestWrite:
             error = backend.write(path, "x").error
             assert error == (
                 f"Error: Failed to write file '{path}': Read-only file system. "
-                "New files go below /workspace or /tmp."
+                "Choose a folder that can be written, below /workspace or /tmp."
             )
-        assert "Copy the file to a folder below /workspace" in (
-            backend.edit("/etc/fstab", "#", "x").error or ""
+        assert backend.edit("/etc/fstab", "#", "x").error == (
+            "Error: Failed to edit file '/etc/fstab': Read-only file system. Copy the file to a folder that "
+            "can be written, below /workspace or /tmp, and edit the copy."
         )
 
 
@@ -97,7 +106,7 @@ class TestEdit:
     def test_edit_of_a_read_only_file_is_refused(self, backend: Backend, place: str) -> None:
         backend.execute(f"echo old > {place}/file; chmod 444 {place}/file")
         assert "ermission denied" in (backend.edit(f"{place}/file", "old", "new").error or "")
-        assert "ermission denied" in (backend.edit("/etc/hostname", "s", "t").error or "")
+        assert "Read-only file system" in (backend.edit("/etc/hostname", "s", "t").error or "")
         assert content(backend, f"{place}/file") == b"old\n"
 
 

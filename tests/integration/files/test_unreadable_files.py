@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ import pytest
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import FileFailed, SandboxLimits, WorkspaceMissing
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
+from libs.sandbox.host.lifecycle import _LOOK_SECONDS
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import IMAGE, NEW_INTERPRETER, ON_BOTH, folder, make_sandbox, on_host
+from tests.support.waiting import eventually
 
 HALF = "a\ud800b"
 
@@ -33,7 +36,7 @@ def test_search_names_what_it_could_not_read(backend: DockerExecutionBackend) ->
         found = backend.grep("needle")
         assert [match["path"] for match in found.matches or []] == ["/workspace/open"]
         assert found.error
-        assert found.error.startswith("Not searched, because they cannot be read, ")
+        assert found.error.startswith("Not searched to the end, because they cannot be read, ")
         assert ": 3 (" in found.error
         assert "/workspace/closed" in found.error
         assert "/workspace/shut" in found.error
@@ -133,7 +136,7 @@ def test_removed_workspace_is_a_typed_error_until_the_folder_is_back(tmp_path: P
         assert sandbox.run_python("x = 1", session="s").output == ""
         shutil.rmtree(root)
         for _ in range(2):
-            with pytest.raises(WorkspaceMissing, match="was removed on this machine") as caught:
+            with pytest.raises(WorkspaceMissing, match="was moved or removed on this machine") as caught:
                 sandbox.run("echo on")
             assert f"mkdir -p '{root}'" in caught.value.hint
             with pytest.raises(WorkspaceMissing):
@@ -146,6 +149,45 @@ def test_removed_workspace_is_a_typed_error_until_the_folder_is_back(tmp_path: P
         assert sandbox.run("echo on > file; cat file").output == "on\n"
         assert on_host(sandbox, "file").read_text() == "on\n"
         assert sandbox.run_python("1", session="s").output == f"{NEW_INTERPRETER}1\n"
+
+
+@pytest.mark.parametrize("kind", ["local", pytest.param("docker", marks=pytest.mark.docker)])
+def test_moved_workspace_is_not_used_and_running_commands_go_on(tmp_path: Path, kind: str) -> None:
+    root, moved = tmp_path / "workspace", tmp_path / "moved"
+    with make_sandbox(kind, root) as sandbox, ThreadPoolExecutor() as pool:
+        sandbox.run("echo old > file")
+        long = pool.submit(sandbox.run, "touch begun; until [ -e end ]; do sleep 0.1; done; cat file")
+        eventually((root / "begun").exists)
+        root.rename(moved)
+        time.sleep(_LOOK_SECONDS + 0.1)
+        for _ in range(2):
+            with pytest.raises(WorkspaceMissing, match="was moved or removed"):
+                sandbox.run("touch file")
+        root.write_text("")
+        with pytest.raises(WorkspaceMissing) as caught:
+            sandbox.file("ls", path=folder(sandbox))
+        assert f"make it: rm {root}; mkdir -p {root}" in caught.value.hint
+        root.unlink()
+        root.mkdir()
+        if os.geteuid() == 0:
+            os.chown(root, 1000, 1000)
+        assert sandbox.run("echo new > new; cat file").exit_code == 1
+        assert on_host(sandbox, "new").exists()
+        (moved / "end").touch()
+        assert long.result().output == "old\n"
+        eventually(lambda: all(channel.closed for channel in sandbox._left))
+
+
+def test_workspace_that_is_moved_back_keeps_its_sandbox(tmp_path: Path) -> None:
+    root, moved = tmp_path / "workspace", tmp_path / "moved"
+    with LocalSandbox(root) as sandbox:
+        sandbox.run_python("x = 1", session="s")
+        root.rename(moved)
+        time.sleep(_LOOK_SECONDS + 0.1)
+        with pytest.raises(WorkspaceMissing):
+            sandbox.run("true")
+        moved.rename(root)
+        assert sandbox.run_python("x", session="s").output == "1\n"
 
 
 @pytest.mark.docker

@@ -99,6 +99,12 @@ def test_answers_of_the_guards_are_described(shared_server: Served, document: di
     assert httpx.get(f"{shared_server.url}/docs").is_success
 
 
+def test_503_of_runs_is_not_only_the_guards(document: dict[str, Any]) -> None:
+    for path in ("/run", "/run/{thread_id}/resume", "/run-lite"):
+        meaning = document["paths"][path]["post"]["responses"]["503"]["description"]
+        assert meaning.startswith("The server is busy or ending, or cannot write to its database"), path
+
+
 def test_langgraphs_descriptions_are_kept(document: dict[str, Any]) -> None:
     left_out = {"/mcp/", "/threads/{thread_id}/storage"}
     for path, operations in of_langgraph["paths"].items():

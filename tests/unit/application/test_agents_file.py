@@ -167,8 +167,31 @@ def test_long_file_is_cut_and_says_so(folder: Path) -> None:
     assert (
         notes.text == "é" * MOST_CHARS + "\n[AGENTS.md is longer: only its first 32,000 characters are here.]"
     )
-    assert "is too long: models get its first 32,000 characters" in notes.problem
+    assert "is too long: models get only its first 32,000 characters" in notes.problem
     assert "Shorten it" in notes.hint
+
+
+@pytest.mark.parametrize("comment", ["<!-- {} -->", "<!-- {}"], ids=["closed", "cut"])
+def test_file_that_is_long_with_its_comments_is_cut_and_says_so(folder: Path, comment: str) -> None:
+    key = "sk-not-for-models-123456"
+    beginning = f"{SALES}\n{comment.format('x' * 100_000)}\n"
+    write(folder, beginning.ljust(127_990, "\n") + key + " is the key.\nIt has an end. -->")
+    notes = AgentsFile(configured(folder, openai_api_key=key)).read()
+    kept = "its first 127,990 bytes without comments"
+    assert notes.text == f"{SALES}\n[AGENTS.md is longer: only {kept} are here.]"
+    assert notes.problem.endswith(f"is too long: models get only {kept}")
+
+
+@pytest.mark.parametrize("agent", ["deep", "code", "exec"])
+def test_problem_is_logged_once_until_the_file_changes(
+    folder: Path, agent: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def long() -> None:
+        write(folder, "x" * 33_000)
+
+    caplog.set_level("WARNING", "agent.parts.agents_file")
+    prompts(agent, configured(folder), long, long, lambda: write(folder, SALES), long)
+    assert [each.message.count("is too long") for each in caplog.records] == [1, 1]
 
 
 def test_doctor_shows_the_file(folder: Path) -> None:

@@ -32,6 +32,7 @@ def deep(levels: int) -> list[Any]:
     [
         ({}, "The parameter code is missing."),
         ({"code": ""}, "code: is empty"),
+        ({"code": "x = 1\0; y"}, "code: has a NUL as character 6: write it as an escape sequence"),
         ({"code": "x" * 10_000_000}, "has 10,000,000 characters"),
         (
             {"code": "x", "timeout": 3},

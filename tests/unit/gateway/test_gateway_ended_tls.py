@@ -21,20 +21,22 @@ from tests.servers.gateway_loopback import (
     Names,
     Running,
     Site,
-    body_of,
     client_tls,
-    headers_of,
-    last,
-    ok,
     reached,
-    read_message,
     refused,
     running,
     server_tls,
-    status_of,
     to_the_end,
-    tunnel,
     web_site,
+)
+from tests.servers.http_messages import (
+    body_of,
+    headers_of,
+    last,
+    ok,
+    read_message,
+    status_of,
+    tunnel,
 )
 
 STANDS = placeholder("TOKEN").encode()

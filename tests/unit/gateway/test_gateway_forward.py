@@ -6,17 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.servers.gateway_loopback import (
-    body_of,
-    headers_of,
-    last,
-    ok,
-    page,
-    reached,
-    refused,
-    status_of,
-    to_the_end,
-)
+from tests.servers.gateway_loopback import reached, refused, to_the_end
+from tests.servers.http_messages import body_of, headers_of, last, ok, page, status_of
 
 
 def post(where: str, *headers: bytes) -> bytes:

@@ -9,17 +9,8 @@ import pytest
 
 from libs.gateway.gateway_errors import GatewayError
 from libs.gateway.gateway_limits import ClientLimits, EgressLimits
-from tests.servers.gateway_loopback import (
-    last,
-    ok,
-    page,
-    reached,
-    refused,
-    status_of,
-    to_the_end,
-    tunnel,
-    until,
-)
+from tests.servers.gateway_loopback import reached, refused, to_the_end, until
+from tests.servers.http_messages import last, ok, page, status_of, tunnel
 
 
 class Clock:

@@ -7,21 +7,16 @@ import ipaddress
 
 import pytest
 
-from tests.servers.gateway_loopback import (
-    QUICK,
-    Names,
+from tests.servers.gateway_loopback import QUICK, Names, reached, refused, running, web_site
+from tests.servers.http_messages import (
     body_of,
     headers_of,
     last,
     ok,
     page,
-    reached,
     reason_of,
-    refused,
-    running,
     status_of,
     tunnel,
-    web_site,
 )
 
 EVERYTHING = [ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0")]

@@ -16,18 +16,14 @@ from libs.gateway.rules.allow_list import Rules
 from tests.servers.gateway_loopback import (
     QUICK,
     Names,
-    body_of,
-    last,
     nothing_left,
-    ok,
-    page,
     reached,
     refused,
     running,
     serving,
-    tunnel,
     until,
 )
+from tests.servers.http_messages import body_of, last, ok, page, tunnel
 
 # -- programs
 

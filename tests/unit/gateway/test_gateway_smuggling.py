@@ -10,17 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.servers.gateway_loopback import (
-    Running,
-    Site,
-    body_of,
-    headers_of,
-    ok,
-    reached,
-    reason_of,
-    refused,
-    status_of,
-)
+from tests.servers.gateway_loopback import Running, Site, reached, refused
+from tests.servers.http_messages import body_of, headers_of, ok, reason_of, status_of
 
 HIDDEN = b"GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"
 START = b"POST http://site.test:PORT/ HTTP/1.1\r\nHost: site.test\r\n"

@@ -12,18 +12,8 @@ import pytest
 from libs.gateway.gateway_errors import GatewayError
 from libs.gateway.gateway_limits import EgressLimits, Timeouts
 from libs.gateway.gateway_protocol import Body, ServiceRequest, ServiceResponse
-from tests.servers.gateway_loopback import (
-    Running,
-    body_of,
-    headers_of,
-    last,
-    page,
-    refused,
-    running,
-    status_of,
-    to_the_end,
-    tunnel,
-)
+from tests.servers.gateway_loopback import Running, refused, running, to_the_end
+from tests.servers.http_messages import body_of, headers_of, last, page, status_of, tunnel
 
 FILES = "files.gateway"
 PIECE = b"x" * 1000

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from libs.lite import LiteError, PathRefused
+from libs.lite import LiteError, PathRefused, lite_tools
 from libs.lite.lite_tools import MAX_BYTES, MAX_LISTED, call_tool
 from libs.lite.sandbox_path import SandboxPath
 
@@ -94,6 +94,7 @@ def test_name_of_an_unfinished_file_is_refused(root: Path) -> None:
         ("read_file", {"filePath": "folder"}, "read_file: 'folder' is a folder"),
         ("read_file", {"filePath": "file/x"}, "read_file: 'file/x' failed: Not a directory"),
         ("write_file", {"filePath": "folder", "content": ""}, "write_file: 'folder' is a folder"),
+        ("write_file", {"filePath": ".", "content": ""}, "write_file: '.' is a folder"),
         ("write_file", {"filePath": "a", "content": "x" * (MAX_BYTES + 1)}, "1,000,001 bytes"),
         ("write_file", {"filePath": "a", "content": "\ud800"}, "holds half of a surrogate pair"),
         ("read_file", {"filePath": "binary"}, "read_file: 'binary' is not text in UTF-8"),
@@ -120,6 +121,55 @@ def test_every_file_that_can_be_written_is_listed(root: Path) -> None:
         assert path in call_tool(root, "list_files", {}).splitlines()
     with pytest.raises(LiteError, match="more than 32 folders"):
         call_tool(root, "write_file", {"filePath": "d/" * 33 + "deeper", "content": "x"})
+
+
+def test_folder_that_is_a_file_is_named(root: Path) -> None:
+    root.parent.mkdir()
+    root.touch()
+    for name, args in (("list_files", {}), ("write_file", {"filePath": "a", "content": ""})):
+        with pytest.raises(LiteError, match="of run-lite cannot be opened: a file or a link has its name"):
+            call_tool(root, name, args)
+
+
+def test_replaced_file_keeps_its_mode(root: Path) -> None:
+    root.mkdir(parents=True)
+    (root / "run.sh").touch(0o4755)
+    call_tool(root, "write_file", {"filePath": "run.sh", "content": "x"})
+    assert (root / "run.sh").stat().st_mode & 0o7777 == 0o755
+
+
+def test_files_in_the_folder_of_another_user(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only root can give a file away. Others may write to a common folder as themselves."""
+    root.mkdir(parents=True)
+    monkeypatch.setattr(os, "geteuid", lambda: root.stat().st_uid + 1)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    assert call_tool(root, "write_file", {"filePath": "a", "content": "x"}) == "Wrote 1 bytes to a"
+
+
+def test_read_only_file_is_not_replaced(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root.mkdir(parents=True)
+    (root / "a").touch(0o444)
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # root may write to every file
+    with pytest.raises(LiteError, match="'a' failed: Permission denied"):
+        call_tool(root, "write_file", {"filePath": "a", "content": "x"})
+
+
+def test_listing_ends_in_time_and_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "empty").mkdir(parents=True)
+    monkeypatch.setattr(lite_tools, "_SECONDS", 0)
+    listed = call_tool(root, "list_files", {})
+    assert listed == "(there may be more: the listing ended after 0 s)"
+
+
+def test_path_that_is_too_long_for_the_tools_is_marked(root: Path) -> None:
+    folder = root.joinpath(*["d" * 250] * 4)
+    folder.mkdir(parents=True)
+    (folder / "a").touch()
+    assert call_tool(root, "list_files", {}).endswith("d/ [the path is too long for the tools]")
 
 
 def test_long_listing_is_cut(root: Path) -> None:

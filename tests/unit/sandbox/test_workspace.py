@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from libs.sandbox.workspace import FOLDERS, how_to_mend, prepare_workspace, refuse_unwritable
+from libs.sandbox.workspace import (
+    FOLDERS,
+    how_to_mend,
+    prepare_workspace,
+    refuse_as_workspace,
+    refuse_unwritable,
+)
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to give files away")
 
@@ -41,6 +47,15 @@ def test_folder_that_cannot_be_written_is_refused(name: str) -> None:
         assert os.waitpid(child, 0)[1] == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "why"), [("loop/a", "its links lead in a circle"), ("n" * 256, "File name too long")]
+)
+def test_path_that_cannot_be_a_folder_is_refused(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ValueError, match=f"cannot be used [(]{why}[)]: choose another path"):
+        refuse_as_workspace(tmp_path / name)
+
+
 def test_file_or_link_in_the_place_of_a_folder_is_kept(tmp_path: Path) -> None:
     """Otherwise no later sandbox could start."""
     (tmp_path / "data").write_text("a file")
@@ -65,7 +80,6 @@ def test_sandbox_never_runs_as_root_or_in_its_group(tmp_path: Path) -> None:
     assert prepare_workspace(tmp_path) == (1001, 1001)
 
 
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs Linux's /proc")
 def test_workspace_that_root_cannot_make_either_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="/proc"):
         refuse_unwritable(Path("/proc/workspace"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.cli import app
+from agent.commands.run_command import run_command
 from agent.settings import ROOT
 from agent.terminal import STOPPED
 
@@ -70,6 +72,32 @@ def test_ctrl_c_before_the_run_is_a_line_of_json(tmp_path: Path) -> None:
     assert process.returncode == STOPPED
     result = json.loads(said)
     assert (result["status"], result["text"].startswith("Stopped by Ctrl-C")) == ("stopped", True)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_ctrl_c_while_the_task_is_read_is_one_line(
+    as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted(io.TextIOWrapper):
+        def read(self, size: int | None = -1, /) -> str:
+            signal.raise_signal(signal.SIGINT)
+            return super().read(size)
+
+    monkeypatch.setattr(sys, "stdin", Interrupted(io.BytesIO()))
+    try:
+        status = run_command("-", agent="auto", approve=None, model=None, thread=None, as_json=as_json)
+    except KeyboardInterrupt:  # would end pytest
+        pytest.fail("the command did not handle Ctrl-C")
+    assert status == STOPPED
+    out, err = capsys.readouterr()
+    said = "Stopped by Ctrl-C before the run began."
+    if as_json:
+        [line] = out.splitlines()
+        result = json.loads(line)
+        assert (result["type"], result["status"], result["text"]) == ("result", "stopped", said)
+        assert err == ""
+    else:
+        assert (out, err) == ("", f"{said}\n")
 
 
 def test_skill_of_this_project_is_validated_by_name() -> None:

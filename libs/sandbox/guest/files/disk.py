@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from libs.sandbox.guest.workers.frame_pipes import write_all
 
-__all__ = ["NotRegular", "new_file", "open_regular", "write_all"]
+__all__ = ["NotRegular", "new_file", "open_regular", "refuse_existing", "write_all"]
 
 
 class NotRegular(ValueError):
@@ -22,6 +22,21 @@ def _refuse_irregular(mode: int, path: str) -> None:
         raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
     if not stat.S_ISREG(mode):
         raise NotRegular("not a regular file")
+
+
+def refuse_existing(path: str) -> None:
+    """Raise an error that says what has the name: FileExistsError for a regular file.
+
+    Raises:
+        OSError: something has the name.
+        NotRegular: it is a FIFO, a socket or a device.
+    """
+    if not os.path.lexists(path):
+        return
+    if not os.path.exists(path):
+        raise OSError(errno.ELOOP, "a link with this name leads to no file that can be reached", path)
+    _refuse_irregular(os.stat(path).st_mode, path)
+    raise FileExistsError(errno.EEXIST, "File exists", path)
 
 
 @contextlib.contextmanager
@@ -78,7 +93,8 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
         _refuse_irregular(found, path)
         mode = stat.S_IMODE(found)
         if not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, "Permission denied", path)
+            number = errno.EROFS if os.statvfs(target).f_flag & os.ST_RDONLY else errno.EACCES
+            raise OSError(number, os.strerror(number), path)
     draft = f"{os.path.dirname(target)}/.{os.urandom(8).hex()}.part"
     try:
         # Without a name, so that the file vanishes if the writer is killed.

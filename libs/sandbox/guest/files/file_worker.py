@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from libs.sandbox.guest.files.disk import new_file, open_regular, write_all
+from libs.sandbox.guest.files.disk import new_file, open_regular, refuse_existing, write_all
 from libs.sandbox.guest.files.search import MOST_ANSWER, glob, grep
 from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
@@ -104,8 +104,8 @@ class FileWorker:
         _, name = os.path.split(path)
         if not name or name in (".", ".."):
             raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
-        if not replace and os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, "File exists", path)
+        if not replace:
+            refuse_existing(path)
         with new_file(path, replace=replace) as file:
             granted, received = EARLY, 0
             while received < size:
@@ -132,7 +132,7 @@ def _delete(path: str, protected: list[str]) -> dict[str, Any]:
         # Not `shutil.rmtree`, which recurses: folders can be nested deeper than Python's stack.
         done = subprocess.run(["rm", "-rf", "--", place], capture_output=True, check=False)
         if done.returncode:
-            told = done.stderr.decode("utf-8", "replace").strip()
+            told = f"not everything was deleted: {done.stderr.decode('utf-8', 'replace').strip()}"
             cut = {"cut_after": "detail"} if len(told) > _MOST_TOLD else {}
             return {"error": "failed", "detail": told[:_MOST_TOLD], **cut}
     else:

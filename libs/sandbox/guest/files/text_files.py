@@ -118,8 +118,9 @@ def _count_lines(file: IO[str]) -> int:
 def edit(path: str, old: str, new: str, replace_all: bool) -> dict[str, Any]:
     """Replace `old` by `new`, once or everywhere.
 
-    A page shows plain line ends. So if `old` does not occur, it is tried with the other line ends, and `new`
-    gets the same line ends.
+    A page shows plain line ends. So in a file whose lines all end with CRLF, `old` and `new` get such line
+    ends, unless they hold a carriage return. If `old` does not occur, it is tried with the other line ends,
+    and `new` gets the same line ends.
     """
     if not old:
         return {"error": "empty_old"}
@@ -130,7 +131,8 @@ def edit(path: str, old: str, new: str, replace_all: bool) -> dict[str, Any]:
     if not _is_utf_8(content):
         return {"error": "not_text"}
     count = 0
-    for ending in (None, "\r\n", "\n", "\r"):
+    crlf = "\r" not in old + new and content.count(b"\n") == content.count(b"\r\n")
+    for ending in ("\r\n" if crlf and b"\n" in content else None, None, "\r\n", "\n", "\r"):
         wanted, given = (_with_endings(text, ending).encode("utf-8") for text in (old, new))
         count = content.count(wanted)
         if count:

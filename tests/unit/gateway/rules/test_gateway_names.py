@@ -17,7 +17,8 @@ import pytest
 from agent.settings import ROOT
 from libs.gateway.dns import Answers, GatewayLoop, NameService
 from libs.gateway.rules.addresses import resolve_public
-from tests.servers.gateway_loopback import LOOPBACK, nothing_left, ok, until, web_site
+from tests.servers.gateway_loopback import LOOPBACK, nothing_left, until, web_site
+from tests.servers.http_messages import ok
 
 HERE: Answers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 80))]
 

@@ -12,17 +12,14 @@ from tests.servers.gateway_loopback import (
     QUICK,
     WITHIN,
     Running,
-    body_of,
     client_tls,
-    headers_of,
-    ok,
     reached,
     running,
     server_tls,
     to_the_end,
-    tunnel,
     web_site,
 )
+from tests.servers.http_messages import body_of, headers_of, ok, tunnel
 from tests.unit.gateway.tls.test_gateway_client_hello import encrypted_client_hello
 
 

@@ -69,6 +69,14 @@ def test_refused_connection_is_named(silent_socket: socket.socket) -> None:
         connect()
 
 
+@pytest.mark.parametrize("address", ["http://host", "ssh://host", "tcp://host:port", "nonsense"])
+def test_unusable_address_is_not_blamed_on_the_engine(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("DOCKER_HOST", address)
+    with pytest.raises(DockerUnavailable, match=r"^No Docker Engine can be asked: ") as caught:
+        connect()
+    assert f"DOCKER_HOST is {address}: unset it" in caught.value.hint
+
+
 def test_silent_engine_is_named(silent_socket: socket.socket) -> None:
     with pytest.raises(DockerUnavailable, match="too long"):
         connect(timeout=0.2)

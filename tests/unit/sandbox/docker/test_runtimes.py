@@ -73,17 +73,25 @@ class TestSetup:
             registered(content, "/usr/bin/runsc")
 
     @pytest.mark.parametrize("content", [None, b'{"log-level": "warn"}'])
-    def test_configuration_that_the_engine_does_not_accept_is_taken_back(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+    @pytest.mark.parametrize("end", [None, KeyboardInterrupt], ids=["refused", "Ctrl-C"])
+    def test_configuration_without_the_engines_consent_is_taken_back(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        content: bytes | None,
+        end: type[BaseException] | None,
     ) -> None:
         file = tmp_path / "docker" / "daemon.json"
         if content is not None:
             file.parent.mkdir()
             file.write_bytes(content)
+        seen: list[bytes | None] = []
 
-        def refused(_: object) -> None:
-            assert "runsc" in json.loads(file.read_bytes())["runtimes"]
-            raise DockerUnavailable("refused", hint="look")
+        def reload() -> str:
+            seen.append(file.read_bytes() if file.exists() else None)
+            if end and len(seen) == 1:
+                raise end
+            return "refused"
 
         for name, value in (
             ("_CONFIGURATION", file),
@@ -91,12 +99,16 @@ class TestSetup:
             ("root_on_debian", lambda: True),
             ("endpoint", lambda: runtime_setup.DEFAULT_SOCKET),
             ("install_packages", lambda *_: None),
-            ("_reload", refused),
+            ("_signal_engine", reload),
         ):
             monkeypatch.setattr(runtime_setup, name, value)
-        with pytest.raises(DockerUnavailable, match="refused"):
+        with pytest.raises(end or DockerUnavailable, match=None if end else "refused"):
             ensure_gvisor(lambda _: None)
-        assert (file.read_bytes() if file.exists() else None) == content
+        first, last = seen
+        assert first is not None
+        assert "runsc" in json.loads(first)["runtimes"]
+        assert last == content
+        assert [each.name for each in file.parent.iterdir()] == ([] if content is None else ["daemon.json"])
 
     def test_user_without_root_learns_what_to_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runtime_setup, "_known", lambda: False)

@@ -1,0 +1,56 @@
+"""Changes of files by the file worker: what they keep, and how they say why they fail."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from libs.sandbox.guest.files.disk import refuse_existing
+from libs.sandbox.guest.files.file_worker import _delete
+from libs.sandbox.guest.files.text_files import edit
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"a\r\nb\r\n", "a", "a\nx", b"a\r\nx\r\nb\r\n"),
+        (b"a\r\nb\r\n", "\nb", "", b"a\r\n"),
+        (b"a\r\nb\r\n", "\r\nb\r\n", "\n", b"a\n"),
+        (b"a\r\nb\n", "b", "b\nx", b"a\r\nb\nx\n"),
+        (b"a\nb\n", "a", "a\r\nx", b"a\r\nx\nb\n"),
+        (b"a", "a", "a\nx", b"a\nx"),
+    ],
+)
+def test_edit_keeps_the_line_ends_of_the_file(
+    tmp_path: Path, before: bytes, old: str, new: str, after: bytes
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(before)
+    assert edit(str(path), old, new, replace_all=False) == {"count": 1}
+    assert path.read_bytes() == after
+
+
+def test_existing_name_is_refused_with_what_it_is(tmp_path: Path) -> None:
+    refuse_existing(str(tmp_path / "free"))
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "fifo")
+    for name, why in (
+        ("file", "File exists"),
+        ("link", "File exists"),
+        (".", "Is a directory"),
+        ("loop", "a link with this name leads to no file"),
+        ("dangling", "a link with this name leads to no file"),
+        ("fifo", "not a regular file"),
+    ):
+        with pytest.raises((OSError, ValueError), match=why):
+            refuse_existing(str(tmp_path / name))
+
+
+def test_failed_deletion_says_that_a_part_may_be_gone() -> None:
+    told = _delete("/proc/self/ns", [])
+    assert told["detail"].startswith("not everything was deleted: rm: cannot remove '/proc/")

@@ -218,6 +218,11 @@ class TestEnds:
         assert [block(f"print({number})").output.splitlines()[-1] for number in range(4)] == list("0123")
 
     @pytest.mark.docker
+    def test_block_runs_with_the_lowest_limit_of_open_files(self, tmp_path: Path) -> None:
+        with make_sandbox("docker", tmp_path, SandboxLimits(open_files=64)) as sandbox:
+            assert Session(sandbox).lives()
+
+    @pytest.mark.docker
     def test_exhausted_memory_ends_only_the_interpreter(self, tmp_path: Path) -> None:
         limits = SandboxLimits(memory=256 * 2**20, tmp=16 * 2**20)
         with make_sandbox("docker", tmp_path, limits) as sandbox:

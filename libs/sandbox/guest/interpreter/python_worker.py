@@ -95,13 +95,14 @@ class Interpreter(ProcessWorker):
                     (os.POSIX_SPAWN_DUP2, self._null, 0),
                     (os.POSIX_SPAWN_DUP2, self._pipe[1], 1),
                     (os.POSIX_SPAWN_DUP2, self._pipe[1], 2),
-                    # Through free numbers, because the descriptors themselves may be 3 and 4.
-                    (os.POSIX_SPAWN_DUP2, theirs_in, 103),
-                    (os.POSIX_SPAWN_DUP2, theirs_out, 104),
-                    (os.POSIX_SPAWN_DUP2, 103, 3),
-                    (os.POSIX_SPAWN_DUP2, 104, 4),
-                    (os.POSIX_SPAWN_CLOSE, 103),
-                    (os.POSIX_SPAWN_CLOSE, 104),
+                    # Through free numbers, because the descriptors themselves may be 3 and 4. 64 files are
+                    # the lowest limit of open files.
+                    (os.POSIX_SPAWN_DUP2, theirs_in, 62),
+                    (os.POSIX_SPAWN_DUP2, theirs_out, 63),
+                    (os.POSIX_SPAWN_DUP2, 62, 3),
+                    (os.POSIX_SPAWN_DUP2, 63, 4),
+                    (os.POSIX_SPAWN_CLOSE, 62),
+                    (os.POSIX_SPAWN_CLOSE, 63),
                 ],
                 setsid=True,
                 setsigmask=[],

@@ -39,6 +39,10 @@ class Visit:
     """All files before the program starts, including the files of the call."""
     packages: str | None
     """The folder of the dependencies inside the sandbox."""
+    keeps_files: bool = False
+    """Whether the thread keeps its files after the program."""
+    installs: bool = False
+    """Whether a call can name dependencies."""
 
     async def run(self, seconds: float, on_output: OnOutput | None, metrics: Metrics) -> ExecResult:
         """Run the program to its end, after `fill`. Collecting has a limit besides `seconds`."""
@@ -149,7 +153,7 @@ class Visit:
             )
         except (tarfile.TarError, OSError, ValueError) as error:
             return kernel, _NOTHING, f"The program's files could not be collected: {error}"
-        return kernel, found, _left_out(found.left_out)
+        return kernel, found, _left_out(found.left_out, found.stale if self.keeps_files else ())
 
     async def _asked(self, command: str) -> str | None:
         """Return the output of a command, or None if the process limit is used up."""
@@ -169,6 +173,7 @@ class Visit:
             kernel,
             has_result=has_result,
             has_network=self.sandbox.has_network,
+            installs=self.installs,
             modules=archives.MODULES,
         )
         if error or not isinstance(value, dict) or value.get("ok") is not False:
@@ -182,10 +187,15 @@ class Visit:
         )
 
 
-def _left_out(names: tuple[str, ...]) -> str:
+def _left_out(names: tuple[str, ...], stale: tuple[str, ...]) -> str:
+    """Return the note about files that were not returned. `stale`: files that keep their earlier content."""
     if not names:
         return ""
     # Lines of `find` and `tar` are counted up to MOST_UNREAD only.
     least = "At least " if len(names) >= archives.MOST_UNREAD else ""
     shown = ", ".join(names[:3])
-    return f"{least}{len(names)} of the program's files were not returned: {shown}."
+    told = f"{least}{len(names)} of the program's files were not returned: {shown}."
+    if stale:
+        kept = ", ".join(ascii(path[:80]) for path in stale[:3])
+        told += f" Earlier content of {len(stale)} of the thread's files stays: {kept}."
+    return told

@@ -133,7 +133,8 @@ def edit(path: str, old: str, answer: Answer) -> EditResult:
         "empty_old": "Error: old_string is empty: name the text that is to be replaced",
         "file_not_found": f"Error: File '{path}' not found",
         "permission_denied": f"Error: Failed to edit file '{path}': {answer}. "
-        "Write a copy with `cat`, below /workspace or /tmp, and edit the copy: `cp` also copies the mode.",
+        "If it can be read, write a copy with `cat`, below /workspace or /tmp, and edit the copy: `cp` also "
+        "copies the mode.",
         "is_directory": f"Error: '{path}' is not a regular file",
         "not_text": f"Error: File '{path}' is not text in UTF-8. Change it with a command.",
         "not_found": f"Error: String not found in file: '{old}'",

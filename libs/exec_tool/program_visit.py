@@ -14,7 +14,7 @@ from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
 from libs.exec_tool.failure_cause import Counted, counted, why_failed
 from libs.exec_tool.last_json import last_json
-from libs.sandbox import OnOutput, RunResult, SandboxBusy
+from libs.sandbox import OnOutput, RunResult, SandboxBusy, SandboxDied
 from libs.sandbox.pool import Fresh
 
 __all__ = ["COLLECT_SECONDS", "MOST_FILES", "Visit"]
@@ -59,9 +59,11 @@ class Visit:
             try:
                 async with asyncio.timeout(COLLECT_SECONDS):
                     kernel, kept, note = await self._look(failed=done.exit_code != 0)
-            except TimeoutError:
-                kernel, kept = Counted(), _NOTHING
-                note = f"The program's files could not be collected: that took over {COLLECT_SECONDS:g} s."
+            except (TimeoutError, SandboxDied) as error:
+                why = error if isinstance(error, SandboxDied) else f"that took over {COLLECT_SECONDS:g} s."
+                kernel, kept, note = Counted(), _NOTHING, f"The program's files could not be collected: {why}"
+        if kept is _NOTHING and self.keeps_files:
+            note += " The thread keeps its files as they were before the program."
         metrics = replace(
             metrics,
             run=done.seconds,
@@ -152,7 +154,7 @@ class Visit:
                 redact=self.sandbox.redact,
             )
         except (tarfile.TarError, OSError, ValueError) as error:
-            return kernel, _NOTHING, f"The program's files could not be collected: {error}"
+            return kernel, _NOTHING, f"The program's files could not be collected: {error}."
         return kernel, found, _left_out(found.left_out, found.stale if self.keeps_files else ())
 
     async def _asked(self, command: str) -> str | None:

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from libs.exec_tool.last_json import DEEPEST, too_deep
+from libs.sandbox.host import encoded
 
 __all__ = ["Binary", "Call", "Language", "canonical", "check_path", "explained", "in_another"]
 
@@ -119,15 +120,6 @@ def in_another(paths: Collection[str]) -> str | None:
     return None
 
 
-def _check_text(text: str, what: str = "") -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{what}has half of a surrogate pair as character {error.start + 1}, which is not text"
-        ) from None
-
-
 def _content(given: str | Binary) -> bytes:
     return base64.b64decode(given.base64) if isinstance(given, Binary) else given.encode()
 
@@ -137,7 +129,10 @@ def _files(value: Mapping[str, Any]) -> Mapping[str, Any]:
         raise ValueError(f"{len(value)} files: at most {MAX_FILES} are taken at once")
     for name, given in value.items():
         if isinstance(given, str):
-            _check_text(given, f"the file {name[:80]!a} ")
+            try:
+                encoded(given)
+            except ValueError as error:
+                raise ValueError(f"the file {name[:80]!a}: {error}") from None
     found = {check_path(path): content for path, content in value.items()}
     if len(found) < len(value):
         raise ValueError("two of the paths name the same file")
@@ -172,7 +167,7 @@ def _args(value: Any) -> Any:
 def _code(value: str) -> str:
     if not value.strip():
         raise ValueError("is empty: send the whole program")
-    _check_text(value)
+    encoded(value)
     if "\0" in value:  # Python would end the line there, and bash would leave it out
         raise ValueError(f"has a NUL as character {value.index(chr(0)) + 1}: write it as an escape sequence")
     if len(value) > MAX_CODE:

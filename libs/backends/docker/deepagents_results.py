@@ -26,6 +26,7 @@ from deepagents.backends.utils import normalize_read_bounds
 
 from libs.private_names import is_read_as_text
 from libs.sandbox import FileFailed, RunResult, SandboxError
+from libs.sandbox.host import encoded
 
 Answer = tuple[dict[str, Any], bytes] | FileFailed | SandboxError
 """An answer of the sandbox, or its error."""
@@ -37,6 +38,8 @@ _REPLACED = (
     "\n\n[Bytes that are not UTF-8 are shown as \ufffd: read them with a command that knows the encoding.]"
 )
 _WORDS = {"file_not_found": "path_not_found"}
+_EXPLAINED = {"failed", "too_many", "timeout", "invalid_path", "half_character"}
+"""Errors whose message says more than their word."""
 _PROTOCOL_ERRORS = {"file_not_found", "permission_denied", "is_directory", "invalid_path"}
 
 
@@ -80,7 +83,7 @@ def _info(entry: dict[str, Any]) -> FileInfo:
 
 def _reason(error: FileFailed | SandboxError) -> str:
     """Return deepagents' word for an error, or the message."""
-    if isinstance(error, FileFailed) and error.code not in ("failed", "too_many", "timeout", "invalid_path"):
+    if isinstance(error, FileFailed) and error.code not in _EXPLAINED:
         return _WORDS.get(error.code, error.code)
     return _told(error)
 
@@ -206,11 +209,9 @@ def absolute(path: str) -> FileFailed | None:
 def not_text(content: str) -> FileFailed | None:
     """Return an error for content with half of a surrogate pair, which UTF-8 cannot encode."""
     try:
-        content.encode()
-    except UnicodeEncodeError as error:
-        return FileFailed(
-            "half_character", f"character {error.start + 1} is half of a surrogate pair, which is not text"
-        )
+        encoded(content)
+    except ValueError as error:
+        return FileFailed("half_character", str(error))
     return None
 
 

@@ -155,7 +155,9 @@ class Supervisor:
         if job.session is not None:
             # Blocks of one session run one after the other.
             child = self._workers.keeper(job.session)
-            if child and child.job:
+            if child is None and self._workers.end_background():
+                child = self._workers.keeper(job.session)
+            if child.job if child else self._workers.end_largest_session():
                 self._waiting.append(job)
                 return
         elif not self._workers.idle(job.kind) and len(self._streams) >= self._most:
@@ -193,6 +195,7 @@ class Supervisor:
             if child.job:
                 self._finish(child, ANSWER.pack(_why_lost(child.job, status), False))
             self._workers.reap()
+            self._serve_waiting()  # a block may wait for the processes of an interpreter
             return
         for stream, kind, payload, fd in child.decoder.feed(data):
             if kind == Kind.IDLE:

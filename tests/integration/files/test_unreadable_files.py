@@ -97,8 +97,24 @@ async def test_half_characters_are_refused_and_nothing_is_written(backend: Docke
         await backend.awrite("/workspace/y", "a")
         assert why in str((await backend.aedit("/workspace/y", "a", HALF)).error)
         assert why in str((await backend.aedit("/workspace/y", HALF, "a")).error)
-        with pytest.raises(ValueError, match=why):
-            await backend.sandbox.arun_python(HALF, session="s")
+        for answer in (
+            await backend.agrep(HALF),
+            await backend.agrep("a", glob=HALF),
+            await backend.agrep("a", HALF),
+            await backend.aglob(HALF),
+            await backend.als(HALF),
+            await backend.aread(HALF),
+            await backend.aedit(HALF, "a", "b"),
+        ):
+            assert str(answer.error).endswith(why)
+        for start in (
+            backend.aexecute(HALF),
+            backend.sandbox.arun_python(HALF, session="s"),
+            backend.sandbox.aread_file(HALF),
+            backend.sandbox.awrite_file(HALF, b""),
+        ):
+            with pytest.raises(ValueError, match=why):
+                await start
 
 
 def test_arguments_of_a_command_that_do_not_fit_are_refused(tmp_path: Path) -> None:

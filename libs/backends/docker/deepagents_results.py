@@ -100,9 +100,8 @@ def read(path: str, answer: Answer) -> ReadResult:
         return ReadResult(error=f"File '{path}': {told.get(code) or _told(answer)}")
     page, _ = answer
     if page.get("empty"):
-        return ReadResult(
-            file_data=FileData(content="", encoding="utf-8")
-        )  # deepagents says that it is empty
+        # deepagents adds that the file is empty.
+        return ReadResult(file_data=FileData(content="", encoding="utf-8"))
     if page.get("none_asked"):
         return ReadResult(file_data=FileData(content="", encoding="utf-8"), no_lines_requested=True)
     if "base64" in page:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import json
+import tokenize
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from libs.exec_tool.last_json import DEEPEST, too_deep
 from libs.sandbox.host import encoded
@@ -190,6 +201,18 @@ class Call(BaseModel):
     )
     language: Language = Field(default="python", description="python or bash.")
 
+    @model_validator(mode="after")
+    def _is_read_as_written(self) -> Self:
+        """Refuse a comment by which Python would read the program, which is UTF-8, in another encoding."""
+        if self.language == "python":
+            source = self.code.encode()
+            # Python itself reports an encoding that it does not know, or that does not fit.
+            with suppress(SyntaxError, LookupError, UnicodeError):
+                encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+                if not encoding.startswith("utf-8") and source.decode(encoding) != self.code:
+                    raise ValueError(f"code: is UTF-8, and a comment says {encoding}: leave the comment out")
+        return self
+
     @cached_property
     def contents(self) -> dict[str, bytes]:
         """Path -> content of the files."""
@@ -214,5 +237,5 @@ def explained(error: ValidationError) -> str:
             lines.append(f"The parameter {where} is missing.")
         else:
             message = each["msg"].removeprefix("Value error, ")
-            lines.append(f"{where[:80]}: {message[:_MAX_REASON]}.")
+            lines.append(": ".join(filter(None, (where[:80], f"{message[:_MAX_REASON]}."))))
     return " ".join(dict.fromkeys(lines))

@@ -12,6 +12,7 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import FileFailed, SandboxLimits, WorkspaceMissing
+from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.lifecycle import _LOOK_SECONDS
 from libs.sandbox.host.local_sandbox import LocalSandbox
@@ -188,6 +189,22 @@ def test_workspace_that_is_moved_back_keeps_its_sandbox(tmp_path: Path) -> None:
             sandbox.run("true")
         moved.rename(root)
         assert sandbox.run_python("x", session="s").output == "1\n"
+
+
+@pytest.mark.docker
+def test_replaced_folder_that_is_mounted_to_read_is_used(tmp_path: Path) -> None:
+    root, skills = tmp_path / "workspace", tmp_path / "skills"
+    skills.mkdir()
+    (skills / "old").touch()
+    with DockerSandbox(root, image=IMAGE, name="behaviour", read_only={"/skills": skills}) as sandbox:
+        assert sandbox.run("ls /skills").output == "old\n"
+        skills.rename(tmp_path / "moved")
+        time.sleep(_LOOK_SECONDS + 0.1)
+        assert sandbox.run("ls /skills").output == "old\n", "a folder that is gone for a while"
+        skills.mkdir()
+        (skills / "new").touch()
+        time.sleep(_LOOK_SECONDS + 0.1)
+        assert sandbox.run("ls /skills").output == "new\n"
 
 
 @pytest.mark.docker

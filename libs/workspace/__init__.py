@@ -1,7 +1,6 @@
 """The workspace as a value: captured, compared, restored. Knows nothing of LangChain.
 
-In come a sandbox and the id of a capture. Out come manifests, differences and restored files. The sandbox walks,
-hashes and writes; the host checks every content and keeps it once.
+The sandbox walks, hashes and writes. The host checks every content and keeps it once.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from libs.workspace.catalog import Catalog, ManifestMissing
 from libs.workspace.contents import ContentMissing, Contents, SnapshotsUnavailable
 from libs.workspace.manifest import Difference, Entry, Manifest
+from libs.workspace.restoring import HalfRestored
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Contents",
     "Difference",
     "Entry",
+    "HalfRestored",
     "Manifest",
     "ManifestMissing",
     "Restored",

@@ -134,4 +134,3 @@ class Catalog:
         self._cached.move_to_end(manifest.id)
         while len(self._cached) > 1 and sum(len(one.entries) for one in self._cached.values()) > _MOST_CACHED:
             self._cached.popitem(last=False)
-

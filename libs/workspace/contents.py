@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
@@ -59,20 +60,20 @@ class Contents:
             SnapshotsUnavailable: the URL is not valid.
         """
         self._url = url
-        self._place: Path | None = None
-        self._store: ObjectStore | None = None
-        if "://" not in url:
-            self._place = Path(url).absolute()
+        self._place: Path | ObjectStore
+        """A folder that may not exist yet, or an open store."""
+        if "://" not in url or url.startswith("file://"):
+            self._place = Path(url.removeprefix("file://")).absolute()
             return
         try:
-            self._store = from_url(url, client_options={"timeout": _SECONDS})
+            self._place = from_url(url, client_options={"timeout": _SECONDS})
         except (BaseError, ValueError) as error:
             raise self._unavailable(error) from error
 
     async def put(self, contents: Sequence[tuple[str, bytes]]) -> dict[str, int]:
         """Keep small contents, each under the SHA-256 that is named. Return SHA-256 -> bytes in the store.
 
-        A content with another SHA-256 than named is left out: the sandbox that sends it may be hostile, and all
+        A content with another SHA-256 than named is left out, because the sandbox may be hostile, and all
         threads share the store.
         """
         packed = await asyncio.to_thread(_packed, contents)
@@ -148,19 +149,16 @@ class Contents:
         try:
             store = self._opened()
             for digest in digests:
-                try:
+                with contextlib.suppress(FileNotFoundError):
                     await obstore.delete_async(store, _path(digest))
-                except FileNotFoundError:
-                    pass
         except (BaseError, OSError) as error:
             raise self._unavailable(error) from error
 
     def _opened(self) -> ObjectStore:
-        if self._store is None:
-            assert self._place is not None
+        if isinstance(self._place, Path):
             self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._store = LocalStore(self._place)
-        return self._store
+            self._place = LocalStore(self._place)
+        return self._place
 
     def _unavailable(self, error: Exception) -> SnapshotsUnavailable:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from libs.sandbox import Sandbox
+from libs.persistence.persistence_errors import CheckpointerUnavailable
+from libs.sandbox import FileFailed, Sandbox, SandboxError
 from libs.sandbox.host import on_core, synchronous
 from libs.workspace.catalog import Catalog
-from libs.workspace.contents import Contents
-from libs.workspace.manifest import Difference, Entry, Manifest, inside, shown, within
+from libs.workspace.contents import Contents, SnapshotsUnavailable
+from libs.workspace.manifest import Difference, Entry, Manifest, inside
+from libs.workspace.restoring import HalfRestored, difference_at, to_touch, to_undo
 from libs.workspace.transfer import BATCH, Part, batches, bring_to, parts_of, read_parts, steps_to, walked
 
 __all__ = ["Captured", "Restored", "WorkspaceStore"]
@@ -64,8 +66,8 @@ class WorkspaceStore:
     """Captures of workspaces, each content once. Knows no threads: see `tickets.py`.
 
     Methods raise SandboxError and FileFailed if the sandbox fails, SnapshotsUnavailable and
-    CheckpointerUnavailable if the store fails. Then nothing has changed, or `restore` says so. Each has an
-    asynchronous twin.
+    CheckpointerUnavailable if the store fails, and ManifestMissing if a named capture is not kept any more.
+    Each has an asynchronous twin.
     """
 
     def __init__(self, catalog: Catalog, contents: Contents, *, file_max: int = 64 * 1024 * 1024) -> None:
@@ -134,17 +136,27 @@ class WorkspaceStore:
         Args:
             only: paths to touch; None for all.
             expect: capture with the contents that the paths still hold.
+
+        Raises:
+            HalfRestored: the restore failed half-way, and could not be undone. After any other error, and
+                after a cancellation, the workspace is as before.
         """
         target = await self._catalog.manifest(to)
         expected = await self._catalog.manifest(expect) if expect is not None else None
         async with self._lock(sandbox):
             now, _ = await self._capture(sandbox)
-            paths, kept = await asyncio.to_thread(_to_touch, now, target, only, expected)
-            if paths and not dry_run:
-                steps = await asyncio.to_thread(steps_to, now, target, paths)
-                kept |= await bring_to(sandbox, steps, self._contents.get)
-        touched = [path for path in paths if path not in kept]
-        return Restored(now.id, _difference_at(now, target, touched), kept)
+            before, made = now, Difference()
+            for _ in range(_TRIES):
+                paths, kept = await asyncio.to_thread(to_touch, now, target, only, expected)
+                if paths and not dry_run:
+                    kept |= await self._bring(sandbox, now, target, paths)
+                touched = [path for path in paths if path not in kept]
+                made = made.and_then(await asyncio.to_thread(difference_at, now, target, touched))
+                if dry_run or not any(path in now.skipped for path in touched):
+                    break
+                # A folder that could not be read has its permissions back: now it can be restored, too.
+                now, _ = await self._capture(sandbox)
+        return Restored(before.id, made, kept)
 
     capture = synchronous(acapture)
     difference = synchronous(adifference)
@@ -161,20 +173,23 @@ class WorkspaceStore:
         return await asyncio.to_thread(before.difference, after)
 
     async def _capture(self, sandbox: Sandbox) -> tuple[Manifest, dict[str, int]]:
-        """Keep the workspace as it is now. Return it, and when its changed paths were changed. Files that change while they are read are listed without content."""
-        known = self._known.get(sandbox)
-        earlier = known.manifest if known else None
+        """Keep the workspace as it is now. Return it, and when its changed paths were changed.
+
+        Files that change while they are read are listed without content.
+        """
+        known = self._known.get(sandbox, _Known(Manifest({}), b""))
+        earlier = known.manifest
         times: dict[str, int] = {}
         for attempt in range(1, _TRIES + 1):
             found = await walked(
                 sandbox,
-                known.walk if known else b"",
+                known.manifest,
+                known.walk,
                 most=self._file_max,
-                again=known.again if known else (),
+                again=known.again,
             )
             times |= found.times
-            base = known.manifest if known else Manifest({})
-            now = await asyncio.to_thread(base.with_change, found.change)
+            now = found.manifest
             changing = await self._keep_contents(sandbox, now, earlier)
             if changing and attempt == _TRIES:
                 now = now.without_contents(changing, _CHANGING)
@@ -182,79 +197,87 @@ class WorkspaceStore:
             if not changing:
                 break
         await self._catalog.add(now, earlier)
-        assert known
         self._known[sandbox] = known
         return now, times
 
-    async def _keep_contents(self, sandbox: Sandbox, now: Manifest, earlier: Manifest | None) -> set[str]:
+    async def _keep_contents(self, sandbox: Sandbox, now: Manifest, earlier: Manifest) -> set[str]:
         """Keep the contents of a workspace that the store does not have.
 
-        Returns the paths of files that have changed since the walk.
+        Returns the paths of files whose content has changed since the walk, so it could not be kept.
         """
         if await self._catalog.has(now):
             return set()
         new = now.digests
-        if earlier and await self._catalog.has(earlier):
+        if await self._catalog.has(earlier):
             new -= earlier.digests
         missing = await self._catalog.missing(new)
         paths = {digest: path for path, entry in now.entries.items() if (digest := entry.sha256) in missing}
         files = {inside(path): now.entries[path] for path in paths.values()}
-        wrong: set[str] = set()
+        wrong: set[str | None] = set()
         slots = asyncio.Semaphore(_AT_ONCE)
 
-        async def keep(files: Mapping[str, Entry], batch: list[Part]) -> None:
+        async def keep(batch: list[Part]) -> None:
             async with slots:
                 contents = await read_parts(sandbox, batch)
-                named = [(files[path].sha256 or "", content) for (path, _, _), content in zip(batch, contents)]
+                named = [
+                    (files[path].sha256 or "", content)
+                    for (path, _, _), content in zip(batch, contents, strict=True)
+                ]
                 sizes = await self._contents.put(named)
                 await self._catalog.kept(sizes)
-                wrong.update(shown(path) for path, _, _ in batch if files[path].sha256 not in sizes)
+                wrong.update({files[path].sha256 for path, _, _ in batch} - sizes.keys())
 
-        async def keep_large(path: str, entry: Entry) -> None:
+        async def keep_large(path: str, entry: Entry, digest: str) -> None:
             async def pieces() -> AsyncIterator[bytes]:
                 for part in parts_of(path, entry):
                     yield (await read_parts(sandbox, [part]))[0]
 
             async with slots:
-                assert entry.sha256
-                size = await self._contents.put_large(entry.sha256, pieces())
+                size = await self._contents.put_large(digest, pieces())
                 if size is None:
-                    wrong.add(shown(path))
+                    wrong.add(digest)
                 else:
-                    await self._catalog.kept({entry.sha256: size})
+                    await self._catalog.kept({digest: size})
 
-        async with asyncio.TaskGroup() as tasks:
-            for batch in batches({path: entry for path, entry in files.items() if entry.size <= BATCH}):
-                tasks.create_task(keep(files, batch))
-            for path, entry in files.items():
-                if entry.size > BATCH:
-                    tasks.create_task(keep_large(path, entry))
-        return wrong
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for batch in batches({path: entry for path, entry in files.items() if entry.size <= BATCH}):
+                    tasks.create_task(keep(batch))
+                for path, entry in files.items():
+                    if entry.size > BATCH and entry.sha256:
+                        tasks.create_task(keep_large(path, entry, entry.sha256))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return {path for path, entry in now.entries.items() if entry.sha256 and entry.sha256 in wrong}
 
+    async def _bring(
+        self, sandbox: Sandbox, now: Manifest, target: Manifest, paths: Collection[str]
+    ) -> dict[str, str]:
+        """Bring paths to a capture. Return those that were left alone, each with the reason.
 
-def _to_touch(
-    now: Manifest, target: Manifest, only: Collection[str] | None, expected: Manifest | None
-) -> tuple[list[str], dict[str, str]]:
-    """Return the paths to bring from `now` to `target`, and those that are kept, each with the reason."""
-    paths: list[str] = []
-    kept: dict[str, str] = {}
-    for path in now.difference(target):
-        old, new = now.entries.get(path), target.entries.get(path)
-        if only is not None and path not in only:
-            continue
-        if within(path, now.skipped):
-            kept[path] = f"its present content is not kept: {now.reason(path)}"
-        elif within(path, target.skipped):
-            kept[path] = f"its earlier content was not kept: {target.reason(path)}"
-        elif expected is not None and expected.entries.get(path) != old:
-            kept[path] = "it was changed by somebody else"
-        else:
-            paths.append(path)
-    return paths, kept
+        After a failure half-way, and after a cancellation, the paths are brought back to what they were.
+        """
+        steps = await asyncio.to_thread(steps_to, now, target, paths)
+        try:
+            return await bring_to(sandbox, steps, self._contents.get)
+        except BaseException as error:
+            problem = await self._undone(sandbox, now, target, paths)
+            if problem:
+                raise HalfRestored(
+                    f"A restore of the workspace stopped half-way: {error} It could not be undone: {problem}",
+                    hint="Restore again, when the cause is mended: that completes it.",
+                ) from error
+            raise
 
-
-def _difference_at(now: Manifest, target: Manifest, paths: Collection[str]) -> Difference:
-    """Return the difference of two manifests at some paths."""
-    whole = now.difference(target)
-    wanted = set(paths)
-    return Difference(*(tuple(path for path in part if path in wanted) for part in whole.parts))
+    async def _undone(
+        self, sandbox: Sandbox, before: Manifest, target: Manifest, paths: Collection[str]
+    ) -> object:
+        """Bring paths back to what they were before a restore. Return what prevents that; None if done."""
+        try:
+            now, _ = await self._capture(sandbox)
+            back = await asyncio.to_thread(to_undo, now, before, target, paths)
+            steps = await asyncio.to_thread(steps_to, now, before, back)
+            left = await bring_to(sandbox, steps, self._contents.get)
+        except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
+            return error
+        return next((f"{path}: {why}." for path, why in left.items()), None)

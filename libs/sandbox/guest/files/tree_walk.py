@@ -112,7 +112,7 @@ class _Walk:
         try:
             found = entry.stat(follow_symlinks=False)
         except PermissionError as error:  # a folder without x
-            self.skipped[path] = _why(error)
+            self.skipped[path.rpartition("/")[0]] = _why(error)
             return
         mode = found.st_mode
         if stat.S_ISDIR(mode):
@@ -177,11 +177,11 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
         again: paths that are read again, whatever is known of them.
 
     Returns:
-        The changes since the earlier walk, and what is known now, for the next walk; empty if that has not
-        changed. The changes: new and changed entries (`rows`, as `libs.workspace.manifest.Row`), `deleted`
-        paths, and `times`: when each of these paths was changed, in nanoseconds, by the clock of the files
-        (a deleted path: when its folder was changed last). Besides, all `skipped` paths with the reason. What
-        lies below a folder that cannot be read counts as unchanged.
+        New and changed entries since the earlier walk (`rows`, as `libs.workspace.manifest.Row`), `deleted`
+        paths and all `skipped` paths with the reason. What lies below a folder that cannot be read counts as
+        unchanged. `times`: when each of these paths was changed, in nanoseconds, by the clock of the files;
+        for a deleted path, when its folder was changed last. Besides, what is known now, for the next walk;
+        empty if that has not changed.
     """
     earlier: Known = marshal.loads(known) if known else {}
     for path in again:
@@ -192,8 +192,9 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
     found, skipped = done.found, done.skipped
     same = found == earlier
     gone = earlier.keys() - found.keys()
-    if skipped:
-        found.update({path: earlier[path] for path in gone if _below(path, skipped)})
+    unread = {path for path in skipped if not path or _is_folder(found.get(path))}
+    if unread:
+        found.update({path: earlier[path] for path in gone if _below(path, unread)})
     rows = []
     for path, now in found.items():
         before = earlier.get(path)
@@ -252,7 +253,11 @@ def _row(path: str, known: tuple[Stamp, str | None, bool]) -> list[Any]:
     return [path, "dir" if stat.S_ISDIR(mode) else "link", stat.S_IMODE(mode), 0, 0, value]
 
 
-def _below(path: str, places: dict[str, str]) -> bool:
+def _is_folder(known: tuple[Stamp, str | None, bool] | None) -> bool:
+    return known is not None and stat.S_ISDIR(known[0][0])
+
+
+def _below(path: str, places: set[str]) -> bool:
     """Return whether a path lies below one of the places. The empty place is the root."""
     while path:
         path = path.rpartition("/")[0]

@@ -6,7 +6,6 @@ if a command puts a link in the place of a folder meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 import marshal
 import os
 import stat

@@ -6,13 +6,17 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Collection, Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import obstore
 import zstandard
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
+
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig
 
 __all__ = ["ContentMissing", "Contents", "SnapshotsUnavailable"]
 
@@ -20,10 +24,13 @@ _LEVEL: Final = 1
 """Level of zstd: faster than a disk."""
 _AT_ONCE: Final = 64
 """Contents that are written at once."""
+_PARTS: Final = 2
+"""Parts of a large content that are on their way at once. Each has 5 MB and stays in memory meanwhile."""
 _PIECE: Final = 1024 * 1024
 """Bytes of a piece that is read at once."""
-_SECONDS: Final = "20s"
-"""Time-out of one request to a provider. obstore repeats a failed request."""
+_RETRIES: Final[RetryConfig] = {"max_retries": 5, "retry_timeout": timedelta(seconds=30)}
+"""How often and how long a failed request to a provider is repeated. Other options, such as AWS_ALLOW_HTTP,
+come from the environment, which obstore ignores if client options are passed."""
 
 
 class SnapshotsUnavailable(Exception):
@@ -66,7 +73,7 @@ class Contents:
             self._place = Path(url.removeprefix("file://")).absolute()
             return
         try:
-            self._place = from_url(url, client_options={"timeout": _SECONDS})
+            self._place = from_url(url, retry_config=_RETRIES)
         except (BaseError, ValueError) as error:
             raise self._unavailable(error) from error
 
@@ -97,9 +104,10 @@ class Contents:
         async def packed() -> AsyncIterator[bytes]:
             nonlocal size
             found = hashlib.sha256()
-            coder = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
+            coder = zstandard.ZstdCompressor(level=_LEVEL)
 
             def add(piece: bytes) -> bytes:
+                # Each piece is a frame of its own, so `get` never unpacks more than one piece at once.
                 found.update(piece)
                 return coder.compress(piece)
 
@@ -109,12 +117,11 @@ class Contents:
                 yield data
             if found.hexdigest() != digest:
                 raise _Another
-            data = coder.flush()
-            size += len(data)
-            yield data
 
         try:
-            await obstore.put_async(self._opened(), _path(digest), packed(), use_multipart=True)
+            await obstore.put_async(
+                self._opened(), _path(digest), packed(), use_multipart=True, max_concurrency=_PARTS
+            )
         except _Another:
             return None
         except (BaseError, OSError) as error:
@@ -128,13 +135,19 @@ class Contents:
             ContentMissing: the content is not there, or is not what its name says.
         """
         found = hashlib.sha256()
-        coder = zstandard.ZstdDecompressor().decompressobj()
+        decoder = zstandard.ZstdDecompressor()
+        frame = decoder.decompressobj()
         try:
             answer = await obstore.get_async(self._opened(), _path(digest))
-            async for packed in answer.stream(min_chunk_size=_PIECE):
-                piece = await asyncio.to_thread(coder.decompress, packed)
-                found.update(piece)
-                yield piece
+            async for data in answer.stream(min_chunk_size=_PIECE):
+                packed = bytes(data)
+                while packed:
+                    piece = await asyncio.to_thread(frame.decompress, packed)
+                    found.update(piece)
+                    yield piece
+                    packed = frame.unused_data
+                    if frame.eof:
+                        frame = decoder.decompressobj()
         except FileNotFoundError as error:
             raise _missing(digest, "is gone") from error
         except zstandard.ZstdError as error:

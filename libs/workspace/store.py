@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from libs.persistence.persistence_errors import CheckpointerUnavailable
+from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, Sandbox, SandboxError
 from libs.sandbox.host import on_core, synchronous
 from libs.workspace.catalog import Catalog
@@ -139,7 +139,8 @@ class WorkspaceStore:
 
         Raises:
             HalfRestored: the restore failed half-way, and could not be undone. After any other error, and
-                after a cancellation, the workspace is as before.
+                after a cancellation, the workspace is as before, except that folders which could not be read
+                may have their earlier permissions.
         """
         target = await self._catalog.manifest(to)
         expected = await self._catalog.manifest(expect) if expect is not None else None

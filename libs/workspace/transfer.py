@@ -15,6 +15,8 @@ __all__ = ["BATCH", "Part", "Walked", "batches", "bring_to", "parts_of", "read_p
 
 BATCH: Final = 4 * 1024 * 1024
 """Bytes that come out of the sandbox with one request."""
+_PART: Final = 1024 * 1024
+"""Bytes of a larger file that come with one request. Host and sandbox hold several copies for a moment."""
 _MOST_FILES: Final = 500
 """Files of one request."""
 _MOST_STEPS: Final = 10_000
@@ -53,27 +55,30 @@ async def walked(
     """
     _, found, later = await sandbox.atree("walk", content=known, most=most, again=list(again))
     try:
-        manifest, times = await asyncio.to_thread(_told, found, base, most)
+        manifest, times = await asyncio.to_thread(_told, found, later, base, most)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _invalid() from error
     return Walked(manifest, times, later or known)
 
 
-def _told(found: bytes, base: Manifest, most: int) -> tuple[Manifest, dict[str, int]]:
+def _told(found: bytes, later: bytes, base: Manifest, most: int) -> tuple[Manifest, dict[str, int]]:
     """Read the answer of a walk. See `walked` for the errors of an answer that is not valid."""
-    if len(found) > _MOST_WALK:
+    if len(found) + len(later) > _MOST_WALK:
         raise FileFailed(
             "too_many", "the workspace has too many files: remove some, or pack them in archives"
         )
     told = json.loads(found.decode("utf-8", "surrogatepass"))
-    skipped = {path: why[:_MOST_REASON] for path, why in told["skipped"].items()}
+    skipped = {path: str(why)[:_MOST_REASON] for path, why in told["skipped"].items()}
+    times = {shown(path): at for path, at in told["times"].items()}
     change = Change(list(told["rows"]), list(told["deleted"]), skipped)
     if not all(path == "" or is_path(path) for path in (*skipped, *change.deleted)):
         raise ValueError("a path is not in the workspace")
+    if not all(type(at) is int for at in times.values()):
+        raise ValueError("a time is no number")
     manifest = base.with_change(change)
     if any(row[1] == "file" and row[5] and row[4] > most for row in change.rows):
         raise ValueError("a file is larger than the sandbox was asked to read")
-    return manifest, {shown(path): int(at) for path, at in told["times"].items()}
+    return manifest, times
 
 
 Part = tuple[str, int, int]
@@ -81,8 +86,8 @@ Part = tuple[str, int, int]
 
 
 def parts_of(path: str, entry: Entry) -> list[Part]:
-    """Return the parts of a file, each of at most BATCH bytes."""
-    return [(path, offset, min(BATCH, entry.size - offset)) for offset in range(0, entry.size, BATCH) or (0,)]
+    """Return the parts of a large file, one for each request."""
+    return [(path, offset, min(_PART, entry.size - offset)) for offset in range(0, entry.size, _PART)]
 
 
 def batches(files: Mapping[str, Entry]) -> Iterable[list[Part]]:

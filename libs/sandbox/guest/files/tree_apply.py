@@ -41,7 +41,7 @@ def apply(steps: list[Step], room: int, content: Callable[[int], Iterator[bytes]
     """
     disk = os.statvfs("/proc/self/cwd")
     if room > disk.f_bavail * disk.f_frsize:
-        raise OSError(errno.ENOSPC, f"{room:,} bytes are needed, and the disk has less free space")
+        raise OSError(errno.ENOSPC, f"{room:,} bytes are needed on the disk: free some space")
     left: dict[str, str] = {}
     with _Applied() as applied:
         for step in steps:

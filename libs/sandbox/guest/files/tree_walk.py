@@ -171,11 +171,11 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
         again: paths that are read again, whatever is known of them.
 
     Returns:
-        New and changed entries since the earlier walk (`rows`, as `libs.workspace.manifest.Row`), `deleted`
-        paths and all `skipped` paths with the reason. What lies below a folder that cannot be read counts as
-        unchanged. `times`: when each of these paths was changed, in nanoseconds, by the clock of the files;
-        for a deleted path, when its folder was changed last. Besides, what is known now, for the next walk;
-        empty if that has not changed.
+        The changes since the earlier walk, and what is known now, for the next walk; empty if that has not
+        changed. The changes: new and changed entries (`rows`, as `libs.workspace.manifest.Row`), `deleted`
+        paths, and `times`: when each of these paths was changed, in nanoseconds, by the clock of the files
+        (a deleted path: when its folder was changed last). Besides, all `skipped` paths with the reason. What
+        lies below a folder that cannot be read counts as unchanged.
     """
     earlier: Known = marshal.loads(known) if known else {}
     for path in again:

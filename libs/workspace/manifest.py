@@ -147,14 +147,15 @@ class Manifest:
             ValueError: a row of the change is not valid.
         """
         skipped = {shown(path): why for path, why in change.skipped.items()}
-        if not change.rows and not change.deleted and skipped == self.skipped:
+        rows = ((shown(path), entry) for path, entry in map(Entry.of, change.rows))
+        # A walk reads a file again that was changed shortly before the walk before.
+        changed = {path: entry for path, entry in rows if self.entries.get(path) != entry}
+        if not changed and not change.deleted and skipped == self.skipped:
             return self
         entries = dict(self.entries)
         for path in change.deleted:
             entries.pop(shown(path), None)
-        for row in change.rows:
-            path, entry = Entry.of(row)
-            entries[shown(path)] = entry
+        entries |= changed
         return Manifest(entries, skipped)
 
     def without_contents(self, paths: Collection[str], why: str) -> Manifest:

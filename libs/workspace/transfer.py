@@ -13,10 +13,8 @@ from libs.workspace.manifest import Change, Entry, Manifest, inside, is_path, sh
 
 __all__ = ["BATCH", "Part", "Walked", "batches", "bring_to", "parts_of", "read_parts", "steps_to", "walked"]
 
-BATCH: Final = 4 * 1024 * 1024
+BATCH: Final = 1024 * 1024
 """Bytes that come out of the sandbox with one request."""
-_PART: Final = 1024 * 1024
-"""Bytes of a larger file that come with one request. Host and sandbox hold several copies for a moment."""
 _MOST_FILES: Final = 500
 """Files of one request."""
 _MOST_STEPS: Final = 10_000
@@ -87,7 +85,7 @@ Part = tuple[str, int, int]
 
 def parts_of(path: str, entry: Entry) -> list[Part]:
     """Return the parts of a large file, one for each request."""
-    return [(path, offset, min(_PART, entry.size - offset)) for offset in range(0, entry.size, _PART)]
+    return [(path, offset, min(BATCH, entry.size - offset)) for offset in range(0, entry.size, BATCH)]
 
 
 def batches(files: Mapping[str, Entry]) -> Iterable[list[Part]]:

@@ -19,7 +19,7 @@ from libs.sandbox.guest.worker_pool import WorkerPool
 from libs.sandbox.guest.workers.children import Child, Job
 from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, SUBREAPERS, kill, kill_trees
 from libs.sandbox.guest.workers.memory_kills import memory_kills
-from libs.sandbox.wire.frames import ANSWER, CHUNK, INSIDE, Ending, Kind, Worker, encode
+from libs.sandbox.wire.frames import ANSWER, INSIDE, PIPE, Ending, Kind, Worker, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class Supervisor:
             self._workers.push(child)
             return
         try:
-            data = os.read(child.reader, CHUNK)
+            data = os.read(child.reader, PIPE)
         except BlockingIOError:
             return
         if not data:

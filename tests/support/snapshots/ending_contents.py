@@ -16,7 +16,7 @@ from libs.workspace import Catalog, Contents, WorkspaceStore
 __all__ = ["EndingContents", "fill", "snapshots_at"]
 
 SIZE = 2_500_000
-"""Bytes of a file: more than a credit, so the sandbox works on it meanwhile; and one file fills a batch."""
+"""Bytes of a file: more than a credit, so the sandbox works on it meanwhile."""
 
 
 class EndingContents(Contents):
@@ -30,6 +30,10 @@ class EndingContents(Contents):
     async def put(self, contents: Sequence[tuple[str, bytes]]) -> dict[str, int]:
         self._count()
         return await super().put(contents)
+
+    async def put_large(self, digest: str, pieces: AsyncIterator[bytes]) -> int | None:
+        self._count()
+        return await super().put_large(digest, pieces)
 
     async def get(self, digest: str) -> AsyncIterator[bytes]:
         self._count()

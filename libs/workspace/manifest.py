@@ -19,7 +19,8 @@ Row = list[Any]
 """An entry as JSON: path inside, kind, mode, mtime_ns, size, SHA-256 or link target."""
 
 _HOME: Final = "/workspace"
-_MOST_NUMBER: Final = 2**63
+_MOST_NUMBER: Final = 2**66
+"""Size in bytes, or a time in nanoseconds. File systems have times far after 2262, which is 2**63."""
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 

@@ -49,6 +49,19 @@ def test_any_name_is_kept_and_restored(sandbox: LocalSandbox, root: Path, store:
     assert tree(root) == before
 
 
+@pytest.mark.parametrize("seconds", [-86_400, 13_569_465_600], ids=["1969", "2400"])
+def test_times_far_away_are_kept(
+    sandbox: LocalSandbox, root: Path, store: WorkspaceStore, seconds: int
+) -> None:
+    (root / "file").touch()
+    os.utime(root / "file", (seconds, seconds))
+    before = tree(root)
+    captured = store.capture(sandbox)
+    emptied(root)
+    assert not store.restore(sandbox, captured.id).kept
+    assert tree(root) == before
+
+
 def test_loops_of_links_sparse_empty_and_hard_linked_files(
     sandbox: LocalSandbox, root: Path, store: WorkspaceStore
 ) -> None:

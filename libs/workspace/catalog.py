@@ -24,7 +24,7 @@ _AT_ONCE: Final = 500
 
 
 class ManifestMissing(SnapshotsUnavailable):
-    """The database has no such manifest: it was removed with its thread, or by SNAPSHOTS_MAX."""
+    """The database has no such manifest."""
 
 
 class Catalog:
@@ -117,7 +117,7 @@ class Catalog:
                 if not rows:
                     raise ManifestMissing(
                         f"The snapshot {name[:12]} is not kept any more.",
-                        hint="Go back to another one; `code-agent snapshots ls` lists them.",
+                        hint="Restore another capture.",
                     )
                 at = rows[0][0]
                 changes.append(bytes(rows[0][1]))

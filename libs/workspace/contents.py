@@ -184,7 +184,7 @@ class Contents:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
         return SnapshotsUnavailable(
             f"The snapshots at {self._url} cannot be used: {reason}.",
-            hint="Free some disk, or correct SNAPSHOTS_URL and the credentials for it.",
+            hint="Free some disk, or correct the URL and the credentials for it.",
         )
 
 
@@ -205,5 +205,5 @@ def _path(digest: str) -> str:
 def _missing(digest: str, why: str) -> ContentMissing:
     return ContentMissing(
         f"The content {digest[:12]} of a file {why}.",
-        hint="Go back to another snapshot; `code-agent snapshots ls` lists them.",
+        hint="Restore another capture.",
     )

@@ -111,5 +111,5 @@ def test_wrong_address_of_an_s3_server(
     with pytest.raises(SnapshotsUnavailable) as caught:
         WorkspaceStore(Catalog(database), Contents(url)).capture(sandbox)
     assert url in str(caught.value)
-    assert "SNAPSHOTS_URL" in caught.value.hint
+    assert "correct the URL" in caught.value.hint
     assert "s3-9Kd8Wq2Lm4Xz" not in str(caught.value)

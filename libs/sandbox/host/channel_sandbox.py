@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from libs.redaction import Redact
@@ -15,7 +14,6 @@ from libs.sandbox.host.lifecycle import Feed, SandboxLife
 from libs.sandbox.host.loop_thread import on_core, synchronous
 from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.host.request_payloads import (
-    CHANGES,
     block_request,
     file_asked,
     file_request,
@@ -24,7 +22,6 @@ from libs.sandbox.host.request_payloads import (
 )
 from libs.sandbox.host.results import as_builtin, block_result, file_result, run_result
 from libs.sandbox.host.run_once import FILE, RUN, Once
-from libs.sandbox.host.turns import Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
 from libs.sandbox.wire.frames import Fd
@@ -69,9 +66,6 @@ class ChannelSandbox(SandboxLife):
         self.name = name
         self.limits = limits
         self._once = Once(self, records, thread, redact)
-        self._thread = thread
-        self.turns = Turns()
-        """Keeps commands and captures of the workspace apart."""
         self._sessions: OrderedDict[int, None] = OrderedDict()
         """Hashes of the sessions in which a block has begun, the latest last. A name may have 64 kB."""
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
@@ -95,8 +89,7 @@ class ChannelSandbox(SandboxLife):
         )
 
         async def work() -> RunResult:
-            async with self.turns.command(self._thread()):
-                call, answer = await self._ask(payload, seconds, on_output=on_output)
+            call, answer = await self._ask(payload, seconds, on_output=on_output)
             return await _read(call, answer, lambda: run_result(self.limits, call, answer, seconds))
 
         return await self._once.do(key, ("run", command), RUN, work)
@@ -117,8 +110,7 @@ class ChannelSandbox(SandboxLife):
         self._remember(session)
 
         async def work() -> RunResult:
-            async with self.turns.command(self._thread()):
-                call, answer = await self._ask(payload, seconds, on_output=on_output)
+            call, answer = await self._ask(payload, seconds, on_output=on_output)
             return await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
 
         try:
@@ -159,8 +151,7 @@ class ChannelSandbox(SandboxLife):
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
 
         async def work() -> tuple[dict[str, Any], bytes]:
-            async with self.turns.command(self._thread()) if do in CHANGES else nullcontext():
-                call, answer = await self._ask(payload, seconds, content=content or b"", redacted=redacted)
+            call, answer = await self._ask(payload, seconds, content=content or b"", redacted=redacted)
             return await _read(call, answer, lambda: file_result(call, answer, seconds))
 
         return await self._once.do(key, asked, FILE, work)

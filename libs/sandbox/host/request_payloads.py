@@ -11,7 +11,7 @@ from libs.sandbox.protocol import FileFailed
 from libs.sandbox.wire.frames import MAX_PAYLOAD, REQUEST, Worker
 from libs.sandbox.wire.messages import BlockRequest, RunRequest
 
-__all__ = ["CHANGES", "block_request", "encoded", "file_asked", "file_request", "run_request", "tree_request"]
+__all__ = ["block_request", "encoded", "file_asked", "file_request", "run_request", "tree_request"]
 
 MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
@@ -22,7 +22,7 @@ MAX_VARIABLES = 1024 * 1024
 variables and arguments."""
 MAX_SESSION = 65_535
 """Bytes of the longest name of a session."""
-CHANGES = ("write", "edit", "delete")
+_CHANGES = ("write", "edit", "delete")
 """File operations that change something."""
 _FILE_SECONDS = 30.0
 """Seconds for a file operation, plus a second for each 10 MB of content."""
@@ -125,7 +125,7 @@ def file_asked(do: str, content: bytes | None, arguments: dict[str, Any]) -> tup
     Raises:
         ValueError: the operation changes nothing, so it needs no key.
     """
-    if do not in CHANGES:
+    if do not in _CHANGES:
         raise ValueError(f"a key is for what changes something, not for {do!r}")
     return "file", do, json.dumps(arguments, sort_keys=True), content or b""
 

@@ -88,10 +88,10 @@ class Program:
     def _options(self) -> dict[str, Any]:
         return {"cwd": self.folder, "env": self.env, "stdin": subprocess.DEVNULL, "text": True}
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the program to its end."""
+    def run(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """Run the program to its end, which must come within `timeout` seconds."""
         command = [*self.command, *arguments]
-        return subprocess.run(command, capture_output=True, timeout=120, **self._options)
+        return subprocess.run(command, capture_output=True, timeout=timeout, **self._options)
 
     def lines(self, *arguments: str, status: int = 0) -> list[dict[str, Any]]:
         """Run the program with --json; check and return its lines."""

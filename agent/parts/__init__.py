@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from agent.parts.agent_backend import build_backend
 from agent.parts.agents_file import AgentsFile, ShowsAgentsFile
+from agent.parts.captures import captures_of
 from agent.parts.chat_model import (
     RUNTIME_COMMAND,
     RealModel,
@@ -31,6 +32,7 @@ __all__ = [
     "build_model",
     "build_parts",
     "calls_tools",
+    "captures_of",
     "graph_of",
     "is_local",
     "name_of",

@@ -17,13 +17,14 @@ from agent.settings.exec_settings import ExecSettings
 from agent.settings.sandbox_settings import SandboxSettings
 from agent.settings.server_settings import ServerSettings
 from agent.settings.setting_types import ModelName, Names, SkillFolders, Url
+from agent.settings.snapshot_settings import SnapshotSettings
 from agent.settings.state_paths import LEARNED, LITE_ROOT, ROOT
 from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT, refuse_as_workspace, refuse_unwritable, thread_folder
 
 __all__ = ["Settings"]
 
 
-class Settings(SandboxSettings, EgressSettings, ExecSettings, ServerSettings):
+class Settings(SandboxSettings, SnapshotSettings, EgressSettings, ExecSettings, ServerSettings):
     """Every variable of this application, from the environment or else from `.env`; empty means unset.
 
     The docstring of a field is its text in `.env.example` and docs/configuration.md.

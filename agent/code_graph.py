@@ -97,6 +97,7 @@ def build_graph(
         files = "\n\n".join(filter(None, (code_prompt.data_section(data), missing)))
         return [system(example=False), *turns, *([HumanMessage(files)] if files else [])]
 
+    captures = captures_of(settings, backend)
     loop = CodeLoop(
         model=model,
         runner=SandboxRunner(lambda: computer.sandbox, suspect=suspected),
@@ -107,14 +108,17 @@ def build_graph(
         approvals=INTERRUPT_ON if settings.approvals == "ask" else None,
         interrupt_mode=settings.interrupt_mode,
         ending=_proposed_skills(growth) if growth else None,
-        captures=captures_of(settings, backend),
+        captures=captures,
         live=live_output,
         max_steps=max_steps,
         one_block=local,
         errors=provider_errors(known),
     )
     return answer_by_id(
-        loop.graph(checkpointer=checkpointer, name="code_agent"), edits=EDITS, clean=clean_input(known)
+        loop.graph(checkpointer=checkpointer, name="code_agent"),
+        edits=EDITS,
+        clean=clean_input(known),
+        arrive=captures.arrive if captures else None,
     )
 
 

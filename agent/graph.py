@@ -27,7 +27,7 @@ from agent.secrets import clean_input, provider_errors, secret_filter
 from agent.settings import Settings
 from libs.backends import WorkspaceBackend
 from libs.middleware.approvals import AddressedGraph, answer_by_id
-from libs.middleware.captures import CaptureMiddleware
+from libs.middleware.captures import CaptureMiddleware, Captures
 from libs.middleware.skills import SkillsMiddleware
 from libs.middleware.stopped_calls import PatchToolCallsMiddleware
 from libs.middleware.subagents import bound_subagents
@@ -74,11 +74,12 @@ def build_graph(
     stopped = PatchToolCallsMiddleware()
     tools = [*_tools(settings, backend), RealModel(provider_errors(known))]
     gates = build_gates(settings)
+    captures = captures_of(settings, backend)
     agent = create_deep_agent(
         model,
         system_prompt=prompt.system_prompt(settings),
         middleware=[
-            *_captures(settings, backend),
+            *_captures(captures),
             *_growth(settings, backend),
             stopped,
             *tools,
@@ -91,11 +92,10 @@ def build_graph(
         checkpointer=checkpointer,
         name="deep_agent",
     )
-    return answer_by_id(agent, clean=clean_input(known))
+    return answer_by_id(agent, clean=clean_input(known), arrive=captures.arrive if captures else None)
 
 
-def _captures(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddleware[Any, Any, Any]]:
-    captures = captures_of(settings, backend)
+def _captures(captures: Captures | None) -> list[AgentMiddleware[Any, Any, Any]]:
     return [CaptureMiddleware(captures, reads=_READS)] if captures else []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
@@ -63,6 +64,11 @@ class DeferredCaptures:
 
     async def after_step(self, thread: str) -> str | None:
         return await self.history.after_step(thread)
+
+    async def arrive(
+        self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]
+    ) -> object:
+        return await self.history.arrive(thread, ticket, is_held)
 
 
 def build_workspaces(settings: Settings) -> Database:

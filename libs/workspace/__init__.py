@@ -9,7 +9,7 @@ from __future__ import annotations
 from libs.workspace.catalog import Catalog, ManifestMissing
 from libs.workspace.contents import ContentMissing, Contents, SnapshotsUnavailable
 from libs.workspace.history import Moved, NoCapture, WorkspaceHistory
-from libs.workspace.ledger import Ledger
+from libs.workspace.ledger import Ledger, made_at
 from libs.workspace.manifest import Difference, Entry, Manifest
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 
@@ -29,4 +29,5 @@ __all__ = [
     "SnapshotsUnavailable",
     "WorkspaceHistory",
     "WorkspaceStore",
+    "made_at",
 ]

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, SandboxError
 from libs.sandbox.host import ChannelSandbox, Span, on_core
 from libs.workspace.contents import SnapshotsUnavailable
-from libs.workspace.ledger import Ledger, Ticket
+from libs.workspace.ledger import START, Ledger, Ticket
 from libs.workspace.manifest import Manifest
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 
@@ -148,6 +148,28 @@ class WorkspaceHistory:
         return await self._store.amanifest(await self._manifest_id(number))
 
     @on_core
+    async def arrive(
+        self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]
+    ) -> Moved | None:
+        """Bring back the files if a run starts from an earlier checkpoint than the thread has reached.
+
+        LangGraph's own ways to go back (a fork in Studio, a run with `checkpoint_id`) move the conversation
+        only. Return None if the files belong to the checkpoint, or to a run that was cut off after it.
+
+        Args:
+            ticket: the ticket in the state of the checkpoint.
+            is_held: returns whether a checkpoint of the thread holds a ticket.
+        """
+        wanted = ticket or START
+        at = await self._ledger.head(thread)
+        if at is None:
+            return None
+        # Tickets that no checkpoint holds belong to steps that were cut off.
+        while at not in (wanted, START) and not await is_held(at):
+            at = await self._ledger.before(thread, at)
+        return None if at == wanted else await self.go_back(thread, ticket)
+
+    @on_core
     async def go_back(self, thread: str, ticket: str | None, *, dry_run: bool = False) -> Moved:
         """Bring the files of a thread back to a ticket; None: to before its first turn.
 
@@ -177,6 +199,7 @@ class WorkspaceHistory:
                 captured = await self._store.acapture(sandbox)
                 changes = {thread: list(restored.difference)}
                 await self._ledger.add(workspace, captured.id, changes, thread, [after])
+            await self._ledger.set_head(thread, ticket or START)
         return Moved(restored, after, before, instead)
 
     async def _found(self, thread: str, ticket: str | None) -> tuple[Ticket, int, str | None]:

@@ -7,12 +7,16 @@ import secrets
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import zstandard
 
 from libs.persistence.thread_database import Database, Do
 
-__all__ = ["Ledger", "Row", "Ticket", "new_ticket"]
+__all__ = ["START", "Ledger", "Row", "Ticket", "made_at", "new_ticket"]
+
+START = ""
+"""Stands for the moment before a thread's first turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,11 @@ def new_ticket() -> str:
     return f"{time.time_ns():020d}-{secrets.token_hex(4)}"
 
 
+def made_at(ticket: str) -> datetime:
+    """Return when a ticket was made."""
+    return datetime.fromtimestamp(int(ticket.split("-")[0]) / 1e9, UTC)
+
+
 class Ledger:
     """Methods raise CheckpointerUnavailable if the database cannot be used."""
 
@@ -55,7 +64,8 @@ class Ledger:
             f"manifest TEXT NOT NULL, changes {binary} NOT NULL)",
             "CREATE INDEX IF NOT EXISTS workspace_captures_order ON workspace_captures (workspace, number)",
             "CREATE TABLE IF NOT EXISTS workspace_tickets (thread TEXT NOT NULL, id TEXT NOT NULL, "
-            "number BIGINT, why TEXT, PRIMARY KEY (thread, id))",
+            "number BIGINT, why TEXT, before TEXT NOT NULL, PRIMARY KEY (thread, id))",
+            "CREATE TABLE IF NOT EXISTS workspace_heads (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL)",
         )
 
     async def open(self, thread: str, *, why: str | None = None) -> str:
@@ -63,7 +73,11 @@ class Ledger:
         ticket = new_ticket()
 
         def work(do: Do) -> None:
-            do("INSERT INTO workspace_tickets (thread, id, why) VALUES (?, ?, ?)", thread, ticket, why)
+            do(
+                "INSERT INTO workspace_tickets (thread, id, why, before) VALUES (?, ?, ?, ?)",
+                *(thread, ticket, why, _head(do, thread) or START),
+            )
+            _set_head(do, thread, ticket)
 
         await self._database.awaited(work)
         return ticket
@@ -143,12 +157,23 @@ class Ledger:
 
         return await self._database.awaited(work)
 
-    async def newest_ticket(self, thread: str) -> str | None:
-        """Return the newest ticket of a thread, whether its capture was made or not."""
+    async def head(self, thread: str) -> str | None:
+        """Return the ticket at which the files of a thread are; START for before its first turn.
 
-        def work(do: Do) -> str | None:
-            rows = do("SELECT max(id) FROM workspace_tickets WHERE thread = ?", thread)
-            return rows[0][0] if rows else None
+        None: the thread has no tickets.
+        """
+        return await self._database.awaited(lambda do: _head(do, thread))
+
+    async def set_head(self, thread: str, ticket: str) -> None:
+        """Note the ticket to which the files of a thread were brought back."""
+        await self._database.awaited(lambda do: _set_head(do, thread, ticket))
+
+    async def before(self, thread: str, ticket: str) -> str:
+        """Return the ticket at which the files of a thread were when another one was made."""
+
+        def work(do: Do) -> str:
+            rows = do("SELECT before FROM workspace_tickets WHERE thread = ? AND id = ?", thread, ticket)
+            return str(rows[0][0]) if rows else START
 
         return await self._database.awaited(work)
 
@@ -179,10 +204,13 @@ class Ledger:
 
         def work(do: Do) -> None:
             do(
-                "INSERT INTO workspace_tickets (thread, id, number, why) "
-                "SELECT ?, id, number, why FROM workspace_tickets WHERE thread = ? ON CONFLICT DO NOTHING",
+                "INSERT INTO workspace_tickets (thread, id, number, why, before) "
+                "SELECT ?, id, number, why, before FROM workspace_tickets WHERE thread = ? "
+                "ON CONFLICT DO NOTHING",
                 *(target, source),
             )
+            if head := _head(do, source):
+                _set_head(do, target, head)
 
         await self._database.awaited(work)
 
@@ -191,8 +219,21 @@ class Ledger:
 
         def work(do: Do) -> None:
             do("DELETE FROM workspace_tickets WHERE thread = ?", thread)
+            do("DELETE FROM workspace_heads WHERE thread = ?", thread)
 
         await self._database.awaited(work)
+
+
+def _head(do: Do, thread: str) -> str | None:
+    rows = do("SELECT ticket FROM workspace_heads WHERE thread = ?", thread)
+    return str(rows[0][0]) if rows else None
+
+
+def _set_head(do: Do, thread: str, ticket: str) -> None:
+    do(
+        "INSERT INTO workspace_heads VALUES (?, ?) ON CONFLICT (thread) DO UPDATE SET ticket = excluded.ticket",
+        *(thread, ticket),
+    )
 
 
 def _latest(do: Do, workspace: str) -> tuple[int, str] | None:

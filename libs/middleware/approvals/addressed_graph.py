@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -21,13 +22,18 @@ from libs.middleware.approvals.decisions import Decision, WrongAnswer, checked, 
 from libs.middleware.approvals.grants import GRANTS, Grant, granted_by
 from libs.middleware.approvals.nested_answers import areader, is_nested, patched, reader
 from libs.middleware.approvals.question import question_key
+from libs.middleware.captures import WORKSPACE
 from libs.middleware.input_messages import check_messages
 from libs.middleware.required_task import has_messages, require_task
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
+from libs.sandbox.host import blocking
 
 __all__ = ["AddressedGraph", "Turns", "answer_by_id"]
 
 logger = logging.getLogger(__name__)
+
+Arrive = Callable[[str, str | None, Callable[[str], Awaitable[bool]]], Awaitable[object]]
+"""See `libs.workspace.WorkspaceHistory.arrive`."""
 
 Turn = Callable[[str | None], AbstractAsyncContextManager[RunControl | None]]
 """Takes a thread id, and returns a context manager that holds the thread's lock. None: the run is not saved,
@@ -71,6 +77,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     As a node of another graph it gives the gate a reader of answers (see `nested_answers`). Grants would be
     lost with the node, so none are offered there.
 
+    `arrive`, if set, is called before each saved run, to bring the files of the thread to the checkpoint from
+    which the run starts.
+
     `turns`, if set, locks the thread during asynchronous runs and updates.
     """
 
@@ -80,10 +89,12 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         edits: Mapping[str, type[BaseModel]] | None = None,
         clean: Callable[[Any], Any] | None = None,
         turns: Turns | None = None,
+        arrive: Arrive | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(**attributes)
         self.turns = turns
+        self.arrive = arrive
         self.edits = edits or {}
         self.clean = clean or (lambda given: given)
 
@@ -91,6 +102,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """As `CompiledStateGraph.stream`."""
         input = self.clean(input)
         check_messages(input)
+        blocking(self._arrived)(config)
         if isinstance(input, Command):
             is_read = input.resume is not None and self._thread_id(config)
             input = self._checked(input, self.get_state(config or {}) if is_read else None, config)
@@ -109,6 +121,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         async with self._locked(config, self.turns.run if self.turns else None) as control:
             if control is not None:
                 options = {**options, "control": control}
+            await self._arrived(config)
             if isinstance(input, Command):
                 is_read = input.resume is not None and self._thread_id(config)
                 input = self._checked(input, await self.aget_state(config or {}) if is_read else None, config)
@@ -134,6 +147,28 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """As `bulk_update_state`."""
         async with self._locked(config, self.turns.change if self.turns else None):
             return await super().abulk_update_state(config, self.clean(supersteps))
+
+    async def _arrived(self, config: RunnableConfig | None) -> None:
+        saver, thread = self._saver(config), self._thread_id(config)
+        if self.arrive is None or saver is None or thread is None or is_nested(config):
+            return
+        asked: dict[str, Any] = ensure_config(config)["configurable"]
+        at = {key: asked[key] for key in ("thread_id", "checkpoint_id") if key in asked}
+        found = await saver.aget_tuple({"configurable": at | {"checkpoint_ns": ""}})
+        ticket = found.checkpoint["channel_values"].get(WORKSPACE) if found else None
+
+        async def is_held(ticket: str) -> bool:
+            from libs.workspace import made_at
+
+            everything = saver.alist({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+            async for each in everything:  # the newest first
+                if each.checkpoint["channel_values"].get(WORKSPACE) == ticket:
+                    return True
+                if datetime.fromisoformat(each.checkpoint["ts"]) < made_at(ticket):
+                    return False
+            return False
+
+        await self.arrive(thread, ticket, is_held)
 
     def _locked(
         self, config: RunnableConfig | None, turn: Turn | None
@@ -234,6 +269,7 @@ def answer_by_id(
     *,
     edits: Mapping[str, type[BaseModel]] | None = None,
     clean: Callable[[Any], Any] | None = None,
+    arrive: Arrive | None = None,
 ) -> AddressedGraph:
     """Return `graph` as an `AddressedGraph`. Needed where subagents can ask, or grants are given.
 
@@ -241,6 +277,7 @@ def answer_by_id(
         graph: the outermost graph, with a channel for grants.
         edits: tool name -> schema of edited arguments (see `read_answer`).
         clean: removes secrets from inputs; returns the same object if there are none.
+        arrive: see `AddressedGraph`.
     """
     attributes = {name: value for name, value in vars(graph).items() if name != "__orig_class__"}
-    return AddressedGraph(**attributes, edits=edits, clean=clean)
+    return AddressedGraph(**attributes, edits=edits, clean=clean, arrive=arrive)

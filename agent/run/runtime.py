@@ -6,6 +6,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.language_models import BaseChatModel
@@ -13,14 +14,16 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.types import StateSnapshot
 
 from agent.listing import NamedPath, absent
-from agent.parts import Parts, build_parts, run_budget
+from agent.parts import Parts, build_parts, captures_of, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
+from agent.run.thread_points import ThreadPoints, WrongPoint
 from agent.secrets import secret_filter
 from agent.settings import load_settings
-from agent.threads import open_threads
+from agent.threads import open_threads, place
 from libs.middleware.approvals import AddressedGraph
 from libs.models import DeferredChatModel, ScriptedChatModel
+from libs.persistence.lineage import lineage
 from libs.persistence.served_saver import ServedSaver
 
 if TYPE_CHECKING:
@@ -122,6 +125,21 @@ class Runtime:
             return None
         graph = await self._graph(name, "ask")
         return await graph.aget_state({"configurable": {"thread_id": thread_id}})
+
+    async def points(self, thread_id: str) -> ThreadPoints:
+        """Return the turns of a thread, to go back to one of them.
+
+        Raises:
+            WrongPoint: there is no such thread.
+        """
+        name = await agent_of(self.threads, thread_id)
+        if name is None:
+            raise WrongPoint(f"There is no thread {thread_id!r} in {place(self.settings)}.")
+        graph = await self._graph(name, "ask")
+        captures = None if name == "exec" else captures_of(self.settings, self._parts.backend)
+        return ThreadPoints(
+            thread_id, graph, partial(lineage, self.threads), captures.history if captures else None
+        )
 
     async def goes_on(self, thread_id: str) -> bool:
         """Return whether the model can answer another message in a thread: a script may be at its end."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from libs.workspace.catalog import Catalog, ManifestMissing
 from libs.workspace.contents import ContentMissing, Contents, SnapshotsUnavailable
 from libs.workspace.history import Moved, NoCapture, WorkspaceHistory
-from libs.workspace.ledger import Ledger, made_at
+from libs.workspace.ledger import Ledger, WayBack, made_at
 from libs.workspace.manifest import Difference, Entry, Manifest
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 
@@ -27,6 +27,7 @@ __all__ = [
     "NoCapture",
     "Restored",
     "SnapshotsUnavailable",
+    "WayBack",
     "WorkspaceHistory",
     "WorkspaceStore",
     "made_at",

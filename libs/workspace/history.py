@@ -14,8 +14,8 @@ from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, SandboxError
 from libs.sandbox.host import ChannelSandbox, Span, on_core
 from libs.workspace.contents import SnapshotsUnavailable
-from libs.workspace.ledger import START, Ledger, Ticket
-from libs.workspace.manifest import Manifest
+from libs.workspace.ledger import START, Ledger, WayBack
+from libs.workspace.manifest import Difference, Manifest
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 
 __all__ = ["OTHERS", "Moved", "NoCapture", "WorkspaceHistory"]
@@ -144,8 +144,31 @@ class WorkspaceHistory:
         Raises:
             NoCapture: there is no capture up to this ticket.
         """
-        _, number, _ = await self._found(thread, ticket)
+        number, _ = await self._found(thread, ticket)
         return await self._store.amanifest(await self._manifest_id(number))
+
+    @on_core
+    async def difference(self, thread: str, before: str | None, after: str | None) -> Difference:
+        """Return what has changed from one ticket of a thread to another; None: its begin.
+
+        Raises:
+            NoCapture: one of them has no capture.
+        """
+        numbers = [(await self._found(thread, ticket))[0] for ticket in (before, after)]
+        first, last = [await self._manifest_id(number) for number in numbers]
+        return await self._store.adifference(first, last)
+
+    async def way_back(self, thread: str) -> WayBack | None:
+        """Return where a thread was before it went back."""
+        return await self._ledger.way_back(thread)
+
+    async def keep_way_back(self, thread: str, way: WayBack | None) -> None:
+        """Keep where a thread was before it went back, or forget it."""
+        await self._ledger.keep_way_back(thread, way)
+
+    async def stays_at(self, thread: str, ticket: str | None) -> None:
+        """Note that the files of a thread belong to a ticket, although they were brought back further."""
+        await self._ledger.set_head(thread, ticket or START)
 
     @on_core
     async def arrive(
@@ -179,7 +202,7 @@ class WorkspaceHistory:
         Raises:
             NoCapture: there is no capture up to this ticket. Nothing was changed.
         """
-        kept, number, instead = await self._found(thread, ticket)
+        number, instead = await self._found(thread, ticket)
         await self.settled(thread)
         sandbox = self._sandbox_of(thread)
         workspace = self._workspace(thread, sandbox)
@@ -202,7 +225,7 @@ class WorkspaceHistory:
             await self._ledger.set_head(thread, ticket or START)
         return Moved(restored, after, before, instead)
 
-    async def _found(self, thread: str, ticket: str | None) -> tuple[Ticket, int, str | None]:
+    async def _found(self, thread: str, ticket: str | None) -> tuple[int, str | None]:
         kept = await self._ledger.kept_until(thread, ticket)
         if kept is None or kept.number is None:
             raise NoCapture(
@@ -215,7 +238,7 @@ class WorkspaceHistory:
             why = (asked and asked.why) or "the program ended before the snapshot was complete"
             if why != NOTHING_RAN:
                 instead = f"the snapshot of this point is missing ({why}), so the one before it was used"
-        return kept, kept.number, instead
+        return kept.number, instead
 
     async def _manifest_id(self, number: int) -> str:
         row = await self._ledger.row(number)

@@ -13,7 +13,7 @@ import zstandard
 
 from libs.persistence.thread_database import Database, Do
 
-__all__ = ["START", "Ledger", "Row", "Ticket", "made_at", "new_ticket"]
+__all__ = ["START", "Ledger", "Row", "Ticket", "WayBack", "made_at", "new_ticket"]
 
 START = ""
 """Stands for the moment before a thread's first turn."""
@@ -41,6 +41,18 @@ class Ticket:
     """Why there is no capture."""
 
 
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """Where a thread was before it went back."""
+
+    ticket: str
+    """Names the files."""
+    checkpoint: str
+    """The latest checkpoint then."""
+    since: str
+    """The latest checkpoint after going back. A later one means that a turn has begun."""
+
+
 def new_ticket() -> str:
     """Return a new ticket. Later tickets are greater."""
     return f"{time.time_ns():020d}-{secrets.token_hex(4)}"
@@ -66,6 +78,8 @@ class Ledger:
             "CREATE TABLE IF NOT EXISTS workspace_tickets (thread TEXT NOT NULL, id TEXT NOT NULL, "
             "number BIGINT, why TEXT, before TEXT NOT NULL, PRIMARY KEY (thread, id))",
             "CREATE TABLE IF NOT EXISTS workspace_heads (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL)",
+            "CREATE TABLE IF NOT EXISTS workspace_ways_back (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL, "
+            "checkpoint TEXT NOT NULL, since TEXT NOT NULL)",
         )
 
     async def open(self, thread: str, *, why: str | None = None) -> str:
@@ -168,6 +182,28 @@ class Ledger:
         """Note the ticket to which the files of a thread were brought back."""
         await self._database.awaited(lambda do: _set_head(do, thread, ticket))
 
+    async def way_back(self, thread: str) -> WayBack | None:
+        """Return the way back of a thread that has gone back."""
+
+        def work(do: Do) -> WayBack | None:
+            rows = do(
+                "SELECT ticket, checkpoint, since FROM workspace_ways_back WHERE thread = ?", thread
+            )
+            return WayBack(*map(str, rows[0])) if rows else None
+
+        return await self._database.awaited(work)
+
+    async def keep_way_back(self, thread: str, way: WayBack | None) -> None:
+        """Keep the way back of a thread, or remove it."""
+
+        def work(do: Do) -> None:
+            do("DELETE FROM workspace_ways_back WHERE thread = ?", thread)
+            if way:
+                values = (thread, way.ticket, way.checkpoint, way.since)
+                do("INSERT INTO workspace_ways_back VALUES (?, ?, ?, ?)", *values)
+
+        await self._database.awaited(work)
+
     async def before(self, thread: str, ticket: str) -> str:
         """Return the ticket at which the files of a thread were when another one was made."""
 
@@ -220,6 +256,7 @@ class Ledger:
         def work(do: Do) -> None:
             do("DELETE FROM workspace_tickets WHERE thread = ?", thread)
             do("DELETE FROM workspace_heads WHERE thread = ?", thread)
+            do("DELETE FROM workspace_ways_back WHERE thread = ?", thread)
 
         await self._database.awaited(work)
 

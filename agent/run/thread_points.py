@@ -1,0 +1,164 @@
+"""Goes back in a thread, to the end of one of its turns: the conversation and the files together."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AnyMessage
+from langgraph.graph import END
+
+from libs.middleware.approvals import AddressedGraph
+from libs.middleware.captures import WORKSPACE
+from libs.middleware.program_messages import by_person
+from libs.persistence.lineage import Ancestor
+from libs.workspace import Difference, Moved, NoCapture, WayBack, WorkspaceHistory
+
+__all__ = ["Point", "ThreadPoints", "WrongPoint"]
+
+
+class WrongPoint(Exception):
+    """There is no such point in the thread, or nothing to undo; the message says what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The end of a turn. Number 0 is the begin of the thread."""
+
+    number: int
+    at: str
+    """When the turn ended, in ISO 8601."""
+    words: str
+    """What the person asked in this turn."""
+    ticket: str | None
+    """Names the files."""
+    checkpoint: str
+    """The checkpoint to which the conversation goes back."""
+    changed: Difference | None = None
+    """What the turn changed. None: not known, because a snapshot is missing."""
+
+
+class ThreadPoints:
+    """The turns of one thread. Hold the thread's lock (`agent.threads.held`) to change anything.
+
+    Args:
+        lineage: the checkpoints of the thread.
+        history: the captures; None for an agent without a workspace of its own.
+    """
+
+    def __init__(
+        self,
+        thread: str,
+        graph: AddressedGraph,
+        lineage: Callable[[str], Awaitable[list[Ancestor]]],
+        history: WorkspaceHistory | None,
+    ) -> None:
+        self._thread = thread
+        self._graph = graph
+        self._lineage = lineage
+        self._history = history
+
+    async def points(self) -> list[Point]:
+        """Return the begin of the thread, and the end of each turn on the way to its latest checkpoint."""
+        line = await self._lineage(self._thread)
+        begins = [place for place, one in enumerate(line) if one.source == "input"]
+        if not begins:
+            return []
+        ends = [*(place - 1 for place in begins[1:]), len(line) - 1]
+        first = await self._graph.aget_state(self._config(line[begins[0]].id))
+        points = [Point(0, first.created_at or "", "", None, line[begins[0]].id)]
+        seen: Sequence[AnyMessage] = ()
+        for number, end in enumerate(ends, 1):
+            state = await self._graph.aget_state(self._config(line[end].id))
+            messages: list[AnyMessage] = state.values.get("messages", [])
+            known = {message.id for message in seen}
+            asked = [each.text for each in messages if each.id not in known and by_person(each)]
+            ticket = state.values.get(WORKSPACE)
+            changed = await self._changed(points[-1].ticket, ticket)
+            words = "\n".join(asked)
+            points.append(Point(number, state.created_at or "", words, ticket, line[end].id, changed))
+            seen = messages
+        return points
+
+    async def go_to(self, number: int, *, dry_run: bool = False, files_only: bool = False) -> Moved:
+        """Go back to the end of a turn; 0: to before the first.
+
+        A pending question lapses. The way back is kept until the next turn begins: see `undo`.
+
+        Args:
+            dry_run: change nothing, and return what would change.
+            files_only: leave the conversation as it is.
+
+        Raises:
+            WrongPoint: the thread has no such turn.
+            NoCapture: the files of this point are not kept. Nothing was changed.
+        """
+        point = self._at(await self.points(), number)
+        return await self._move(point.ticket, point.checkpoint, dry_run=dry_run, files_only=files_only)
+
+    async def undo(self, *, dry_run: bool = False) -> Moved:
+        """Return to where the thread was before it went back.
+
+        Raises:
+            WrongPoint: the thread has not gone back, or a turn has begun since.
+        """
+        way = await self._captures().way_back(self._thread)
+        if way is None or way.since != await self._latest():
+            raise WrongPoint(
+                "There is nothing to undo: the thread has not gone back since its latest turn began."
+            )
+        return await self._move(way.ticket, way.checkpoint, dry_run=dry_run, is_undo=True)
+
+    async def _move(
+        self,
+        ticket: str | None,
+        checkpoint: str,
+        *,
+        dry_run: bool,
+        files_only: bool = False,
+        is_undo: bool = False,
+    ) -> Moved:
+        history = self._captures()
+        before = await self._latest()
+        state = await self._graph.aget_state(self._config(before))
+        moved = await history.go_back(self._thread, ticket, dry_run=dry_run)
+        if dry_run:
+            return moved
+        if files_only:
+            await history.stays_at(self._thread, state.values.get(WORKSPACE))
+        else:
+            # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
+            await self._graph.aupdate_state(self._config(checkpoint), None, as_node=END)
+        if is_undo:
+            await history.keep_way_back(self._thread, None)
+        else:
+            way = WayBack(moved.before, before, await self._latest())
+            await history.keep_way_back(self._thread, way)
+        return moved
+
+    async def _changed(self, before: str | None, after: str | None) -> Difference | None:
+        try:
+            return await self._captures().difference(self._thread, before, after)
+        except (NoCapture, WrongPoint):
+            return None
+
+    async def _latest(self) -> str:
+        return (await self._lineage(self._thread))[-1].id
+
+    def _at(self, points: Sequence[Point], number: int) -> Point:
+        if not points:
+            raise WrongPoint(f"There is no thread {self._thread!r} to go back in.")
+        if not 0 <= number < len(points):
+            raise WrongPoint(
+                f"The thread has no turn {number}: give 0 (before the first turn) to {len(points) - 1}."
+            )
+        return points[number]
+
+    def _captures(self) -> WorkspaceHistory:
+        if self._history is None:
+            raise WrongPoint("This agent has no workspace of its own, so its threads cannot go back.")
+        return self._history
+
+    def _config(self, checkpoint: str) -> Any:
+        return {"configurable": {"thread_id": self._thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}}

@@ -14,6 +14,7 @@ from agent.commands.acp_command import acp
 from agent.commands.approvals_command import approvals_app
 from agent.commands.command_output import AsJson, end, read_settings, say_json, table
 from agent.commands.model_command import model_app
+from agent.commands.rewind_command import rewind
 from agent.commands.skills_command import skills_app
 from agent.commands.token_command import token_app
 
@@ -35,6 +36,7 @@ app.add_typer(model_app, name="model")
 app.add_typer(approvals_app, name="approvals")
 app.add_typer(token_app, name="token")
 app.command()(acp)
+app.command()(rewind)
 
 
 _Model = Annotated[

@@ -69,16 +69,18 @@ class ThreadPoints:
         first = await self._graph.aget_state(self._config(line[begins[0]].id))
         points = [Point(0, first.created_at or "", "", None, line[begins[0]].id)]
         seen: Sequence[AnyMessage] = ()
-        for number, end in enumerate(ends, 1):
+        for end in ends:
             state = await self._graph.aget_state(self._config(line[end].id))
             messages: list[AnyMessage] = state.values.get("messages", [])
             known = {message.id for message in seen}
             asked = [each.text for each in messages if each.id not in known and by_person(each)]
             ticket = state.values.get(WORKSPACE)
+            seen = messages
+            if not asked:
+                continue  # the thread went back to before this turn
             changed = await self._changed(points[-1].ticket, ticket)
             words = "\n".join(asked)
-            points.append(Point(number, state.created_at or "", words, ticket, line[end].id, changed))
-            seen = messages
+            points.append(Point(len(points), state.created_at or "", words, ticket, line[end].id, changed))
         return points
 
     async def go_to(self, number: int, *, dry_run: bool = False, files_only: bool = False) -> Moved:
@@ -139,7 +141,7 @@ class ThreadPoints:
 
     async def _changed(self, before: str | None, after: str | None) -> Difference | None:
         try:
-            return await self._captures().difference(self._thread, before, after)
+            return await self._captures().turn_difference(self._thread, before, after)
         except (NoCapture, WrongPoint):
             return None
 

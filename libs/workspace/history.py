@@ -148,13 +148,20 @@ class WorkspaceHistory:
         return await self._store.amanifest(await self._manifest_id(number))
 
     @on_core
-    async def difference(self, thread: str, before: str | None, after: str | None) -> Difference:
-        """Return what has changed from one ticket of a thread to another; None: its begin.
+    async def turn_difference(self, thread: str, before: str | None, after: str | None) -> Difference:
+        """Return what a turn has changed, without what changed between the turns.
+
+        Args:
+            before: the ticket at the end of the turn before; None for the first turn.
+            after: the ticket at the end of the turn.
 
         Raises:
             NoCapture: one of them has no capture.
         """
-        numbers = [(await self._found(thread, ticket))[0] for ticket in (before, after)]
+        begin = after
+        while begin and (earlier := await self._ledger.before(thread, begin)) not in (before or START, START):
+            begin = earlier
+        numbers = [(await self._found(thread, ticket))[0] for ticket in (begin, after)]
         first, last = [await self._manifest_id(number) for number in numbers]
         return await self._store.adifference(first, last)
 

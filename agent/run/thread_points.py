@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, RemoveMessage
 from langgraph.graph import END
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from libs.middleware.approvals import AddressedGraph
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person
 from libs.persistence.lineage import Ancestor
+from libs.private_names import INPUT
 from libs.workspace import Difference, Moved, NoCapture, WayBack, WorkspaceHistory
 
 __all__ = ["Point", "ThreadPoints", "WrongPoint"]
@@ -76,8 +78,10 @@ class ThreadPoints:
             asked = [each.text for each in messages if each.id not in known and by_person(each)]
             ticket = state.values.get(WORKSPACE)
             seen = messages
+            if not messages:  # the thread went back to its begin
+                del points[1:]
             if not asked:
-                continue  # the thread went back to before this turn
+                continue
             changed = await self._changed(points[-1].ticket, ticket)
             words = "\n".join(asked)
             points.append(Point(len(points), state.created_at or "", words, ticket, line[end].id, changed))
@@ -97,7 +101,9 @@ class ThreadPoints:
             NoCapture: the files of this point are not kept. Nothing was changed.
         """
         point = self._at(await self.points(), number)
-        return await self._move(point.ticket, point.checkpoint, dry_run=dry_run, files_only=files_only)
+        return await self._move(
+            point.ticket, point.checkpoint, dry_run=dry_run, files_only=files_only, empty=number == 0
+        )
 
     async def undo(self, *, dry_run: bool = False) -> Moved:
         """Return to where the thread was before it went back.
@@ -120,6 +126,7 @@ class ThreadPoints:
         dry_run: bool,
         files_only: bool = False,
         is_undo: bool = False,
+        empty: bool = False,
     ) -> Moved:
         history = self._captures()
         before = await self._latest()
@@ -132,12 +139,21 @@ class ThreadPoints:
         else:
             # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
             await self._graph.aupdate_state(self._config(checkpoint), None, as_node=END)
+            if empty:
+                await self._without_messages()
         if is_undo:
             await history.keep_way_back(self._thread, None)
         else:
             way = WayBack(moved.before, before, await self._latest())
             await history.keep_way_back(self._thread, way)
         return moved
+
+    async def _without_messages(self) -> None:
+        """Remove the first message, which LangGraph saves together with a thread's first checkpoint."""
+        config: Any = {"configurable": {"thread_id": self._thread}}
+        nothing = {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]}
+        await self._graph.aupdate_state(config, nothing, as_node=INPUT)
+        await self._graph.aupdate_state(config, None, as_node=END)
 
     async def _changed(self, before: str | None, after: str | None) -> Difference | None:
         try:

@@ -15,7 +15,6 @@ from langgraph._internal._constants import (
     CONFIG_KEY_DURABILITY,
     CONFIG_KEY_SCRATCHPAD,
     CONFIG_KEY_TASK_ID,
-    INPUT,
     INTERRUPT,
     NULL_TASK_ID,
     RESUME,
@@ -29,7 +28,6 @@ __all__ = [
     "CONFIG_KEY_SCRATCHPAD",
     "CONFIG_KEY_TASK_ID",
     "EDITED_TOOL_CALLS",
-    "INPUT",
     "INTERRUPT",
     "NULL_TASK_ID",
     "RESUME",
@@ -45,8 +43,6 @@ __all__ = [
 #
 # NULL_TASK_ID: LangGraph stores the update of a `Command` under this task id beside a checkpoint.
 # `update_state` would instead make a new checkpoint, on which waiting subagents would start again.
-#
-# INPUT: the node under which an input is saved. Nothing public empties a thread without deleting it.
 #
 # CONFIG_KEY_TASK_ID, CONFIG_KEY_CHECKPOINT_MAP, CONFIG_KEY_SCRATCHPAD, CONFIG_KEY_DURABILITY, INTERRUPT and
 # RESUME: a graph that is a node of another graph reads from its config that it is one, the outermost

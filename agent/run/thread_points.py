@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import AnyMessage, RemoveMessage
-from langgraph.graph import END
+from langgraph.graph import END, START
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from libs.middleware.approvals import AddressedGraph
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person
 from libs.persistence.lineage import Ancestor
-from libs.private_names import INPUT
 from libs.workspace import Difference, Moved, NoCapture, WayBack, WorkspaceHistory
 
 __all__ = ["Point", "ThreadPoints", "WrongPoint"]
@@ -152,7 +151,7 @@ class ThreadPoints:
         """Remove the first message, which LangGraph saves together with a thread's first checkpoint."""
         config: Any = {"configurable": {"thread_id": self._thread}}
         nothing = {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]}
-        await self._graph.aupdate_state(config, nothing, as_node=INPUT)
+        await self._graph.aupdate_state(config, nothing, as_node=START)
         await self._graph.aupdate_state(config, None, as_node=END)
 
     async def _changed(self, before: str | None, after: str | None) -> Difference | None:

@@ -13,6 +13,7 @@ import typer
 from agent.commands.acp_command import acp
 from agent.commands.approvals_command import approvals_app
 from agent.commands.command_output import AsJson, end, read_settings, say_json, table
+from agent.commands.fork_command import fork
 from agent.commands.model_command import model_app
 from agent.commands.rewind_command import rewind
 from agent.commands.skills_command import skills_app
@@ -37,6 +38,7 @@ app.add_typer(approvals_app, name="approvals")
 app.add_typer(token_app, name="token")
 app.command()(acp)
 app.command()(rewind)
+app.command()(fork)
 
 
 _Model = Annotated[

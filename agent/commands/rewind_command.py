@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from libs.workspace import Moved
 
 __all__ = ["rewind"]
-
-_MOST_WORDS = 60
-"""Characters of a message that the list shows."""
-_MOST_PATHS = 5
-"""Paths of a turn that the list shows."""
 
 
 def rewind(
@@ -109,62 +104,27 @@ def _agreed() -> bool:
 def _list(points: Sequence[Point], *, as_json: bool) -> None:
     if as_json:
         say_json({"turns": [_turn(point) for point in points]})
-        return
-    if not points:
+    elif points:
+        from agent.terminal import point_rows
+
+        table(("turn", "ended", "you asked", "files"), point_rows(points))
+    else:
         say("The thread has no turns yet.")
-        return
-    rows: list[tuple[str, ...]] = [
-        (str(point.number), point.at[:16].replace("T", " "), _short(point.words), _files(point))
-        for point in points
-    ]
-    table(("turn", "ended", "you asked", "files"), rows)
 
 
 def _turn(point: Point) -> dict[str, Any]:
     changed = None
     if point.changed is not None:
-        changed = {
-            "created": list(point.changed.created),
-            "changed": list(point.changed.changed),
-            "deleted": list(point.changed.deleted),
-        }
+        created, changed_paths, deleted = map(list, point.changed.parts)
+        changed = {"created": created, "changed": changed_paths, "deleted": deleted}
     return {"number": point.number, "at": point.at, "words": point.words, "files": changed}
 
 
-def _files(point: Point) -> str:
-    if point.number == 0:
-        return "(before the first turn)"
-    if point.changed is None:
-        return "(not kept)"
-    marked = [
-        f"{mark}{path}" for mark, paths in zip("+~-", point.changed.parts, strict=True) for path in paths
-    ]
-    more = len(marked) - _MOST_PATHS
-    return " ".join(marked[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
-
-
-def _short(words: str) -> str:
-    line = " ".join(words.split())
-    return line if len(line) <= _MOST_WORDS else line[: _MOST_WORDS - 1] + "…"
-
-
 def _tell(moved: Moved, verb: str) -> None:
-    """Print each path with what happens to it."""
-    if moved.instead:
-        say(f"Note: {moved.instead}.")
-    difference = moved.restored.difference
-    lines: Mapping[str, Sequence[str]] = {
-        "brought back": difference.created,
-        "changed back": difference.changed,
-        "deleted": difference.deleted,
-    }
-    for what, paths in lines.items():
-        for path in paths:
-            say(f"{path}  {verb} {what}")
-    for path, why in moved.restored.kept.items():
-        say(f"{path}  {verb} kept: {why}")
-    if not difference and not moved.restored.kept:
-        say("No file differs.")
+    from agent.terminal import moved_lines
+
+    for line in moved_lines(moved, verb):
+        say(line)
 
 
 def _as_json(moved: Moved, *, dry_run: bool) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
@@ -140,6 +141,27 @@ class Runtime:
         return ThreadPoints(
             thread_id, graph, partial(lineage, self.threads), captures.history if captures else None
         )
+
+    async def fork(self, thread_id: str, number: int | None = None) -> str:
+        """Copy a thread as it was at the end of a turn, with its files. Return the copy's id.
+
+        Args:
+            number: the turn; 0: before the first; None: as the thread is now.
+
+        Raises:
+            WrongPoint: there is no such thread or turn, or all threads share one workspace.
+            NoCapture: the files of this point are not kept.
+        """
+        if self.settings.scope == "shared":
+            raise WrongPoint(
+                "All threads share one workspace, so a copy would have no files of its own: set "
+                "SANDBOX_SCOPE=thread for new threads."
+            )
+        at = await (await self.points(thread_id)).number(number)
+        copy = secrets.token_hex(4)
+        await self.threads.acopy_thread(thread_id, copy)
+        await (await self.points(copy)).begin_as_copy(at)
+        return copy
 
     async def goes_on(self, thread_id: str) -> bool:
         """Return whether the model can answer another message in a thread: a script may be at its end."""

@@ -117,6 +117,24 @@ class ThreadPoints:
             )
         return await self._move(way.ticket, way.checkpoint, dry_run=dry_run, is_undo=True)
 
+    async def number(self, asked: int | None) -> int:
+        """Return the number of an existing turn: `asked`, or the latest.
+
+        Raises:
+            WrongPoint: the thread has no such turn.
+        """
+        points = await self.points()
+        return self._at(points, len(points) - 1 if asked is None else asked).number
+
+    async def begin_as_copy(self, number: int) -> None:
+        """Go to the end of a turn in a thread that was just copied. There is no way back.
+
+        Raises:
+            WrongPoint, NoCapture: see `go_to`.
+        """
+        await self.go_to(number)
+        await self._captures().keep_way_back(self._thread, None)
+
     async def _move(
         self,
         ticket: str | None,

@@ -56,7 +56,7 @@ class ThreadPoints:
         history: WorkspaceHistory | None,
     ) -> None:
         self._thread = thread
-        self._graph = graph
+        self.graph = graph
         self._lineage = lineage
         self._history = history
 
@@ -67,11 +67,11 @@ class ThreadPoints:
         if not begins:
             return []
         ends = [*(place - 1 for place in begins[1:]), len(line) - 1]
-        first = await self._graph.aget_state(self._config(line[begins[0]].id))
+        first = await self.graph.aget_state(self._config(line[begins[0]].id))
         points = [Point(0, first.created_at or "", "", None, line[begins[0]].id)]
         seen: Sequence[AnyMessage] = ()
         for end in ends:
-            state = await self._graph.aget_state(self._config(line[end].id))
+            state = await self.graph.aget_state(self._config(line[end].id))
             messages: list[AnyMessage] = state.values.get("messages", [])
             known = {message.id for message in seen}
             asked = [each.text for each in messages if each.id not in known and by_person(each)]
@@ -117,6 +117,16 @@ class ThreadPoints:
             )
         return await self._move(way.ticket, way.checkpoint, dry_run=dry_run, is_undo=True)
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata of new checkpoints, which name the agent."""
+        return dict((self.graph.config or {}).get("metadata", {}))
+
+    async def can_undo(self) -> bool:
+        """Return whether the thread has gone back since its latest turn began."""
+        way = await self._history.way_back(self._thread) if self._history else None
+        return way is not None and way.since == await self._latest()
+
     async def number(self, asked: int | None) -> int:
         """Return the number of an existing turn: `asked`, or the latest.
 
@@ -147,7 +157,7 @@ class ThreadPoints:
     ) -> Moved:
         history = self._captures()
         before = await self._latest()
-        state = await self._graph.aget_state(self._config(before))
+        state = await self.graph.aget_state(self._config(before))
         moved = await history.go_back(self._thread, ticket, dry_run=dry_run)
         if dry_run:
             return moved
@@ -155,7 +165,7 @@ class ThreadPoints:
             await history.stays_at(self._thread, state.values.get(WORKSPACE))
         else:
             # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
-            await self._graph.aupdate_state(self._config(checkpoint), None, as_node=END)
+            await self.graph.aupdate_state(self._config(checkpoint), None, as_node=END)
             if empty:
                 await self._without_messages()
         if is_undo:
@@ -169,8 +179,8 @@ class ThreadPoints:
         """Remove the first message, which LangGraph saves together with a thread's first checkpoint."""
         config: Any = {"configurable": {"thread_id": self._thread}}
         nothing = {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]}
-        await self._graph.aupdate_state(config, nothing, as_node=START)
-        await self._graph.aupdate_state(config, None, as_node=END)
+        await self.graph.aupdate_state(config, nothing, as_node=START)
+        await self.graph.aupdate_state(config, None, as_node=END)
 
     async def _changed(self, before: str | None, after: str | None) -> Difference | None:
         try:

@@ -98,5 +98,9 @@ _GRANTS_PATH = "/page/threads/{thread_id}/grants"
 ROUTES = [
     *routes(_GRANTS_PATH, GET=_list),
     *routes(f"{_GRANTS_PATH}/{{grant_id}}", DELETE=_revoke),
-    *nothing_below("/page", "GET /page/config, GET and DELETE /page/threads/{thread_id}/grants"),
+    *nothing_below(
+        "/page",
+        "GET /page/config; below /page/threads/{thread_id}: GET turns, POST rewind, POST fork, "
+        "GET and DELETE grants",
+    ),
 ]

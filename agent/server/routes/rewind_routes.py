@@ -1,0 +1,170 @@
+"""Serves `/page/threads/{thread_id}/turns`, `…/rewind` and `…/fork`: goes back in a thread, or copies it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent.run import Point, Runtime, ThreadPoints, WrongPoint
+from agent.server.durable.listed_threads import listed
+from agent.server.json_exchange import Refused, answer, endpoint, read_body
+from agent.server.method_routes import routes
+from agent.server.openapi import described
+from agent.server.routes.file_routes import thread_of
+from agent.server.routes.run_service import held_or_refused
+from libs.workspace import Difference, Moved, NoCapture
+
+__all__ = ["ROUTES"]
+
+
+class _Files(BaseModel):
+    created: list[str]
+    changed: list[str]
+    deleted: list[str]
+
+
+class _Turn(BaseModel):
+    number: int = Field(description="0: the begin of the thread.")
+    at: str = Field(description="When the turn ended, in ISO 8601.")
+    words: str = Field(description="What the person asked.")
+    files: _Files | None = Field(description="What the turn changed; null: a snapshot is missing.")
+
+
+class _Turns(BaseModel):
+    turns: list[_Turn]
+    undo: bool = Field(description="Whether the thread has gone back, and can return.")
+
+
+class _Rewind(BaseModel):
+    to: int | None = Field(None, ge=0, description="Number of a turn; 0: before the first.")
+    undo: bool = Field(False, description="Return to where the thread was, instead of `to`.")
+    dry_run: bool = Field(False, description="Change nothing, and say what would change.")
+    files_only: bool = Field(False, description="Leave the conversation as it is.")
+
+
+class _Moved(_Files):
+    kept: dict[str, str] = Field(description="Paths that stay as they are, each with the reason.")
+    note: str | None = Field(description="Why an earlier snapshot than the one asked for is used.")
+
+
+class _Fork(BaseModel):
+    at: int | None = Field(None, ge=0, description="Number of a turn; null: as the thread is now.")
+
+
+class _Forked(BaseModel):
+    thread_id: str
+
+
+_REFUSALS = {
+    400: "There is no such turn, nothing to undo, or the agent has no workspace of its own.",
+    404: "There is no such thread, or it belongs to another owner.",
+    409: "The thread is at work: wait until its run has ended, or stop it.",
+    410: "The files of this turn are not kept any more. Nothing was changed.",
+    500: "The request failed.",
+    503: "The server is ending or restarting.",
+}
+
+
+@endpoint
+@described(
+    "List the turns of a thread",
+    path=("thread_id",),
+    answers={200: ("The turns on the way to the latest message, the first first.", _Turns)},
+    refusals={key: text for key, text in _REFUSALS.items() if key in (404, 500)},
+)
+async def _turns(request: Request) -> Response:
+    async with _refusing():
+        points = await _points(request)
+        found = [_turn(point) for point in await points.points()]
+        return answer(_Turns(turns=found, undo=await points.can_undo()).model_dump())
+
+
+@endpoint
+@described(
+    "Go back in a thread, conversation and files together",
+    path=("thread_id",),
+    body=_Rewind,
+    answers={200: ("What was changed, or would be.", _Moved)},
+    refusals=_REFUSALS,
+)
+async def _rewind(request: Request) -> Response:
+    asked = await read_body(request, _Rewind)
+    if asked.undo == (asked.to is not None):
+        raise Refused(400, "Give either `to`, the number of a turn, or `undo`.")
+    thread = thread_of(request)
+    async with _refusing(), held_or_refused(thread):
+        points = await _points(request)
+        async with listed(points.graph, thread, {}):
+            if asked.to is None:
+                moved = await points.undo(dry_run=asked.dry_run)
+            else:
+                moved = await points.go_to(asked.to, dry_run=asked.dry_run, files_only=asked.files_only)
+    return answer(_moved(moved).model_dump())
+
+
+@endpoint
+@described(
+    "Copy a thread with its files",
+    path=("thread_id",),
+    body=_Fork,
+    answers={200: ("The copy.", _Forked)},
+    refusals=_REFUSALS,
+)
+async def _fork(request: Request) -> Response:
+    asked = await read_body(request, _Fork)
+    thread = thread_of(request)
+    async with _refusing(), held_or_refused(thread):
+        copy = await _runtime(request).fork(thread, asked.at)
+        points = await _runtime(request).points(copy)
+        async with listed(points.graph, copy, points.metadata):
+            pass
+    return answer(_Forked(thread_id=copy).model_dump())
+
+
+@asynccontextmanager
+async def _refusing() -> AsyncIterator[None]:
+    try:
+        yield
+    except WrongPoint as wrong:
+        raise Refused(400, str(wrong)) from None
+    except NoCapture as gone:
+        raise Refused(410, f"{gone} {gone.hint}") from None
+
+
+async def _points(request: Request) -> ThreadPoints:
+    return await _runtime(request).points(thread_of(request))
+
+
+def _runtime(request: Request) -> Runtime:
+    runtime: Runtime = request.app.state.runs.runtime
+    return runtime
+
+
+def _turn(point: Point) -> _Turn:
+    changed = None if point.changed is None else _Files(**_files(point.changed))
+    return _Turn(number=point.number, at=point.at, words=point.words, files=changed)
+
+
+def _moved(moved: Moved) -> _Moved:
+    return _Moved(**_files(moved.restored.difference), kept=dict(moved.restored.kept), note=moved.instead)
+
+
+def _files(difference: Difference) -> dict[str, Any]:
+    return {
+        "created": list(difference.created),
+        "changed": list(difference.changed),
+        "deleted": list(difference.deleted),
+    }
+
+
+_PATH = "/page/threads/{thread_id}"
+ROUTES = [
+    *routes(f"{_PATH}/turns", GET=_turns),
+    *routes(f"{_PATH}/rewind", POST=_rewind),
+    *routes(f"{_PATH}/fork", POST=_fork),
+]

@@ -115,6 +115,8 @@ class WorkspaceHistory:
                 await self._ledger.fail(thread, tickets, str(error))
             except CheckpointerUnavailable:
                 pass  # an open ticket is as good as a failed one
+        except Exception:  # the command that waits for this capture must run
+            logger.exception("the workspace of thread %s was not captured", thread)
 
     async def _kept(self, thread: str, tickets: Collection[str]) -> tuple[Captured, int]:
         """Capture the workspace of a thread now, and add the capture to the ledger."""

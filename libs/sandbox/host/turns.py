@@ -60,9 +60,8 @@ class Turns:
             return
         state = self._threads.setdefault(thread, _Thread())
         while not state.running and (state.due or state.capture):
-            due, state.due = state.due, None
-            if due:
-                await due()
+            if state.due:
+                self.capture(thread, state.due)  # all commands wait for it, not only this one
             elif state.capture:
                 await asyncio.wait({state.capture})
         span = Span(thread, time.time_ns())

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
-from agent.settings import WORKSPACES, Settings
-from libs.persistence.thread_database import Database, PostgresDatabase, SqliteDatabase
+from agent.settings import Settings
+from agent.threads.snapshot_store import build_snapshots
 
 if TYPE_CHECKING:
     from libs.backends import WorkspaceBackend
@@ -44,15 +44,14 @@ class DeferredCaptures:
     @functools.cached_property
     def history(self) -> WorkspaceHistory:
         """Opens nothing itself."""
-        from libs.workspace import Catalog, Contents, Ledger, WorkspaceHistory, WorkspaceStore
+        from libs.workspace import BackgroundPrune, WorkspaceHistory, WorkspaceStore
 
         settings = self._settings
-        database = build_workspaces(settings)
-        store = WorkspaceStore(
-            Catalog(database), Contents(settings.snapshots_url), file_max=settings.snapshot_file_max
-        )
+        kept = build_snapshots(settings)
+        store = WorkspaceStore(kept.catalog, kept.contents, file_max=settings.snapshot_file_max)
+        prune = BackgroundPrune(kept.pruner, settings.snapshots_max)
         shared = settings.scope == "shared"
-        return WorkspaceHistory(store, Ledger(database), self._sandbox_of, shared=shared)
+        return WorkspaceHistory(store, kept.ledger, self._sandbox_of, shared=shared, captured=prune.captured)
 
     def _sandbox_of(self, thread: str) -> ChannelSandbox:
         computer = self._computer()
@@ -75,8 +74,3 @@ class DeferredCaptures:
         """Return the history."""
         # Imports and the working directory: not on an event loop.
         return await asyncio.to_thread(lambda: self.history)
-
-
-def build_workspaces(settings: Settings) -> Database:
-    """Return the database of the captures: a file, or Postgres if configured."""
-    return PostgresDatabase(url) if (url := settings.postgres_url) else SqliteDatabase(WORKSPACES)

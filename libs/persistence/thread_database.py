@@ -68,6 +68,9 @@ class Database(ABC):
         """Close the connection. A later call opens it again."""
         self._thread.submit(self._disconnect).result()
 
+    def serialize(self, do: Do) -> None:
+        """Let the transactions that call this first run one after the other, in all programs."""
+
     @abstractmethod
     def _connect(self) -> Any: ...
 
@@ -190,6 +193,9 @@ class PostgresDatabase(Database):
         finally:
             self._connection.execute("SELECT pg_advisory_unlock(%s)", (_MAKING,))
 
+    def serialize(self, do: Do) -> None:
+        do("SELECT pg_advisory_xact_lock(?)", _SERIAL)
+
     def _do(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(statement.replace("?", "%s"), parameters)
         return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
@@ -230,4 +236,5 @@ class PostgresDatabase(Database):
 
 
 _MAKING = 0x636F6467
-"""An arbitrary number for an advisory lock that no other program of the database uses."""
+_SERIAL = 0x636F6468
+"""Arbitrary numbers for advisory locks that no other program of the database uses."""

@@ -6,14 +6,19 @@ hashes and writes; the host checks every content and keeps it once.
 
 from __future__ import annotations
 
+from libs.workspace.background_prune import BackgroundPrune
 from libs.workspace.catalog import Catalog, ManifestMissing
 from libs.workspace.contents import ContentMissing, Contents, SnapshotsUnavailable
 from libs.workspace.history import Moved, NoCapture, WorkspaceHistory
-from libs.workspace.ledger import Ledger, WayBack, made_at
+from libs.workspace.ledger import Ledger, WayBack
 from libs.workspace.manifest import Difference, Entry, Manifest
+from libs.workspace.pruner import Pruned, Pruner
 from libs.workspace.store import Captured, Restored, WorkspaceStore
+from libs.workspace.store_usage import ThreadUse, thread_uses
+from libs.workspace.tickets import made_at
 
 __all__ = [
+    "BackgroundPrune",
     "Captured",
     "Catalog",
     "ContentMissing",
@@ -25,10 +30,14 @@ __all__ = [
     "ManifestMissing",
     "Moved",
     "NoCapture",
+    "Pruned",
+    "Pruner",
     "Restored",
     "SnapshotsUnavailable",
+    "ThreadUse",
     "WayBack",
     "WorkspaceHistory",
     "WorkspaceStore",
     "made_at",
+    "thread_uses",
 ]

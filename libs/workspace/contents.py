@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ import zstandard
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
-__all__ = ["ContentMissing", "Contents", "SnapshotsUnavailable"]
+__all__ = ["ContentMissing", "Contents", "SnapshotsUnavailable", "content_missing"]
 
 _LEVEL: Final = 1
 """Level of zstd: faster than a disk."""
@@ -44,6 +45,9 @@ class ContentMissing(SnapshotsUnavailable):
 class Contents:
     """Contents by SHA-256, compressed with zstd.
 
+    Each capture keeps its new contents in a folder of its own, the place. So what is removed is never what
+    another capture keeps at the same time.
+
     All methods raise SnapshotsUnavailable if the place cannot be used.
     """
 
@@ -69,7 +73,7 @@ class Contents:
         except (BaseError, ValueError) as error:
             raise self._unavailable(error) from error
 
-    async def put(self, contents: Sequence[tuple[str, bytes]]) -> dict[str, int]:
+    async def put(self, place: str, contents: Sequence[tuple[str, bytes]]) -> dict[str, int]:
         """Keep small contents, each under the SHA-256 that is named. Return SHA-256 -> bytes in the store.
 
         A content with another SHA-256 than named is left out: the sandbox that sends it may be hostile, and all
@@ -81,7 +85,7 @@ class Contents:
             for at in range(0, len(packed), _AT_ONCE):
                 await asyncio.gather(
                     *(
-                        obstore.put_async(store, _path(digest), data, use_multipart=False)
+                        obstore.put_async(store, _path(place, digest), data, use_multipart=False)
                         for digest, data in packed[at : at + _AT_ONCE]
                     )
                 )
@@ -89,7 +93,7 @@ class Contents:
             raise self._unavailable(error) from error
         return {digest: len(data) for digest, data in packed}
 
-    async def put_large(self, digest: str, pieces: AsyncIterator[bytes]) -> int | None:
+    async def put_large(self, place: str, digest: str, pieces: AsyncIterator[bytes]) -> int | None:
         """Keep one content that comes in pieces. Return its bytes in the store; None for another SHA-256."""
         size = 0
 
@@ -113,14 +117,14 @@ class Contents:
             yield data
 
         try:
-            await obstore.put_async(await self._opened(), _path(digest), packed(), use_multipart=True)
+            await obstore.put_async(await self._opened(), _path(place, digest), packed(), use_multipart=True)
         except _Another:
             return None
         except (BaseError, OSError) as error:
             raise self._unavailable(error) from error
         return size
 
-    async def get(self, digest: str) -> AsyncIterator[bytes]:
+    async def get(self, place: str, digest: str) -> AsyncIterator[bytes]:
         """Yield a content in pieces.
 
         Raises:
@@ -129,29 +133,40 @@ class Contents:
         found = hashlib.sha256()
         coder = zstandard.ZstdDecompressor().decompressobj()
         try:
-            answer = await obstore.get_async(await self._opened(), _path(digest))
+            answer = await obstore.get_async(await self._opened(), _path(place, digest))
             async for packed in answer.stream(min_chunk_size=_PIECE):
                 piece = await asyncio.to_thread(coder.decompress, packed)
                 found.update(piece)
                 yield piece
         except FileNotFoundError as error:
-            raise _missing(digest, "is gone") from error
+            raise content_missing(digest, "is gone") from error
         except zstandard.ZstdError as error:
-            raise _missing(digest, "is damaged") from error
+            raise content_missing(digest, "is damaged") from error
         except (BaseError, OSError) as error:
             raise self._unavailable(error) from error
         if found.hexdigest() != digest:
-            raise _missing(digest, "is damaged")
+            raise content_missing(digest, "is damaged")
 
-    async def remove(self, digests: Collection[str]) -> None:
-        """Remove contents. Missing contents are no error."""
+    async def at_place(self, place: str) -> list[str]:
+        """Return the SHA-256 of all contents at a place."""
+        try:
+            listed = obstore.list(await self._opened(), f"contents/{place}")
+            return [each["path"].rpartition("/")[2] for each in await listed.collect_async()]
+        except (BaseError, OSError) as error:
+            raise self._unavailable(error) from error
+
+    async def remove(self, contents: Collection[tuple[str, str]]) -> None:
+        """Remove contents, each given by place and SHA-256. Missing contents are no error."""
+
+        async def gone(path: str) -> None:
+            with suppress(FileNotFoundError):
+                await obstore.delete_async(store, path)
+
         try:
             store = await self._opened()
-            for digest in digests:
-                try:
-                    await obstore.delete_async(store, _path(digest))
-                except FileNotFoundError:
-                    pass
+            paths = [_path(*each) for each in contents]
+            for at in range(0, len(paths), _AT_ONCE):
+                await asyncio.gather(*map(gone, paths[at : at + _AT_ONCE]))
         except (BaseError, OSError) as error:
             raise self._unavailable(error) from error
 
@@ -163,7 +178,7 @@ class Contents:
     def _open_folder(self) -> ObjectStore:
         assert self._place is not None
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return LocalStore(self._place)
+        return LocalStore(self._place, automatic_cleanup=True)
 
     def _unavailable(self, error: Exception) -> SnapshotsUnavailable:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
@@ -183,12 +198,12 @@ def _packed(contents: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
     ]
 
 
-def _path(digest: str) -> str:
-    return f"contents/{digest[:2]}/{digest}"
+def _path(place: str, digest: str) -> str:
+    return f"contents/{place}/{digest}"
 
 
-def _missing(digest: str, why: str) -> ContentMissing:
+def content_missing(digest: str, why: str) -> ContentMissing:
     return ContentMissing(
         f"The content {digest[:12]} of a file {why}.",
-        hint="Go back to another snapshot; `code-agent snapshots ls` lists them.",
+        hint="Go back to another point; `code-agent rewind THREAD` lists them.",
     )

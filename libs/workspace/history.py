@@ -7,16 +7,19 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, SandboxError
 from libs.sandbox.host import ChannelSandbox, Span, on_core
+from libs.workspace.catalog import ManifestMissing
 from libs.workspace.contents import SnapshotsUnavailable
-from libs.workspace.ledger import START, Ledger, WayBack
+from libs.workspace.ledger import Ledger, WayBack, thread_workspace
 from libs.workspace.manifest import Difference, Manifest
 from libs.workspace.store import Captured, Restored, WorkspaceStore
+from libs.workspace.tickets import START
 
 __all__ = ["OTHERS", "Moved", "NoCapture", "WorkspaceHistory"]
 
@@ -54,18 +57,26 @@ class WorkspaceHistory:
     """
 
     def __init__(
-        self, store: WorkspaceStore, ledger: Ledger, sandbox_of: Callable[[str], ChannelSandbox], *, shared: bool
+        self,
+        store: WorkspaceStore,
+        ledger: Ledger,
+        sandbox_of: Callable[[str], ChannelSandbox],
+        *,
+        shared: bool,
+        captured: Callable[[], None] = lambda: None,
     ) -> None:
         """Create the object.
 
         Args:
             sandbox_of: returns the sandbox of a thread.
             shared: whether all threads have one workspace.
+            captured: called after each capture of changed files, on the core.
         """
         self._store = store
         self._ledger = ledger
         self._sandbox_of = sandbox_of
         self._shared = shared
+        self._captured = captured
         self._waiting: defaultdict[str, list[str]] = defaultdict(list)
         """Thread -> tickets for its next capture."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -81,7 +92,7 @@ class WorkspaceHistory:
         """
         sandbox = self._sandbox_of(thread)
         now = sandbox.running
-        ticket = await self._ledger.open(thread, why=None if now else NOTHING_RAN)
+        ticket = await self._ledger.open(thread, why=None if now else NOTHING_RAN, turn=True)
         if now:
             self._waiting[thread].append(ticket)
             sandbox.turns.capture(thread, lambda: self._capture(thread))
@@ -111,10 +122,8 @@ class WorkspaceHistory:
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             hint = getattr(error, "hint", "")
             logger.warning("The workspace of thread %s was not captured: %s %s", thread, error, hint)
-            try:
+            with suppress(CheckpointerUnavailable):  # an open ticket is as good as a failed one
                 await self._ledger.fail(thread, tickets, str(error))
-            except CheckpointerUnavailable:
-                pass  # an open ticket is as good as a failed one
         except Exception:  # the command that waits for this capture must run
             logger.exception("the workspace of thread %s was not captured", thread)
 
@@ -131,11 +140,17 @@ class WorkspaceHistory:
             if latest and latest.manifest != captured.id:
                 difference = await self._store.adifference(latest.manifest, captured.id)
                 changes = _by_thread(difference, captured.times, spans)
-            number = await self._ledger.add(workspace, captured.id, changes, thread, tickets)
+            try:
+                number = await self._ledger.add(workspace, captured.id, changes, thread, tickets)
+            except ManifestMissing:
+                captured = await self._store.acapture(sandbox)  # a prune came between
+                number = await self._ledger.add(workspace, captured.id, changes, thread, tickets)
+        if latest is None or latest.manifest != captured.id:
+            self._captured()
         return captured, number
 
     def _workspace(self, thread: str, sandbox: ChannelSandbox) -> str:
-        return f"folder {sandbox.root}" if self._shared else f"thread {thread}"
+        return f"folder {sandbox.root}" if self._shared else thread_workspace(thread)
 
     # -- going back
 
@@ -212,12 +227,12 @@ class WorkspaceHistory:
             NoCapture: there is no capture up to this ticket. Nothing was changed.
         """
         number, instead = await self._found(thread, ticket)
+        target = await self._manifest_id(number)
         await self.settled(thread)
         sandbox = self._sandbox_of(thread)
         workspace = self._workspace(thread, sandbox)
         before = await self._ledger.open(thread)
         now, _ = await self._kept(thread, [before])
-        target = await self._manifest_id(number)
         only: set[str] | None = None
         foreign: dict[str, str] = {}
         if self._shared:

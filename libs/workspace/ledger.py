@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import secrets
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-
-import zstandard
 
 from libs.persistence.thread_database import Database, Do
+from libs.workspace.catalog import manifest_missing
+from libs.workspace.packed_changes import packed, unpacked
+from libs.workspace.tickets import START, Ticket, new_ticket
 
-__all__ = ["START", "Ledger", "Row", "Ticket", "WayBack", "made_at", "new_ticket"]
-
-START = ""
-"""Stands for the moment before a thread's first turn."""
+__all__ = ["Ledger", "Row", "WayBack", "thread_workspace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +25,6 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
-    """A name for the workspace at one moment of a thread."""
-
-    id: str
-    number: int | None
-    """The capture. None: it was not made, or not to its end."""
-    why: str | None
-    """Why there is no capture."""
-
-
-@dataclass(frozen=True, slots=True)
 class WayBack:
     """Where a thread was before it went back."""
 
@@ -53,20 +36,16 @@ class WayBack:
     """The latest checkpoint after going back. A later one means that a turn has begun."""
 
 
-def new_ticket() -> str:
-    """Return a new ticket. Later tickets are greater."""
-    return f"{time.time_ns():020d}-{secrets.token_hex(4)}"
-
-
-def made_at(ticket: str) -> datetime:
-    """Return when a ticket was made."""
-    return datetime.fromtimestamp(int(ticket.split("-")[0]) / 1e9, UTC)
+def thread_workspace(thread: str) -> str:
+    """Return the name of the workspace of one thread. The names of folders begin differently."""
+    return f"thread {thread}"
 
 
 class Ledger:
     """Methods raise CheckpointerUnavailable if the database cannot be used."""
 
     def __init__(self, database: Database) -> None:
+        """Use the database of a `Catalog`."""
         self._database = database
         postgres = database.kind == "postgres"
         number = "BIGSERIAL PRIMARY KEY" if postgres else "INTEGER PRIMARY KEY AUTOINCREMENT"
@@ -76,20 +55,27 @@ class Ledger:
             f"manifest TEXT NOT NULL, changes {binary} NOT NULL)",
             "CREATE INDEX IF NOT EXISTS workspace_captures_order ON workspace_captures (workspace, number)",
             "CREATE TABLE IF NOT EXISTS workspace_tickets (thread TEXT NOT NULL, id TEXT NOT NULL, "
-            "number BIGINT, why TEXT, before TEXT NOT NULL, PRIMARY KEY (thread, id))",
-            "CREATE TABLE IF NOT EXISTS workspace_heads (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL)",
+            "number BIGINT, why TEXT, before TEXT NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (thread, id))",
+            # wanted: the ticket in the latest checkpoint of the thread.
+            "CREATE TABLE IF NOT EXISTS workspace_heads (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL, "
+            "wanted TEXT NOT NULL)",
             "CREATE TABLE IF NOT EXISTS workspace_ways_back (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL, "
             "checkpoint TEXT NOT NULL, since TEXT NOT NULL)",
         )
 
-    async def open(self, thread: str, *, why: str | None = None) -> str:
-        """Keep a new ticket for a capture that is to be made, and return it. `why`: why there is none yet."""
+    async def open(self, thread: str, *, why: str | None = None, turn: bool = False) -> str:
+        """Keep a new ticket for a capture that is to be made, and return it.
+
+        Args:
+            why: why there is no capture yet.
+            turn: whether a person's turn begins.
+        """
         ticket = new_ticket()
 
         def work(do: Do) -> None:
             do(
-                "INSERT INTO workspace_tickets (thread, id, why, before) VALUES (?, ?, ?, ?)",
-                *(thread, ticket, why, _head(do, thread) or START),
+                "INSERT INTO workspace_tickets (thread, id, why, before, turn) VALUES (?, ?, ?, ?, ?)",
+                *(thread, ticket, why, _head(do, thread) or START, int(turn)),
             )
             _set_head(do, thread, ticket)
 
@@ -113,17 +99,24 @@ class Ledger:
         thread: str,
         tickets: Collection[str],
     ) -> int:
-        """Keep a capture, and name it by tickets. An unchanged workspace gets no new row. Return its number."""
+        """Keep a capture, and name it by tickets. An unchanged workspace gets no new row. Return its number.
+
+        Raises:
+            ManifestMissing: the manifest was removed since it was captured, by a prune.
+        """
 
         def work(do: Do) -> int:
+            self._database.serialize(do)
+            if not do("SELECT 1 FROM workspace_manifests WHERE id = ? AND dropped = 0", manifest):
+                raise manifest_missing(manifest)
             latest = _latest(do, workspace)
             if latest and latest[1] == manifest:
                 number = latest[0]
             else:
-                packed = _packed({who: sorted(paths) for who, paths in changes.items() if paths})
+                data = packed({who: sorted(paths) for who, paths in changes.items() if paths})
                 do(
                     "INSERT INTO workspace_captures (workspace, manifest, changes) VALUES (?, ?, ?)",
-                    *(workspace, manifest, packed),
+                    *(workspace, manifest, data),
                 )
                 found = _latest(do, workspace)
                 assert found
@@ -186,9 +179,7 @@ class Ledger:
         """Return the way back of a thread that has gone back."""
 
         def work(do: Do) -> WayBack | None:
-            rows = do(
-                "SELECT ticket, checkpoint, since FROM workspace_ways_back WHERE thread = ?", thread
-            )
+            rows = do("SELECT ticket, checkpoint, since FROM workspace_ways_back WHERE thread = ?", thread)
             return WayBack(*map(str, rows[0])) if rows else None
 
         return await self._database.awaited(work)
@@ -231,32 +222,29 @@ class Ledger:
                 "WHERE workspace = ? AND number > ? ORDER BY number",
                 *(workspace, number),
             )
-            return [Row(number, manifest, _unpacked(changes)) for number, manifest, changes in rows]
+            return [Row(number, manifest, unpacked(changes)) for number, manifest, changes in rows]
 
         return await self._database.awaited(work)
 
-    async def copy(self, source: str, target: str) -> None:
-        """Give a copy of a thread the same tickets."""
+    async def copy(self, source: str, target: str, *, shared: bool) -> None:
+        """Give a copy of a thread the same tickets.
+
+        Unless both have one workspace, the files come to the copy at the begin of its first run: see
+        `WorkspaceHistory.arrive`. Until then they are as before a first turn.
+        """
 
         def work(do: Do) -> None:
             do(
-                "INSERT INTO workspace_tickets (thread, id, number, why, before) "
-                "SELECT ?, id, number, why, before FROM workspace_tickets WHERE thread = ? "
+                "INSERT INTO workspace_tickets (thread, id, number, why, before, turn) "
+                "SELECT ?, id, number, why, before, turn FROM workspace_tickets WHERE thread = ? "
                 "ON CONFLICT DO NOTHING",
                 *(target, source),
             )
-            if head := _head(do, source):
-                _set_head(do, target, head)
-
-        await self._database.awaited(work)
-
-    async def forget(self, thread: str) -> None:
-        """Remove the tickets of a deleted thread."""
-
-        def work(do: Do) -> None:
-            do("DELETE FROM workspace_tickets WHERE thread = ?", thread)
-            do("DELETE FROM workspace_heads WHERE thread = ?", thread)
-            do("DELETE FROM workspace_ways_back WHERE thread = ?", thread)
+            for ticket, wanted in do("SELECT ticket, wanted FROM workspace_heads WHERE thread = ?", source):
+                do(
+                    "INSERT INTO workspace_heads VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    *(target, ticket if shared else START, wanted),
+                )
 
         await self._database.awaited(work)
 
@@ -268,8 +256,9 @@ def _head(do: Do, thread: str) -> str | None:
 
 def _set_head(do: Do, thread: str, ticket: str) -> None:
     do(
-        "INSERT INTO workspace_heads VALUES (?, ?) ON CONFLICT (thread) DO UPDATE SET ticket = excluded.ticket",
-        *(thread, ticket),
+        "INSERT INTO workspace_heads VALUES (?, ?, ?) ON CONFLICT (thread) DO UPDATE "
+        "SET ticket = excluded.ticket, wanted = excluded.wanted",
+        *(thread, ticket, ticket),
     )
 
 
@@ -279,14 +268,3 @@ def _latest(do: Do, workspace: str) -> tuple[int, str] | None:
         workspace,
     )
     return (rows[0][0], rows[0][1]) if rows else None
-
-
-def _packed(changes: Mapping[str, list[str]]) -> bytes:
-    text = json.dumps(changes, ensure_ascii=False)
-    return zstandard.ZstdCompressor().compress(text.encode("utf-8", "surrogatepass"))
-
-
-def _unpacked(data: bytes) -> dict[str, list[str]]:
-    text = zstandard.ZstdDecompressor().decompress(bytes(data)).decode("utf-8", "surrogatepass")
-    changes: dict[str, list[str]] = json.loads(text)
-    return changes

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from libs.sandbox import Sandbox
 from libs.sandbox.host import on_core, synchronous
-from libs.workspace.catalog import Catalog
-from libs.workspace.contents import Contents
+from libs.workspace.catalog import Catalog, manifest_missing
+from libs.workspace.contents import Contents, SnapshotsUnavailable, content_missing
 from libs.workspace.manifest import Difference, Entry, Manifest, inside, shown, within
 from libs.workspace.transfer import BATCH, Part, batches, bring_to, parts_of, read_parts, steps_to, walked
 
@@ -114,7 +115,8 @@ class WorkspaceStore:
         entry = (await self._catalog.manifest(capture)).entries.get(path)
         if entry is None or entry.sha256 is None:
             raise FileNotFoundError(path)
-        return b"".join([piece async for piece in self._contents.get(entry.sha256)])
+        places = await self._catalog.places([entry.sha256])
+        return b"".join([piece async for piece in self._content(places, entry.sha256)])
 
     @on_core
     async def arestore(
@@ -136,13 +138,16 @@ class WorkspaceStore:
             expect: capture with the contents that the paths still hold.
         """
         target = await self._catalog.manifest(to)
+        if not await self._catalog.has(to):
+            raise manifest_missing(to)
         expected = await self._catalog.manifest(expect) if expect is not None else None
         async with self._lock(sandbox):
             now, _ = await self._capture(sandbox)
             paths, kept = await asyncio.to_thread(_to_touch, now, target, only, expected)
             if paths and not dry_run:
                 steps = await asyncio.to_thread(steps_to, now, target, paths)
-                kept |= await bring_to(sandbox, steps, self._contents.get)
+                places = await self._catalog.places(step["sha256"] for step in steps if "sha256" in step)
+                kept |= await bring_to(sandbox, steps, partial(self._content, places))
         touched = [path for path in paths if path not in kept]
         return Restored(now.id, _difference_at(now, target, touched), kept)
 
@@ -154,6 +159,11 @@ class WorkspaceStore:
 
     def _lock(self, sandbox: Sandbox) -> asyncio.Lock:
         return self._locks.setdefault(sandbox, asyncio.Lock())
+
+    def _content(self, places: Mapping[str, str], digest: str) -> AsyncIterator[bytes]:
+        if digest not in places:
+            raise content_missing(digest, "is gone")
+        return self._contents.get(places[digest], digest)
 
     async def _difference(self, before: Manifest, after: Manifest) -> Difference:
         if before.id == after.id:
@@ -181,8 +191,19 @@ class WorkspaceStore:
             known = _Known(now, found.known, frozenset(map(inside, changing)))
             if not changing:
                 break
-        await self._catalog.add(now, earlier)
         assert known
+        for _ in range(_TRIES):
+            if await self._catalog.add(now, earlier):
+                break
+            # A prune has removed contents since they were found.
+            earlier = None
+            changing = await self._keep_contents(sandbox, now, earlier)
+            now = now.without_contents(changing, _CHANGING) if changing else now
+            known = _Known(now, known.walk, known.again | {*map(inside, changing)})
+        else:
+            raise SnapshotsUnavailable(
+                "Files or snapshots change all the time.", hint="The next step is captured again."
+            )
         self._known[sandbox] = known
         return now, times
 
@@ -191,23 +212,26 @@ class WorkspaceStore:
 
         Returns the paths of files that have changed since the walk.
         """
-        if await self._catalog.has(now):
+        if await self._catalog.has(now.id):
             return set()
         new = now.digests
-        if earlier and await self._catalog.has(earlier):
+        if earlier and await self._catalog.has(earlier.id):
             new -= earlier.digests
         missing = await self._catalog.missing(new)
         paths = {digest: path for path, entry in now.entries.items() if (digest := entry.sha256) in missing}
         files = {inside(path): now.entries[path] for path in paths.values()}
         wrong: set[str] = set()
+        if not files:
+            return wrong
+        place = await self._catalog.open_place()
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def keep(files: Mapping[str, Entry], batch: list[Part]) -> None:
             async with slots:
                 contents = await read_parts(sandbox, batch)
                 named = [(files[path].sha256 or "", content) for (path, _, _), content in zip(batch, contents)]
-                sizes = await self._contents.put(named)
-                await self._catalog.kept(sizes)
+                sizes = await self._contents.put(place, named)
+                await self._catalog.kept(place, sizes)
                 wrong.update(shown(path) for path, _, _ in batch if files[path].sha256 not in sizes)
 
         async def keep_large(path: str, entry: Entry) -> None:
@@ -217,18 +241,22 @@ class WorkspaceStore:
 
             async with slots:
                 assert entry.sha256
-                size = await self._contents.put_large(entry.sha256, pieces())
+                size = await self._contents.put_large(place, entry.sha256, pieces())
                 if size is None:
                     wrong.add(shown(path))
                 else:
-                    await self._catalog.kept({entry.sha256: size})
+                    await self._catalog.kept(place, {entry.sha256: size})
 
-        async with asyncio.TaskGroup() as tasks:
-            for batch in batches({path: entry for path, entry in files.items() if entry.size <= BATCH}):
-                tasks.create_task(keep(files, batch))
-            for path, entry in files.items():
-                if entry.size > BATCH:
-                    tasks.create_task(keep_large(path, entry))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for batch in batches({path: entry for path, entry in files.items() if entry.size <= BATCH}):
+                    tasks.create_task(keep(files, batch))
+                for path, entry in files.items():
+                    if entry.size > BATCH:
+                        tasks.create_task(keep_large(path, entry))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
+        await self._catalog.close_place(place)
         return wrong
 
 

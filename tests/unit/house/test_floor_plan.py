@@ -37,6 +37,7 @@ APART = {
     "agent.terminal.terminal_plots": "imports Pillow",
     "agent.terminal.typed_answers": "imports prompt_toolkit",
     "agent.threads.memory_store": "imports the databases",
+    "agent.threads.snapshot_store": "imports the databases",
 }
 """Modules that other parts import directly, each with the reason why its package does not export them."""
 

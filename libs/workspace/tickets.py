@@ -1,0 +1,35 @@
+"""Tickets: each names one moment of a thread."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+__all__ = ["START", "Ticket", "made_at", "new_ticket"]
+
+START: Final = ""
+"""Stands for the moment before a thread's first turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A name for the workspace at one moment of a thread."""
+
+    id: str
+    number: int | None
+    """The capture. None: it was not made, or not to its end."""
+    why: str | None
+    """Why there is no capture."""
+
+
+def new_ticket() -> str:
+    """Return a new ticket. Later tickets are greater."""
+    return f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+
+
+def made_at(ticket: str) -> datetime:
+    """Return when a ticket was made."""
+    return datetime.fromtimestamp(int(ticket.split("-", maxsplit=1)[0]) / 1e9, UTC)

@@ -17,6 +17,7 @@ from agent.commands.fork_command import fork
 from agent.commands.model_command import model_app
 from agent.commands.rewind_command import rewind
 from agent.commands.skills_command import skills_app
+from agent.commands.snapshots_command import snapshots_app
 from agent.commands.token_command import token_app
 
 __all__ = ["app"]
@@ -35,6 +36,7 @@ app.add_typer(skills_app, name="skills")
 app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(model_app, name="model")
 app.add_typer(approvals_app, name="approvals")
+app.add_typer(snapshots_app, name="snapshots")
 app.add_typer(token_app, name="token")
 app.command()(acp)
 app.command()(rewind)

@@ -8,14 +8,17 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Final
 
 import zstandard
 
 from libs.persistence.thread_database import Database, Do
 
-__all__ = ["START", "Ledger", "Row", "Ticket", "WayBack", "made_at", "new_ticket"]
+__all__ = ["NOTHING_RAN", "START", "Ledger", "Row", "Ticket", "WayBack", "made_at", "new_ticket"]
 
-START = ""
+NOTHING_RAN: Final = "no command has run since"
+"""Why a ticket has no capture: no command of its turn has begun until then."""
+START: Final = ""
 """Stands for the moment before a thread's first turn."""
 
 
@@ -26,8 +29,8 @@ class Row:
     number: int
     manifest: str
     changes: Mapping[str, list[str]] = field(default_factory=dict)
-    """Thread -> paths that changed since the capture before, only while its commands ran. The empty thread: all
-    other paths that changed."""
+    """Thread -> paths that changed since the capture before, only while commands of this thread ran.
+    The empty text -> all other paths that changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def new_ticket() -> str:
 
 def made_at(ticket: str) -> datetime:
     """Return when a ticket was made."""
-    return datetime.fromtimestamp(int(ticket.split("-")[0]) / 1e9, UTC)
+    return datetime.fromtimestamp(int(ticket.split("-", maxsplit=1)[0]) / 1e9, UTC)
 
 
 class Ledger:
@@ -113,7 +116,10 @@ class Ledger:
         thread: str,
         tickets: Collection[str],
     ) -> int:
-        """Keep a capture, and name it by tickets. An unchanged workspace gets no new row. Return its number."""
+        """Keep a capture, and name it by tickets. Return its number.
+
+        An unchanged workspace gets no new row.
+        """
 
         def work(do: Do) -> int:
             latest = _latest(do, workspace)
@@ -126,7 +132,7 @@ class Ledger:
                     *(workspace, manifest, packed),
                 )
                 found = _latest(do, workspace)
-                assert found
+                assert found is not None  # noqa: S101 - a row was added
                 number = found[0]
             for ticket in tickets:
                 do(
@@ -146,26 +152,25 @@ class Ledger:
 
         return await self._database.awaited(work)
 
-    async def ticket(self, thread: str, ticket: str) -> Ticket | None:
-        """Return a ticket of a thread."""
+    async def at(self, thread: str, ticket: str | None) -> Ticket | None:
+        """Return the latest ticket up to `ticket`, of those in whose turn a command has run.
+
+        Without `ticket`: the first of them.
+        """
+        return await self._one(thread, ticket, "COALESCE(why, '') <> ?", NOTHING_RAN)
+
+    async def kept_until(self, thread: str, ticket: str) -> Ticket | None:
+        """Return the latest ticket with a capture, up to `ticket`."""
+        return await self._one(thread, ticket, "number IS NOT NULL")
+
+    async def _one(self, thread: str, ticket: str | None, condition: str, *values: str) -> Ticket | None:
+        order = "id > ? ORDER BY id" if ticket is None else "id <= ? ORDER BY id DESC"
 
         def work(do: Do) -> Ticket | None:
             rows = do(
-                "SELECT id, number, why FROM workspace_tickets WHERE thread = ? AND id = ?", thread, ticket
-            )
-            return Ticket(*rows[0]) if rows else None
-
-        return await self._database.awaited(work)
-
-    async def kept_until(self, thread: str, ticket: str | None) -> Ticket | None:
-        """Return the latest ticket with a capture, up to `ticket`. Without `ticket`: the thread's first one."""
-
-        def work(do: Do) -> Ticket | None:
-            order = "id <= ? ORDER BY id DESC" if ticket else "id > ? ORDER BY id"
-            rows = do(
-                "SELECT id, number, why FROM workspace_tickets WHERE thread = ? AND number IS NOT NULL "  # noqa: S608
+                f"SELECT id, number, why FROM workspace_tickets WHERE thread = ? AND {condition} "  # noqa: S608
                 f"AND {order} LIMIT 1",
-                *(thread, ticket or ""),
+                *(thread, *values, ticket or ""),
             )
             return Ticket(*rows[0]) if rows else None
 
@@ -186,9 +191,7 @@ class Ledger:
         """Return the way back of a thread that has gone back."""
 
         def work(do: Do) -> WayBack | None:
-            rows = do(
-                "SELECT ticket, checkpoint, since FROM workspace_ways_back WHERE thread = ?", thread
-            )
+            rows = do("SELECT ticket, checkpoint, since FROM workspace_ways_back WHERE thread = ?", thread)
             return WayBack(*map(str, rows[0])) if rows else None
 
         return await self._database.awaited(work)
@@ -205,7 +208,7 @@ class Ledger:
         await self._database.awaited(work)
 
     async def before(self, thread: str, ticket: str) -> str:
-        """Return the ticket at which the files of a thread were when another one was made."""
+        """Return the ticket at which the files of a thread were when `ticket` was made."""
 
         def work(do: Do) -> str:
             rows = do("SELECT before FROM workspace_tickets WHERE thread = ? AND id = ?", thread, ticket)
@@ -268,7 +271,8 @@ def _head(do: Do, thread: str) -> str | None:
 
 def _set_head(do: Do, thread: str, ticket: str) -> None:
     do(
-        "INSERT INTO workspace_heads VALUES (?, ?) ON CONFLICT (thread) DO UPDATE SET ticket = excluded.ticket",
+        "INSERT INTO workspace_heads VALUES (?, ?) "
+        "ON CONFLICT (thread) DO UPDATE SET ticket = excluded.ticket",
         *(thread, ticket),
     )
 

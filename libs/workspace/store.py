@@ -223,12 +223,15 @@ class WorkspaceStore:
                 else:
                     await self._catalog.kept({entry.sha256: size})
 
-        async with asyncio.TaskGroup() as tasks:
-            for batch in batches({path: entry for path, entry in files.items() if entry.size <= BATCH}):
-                tasks.create_task(keep(files, batch))
-            for path, entry in files.items():
-                if entry.size > BATCH:
-                    tasks.create_task(keep_large(path, entry))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for batch in batches({path: entry for path, entry in files.items() if entry.size <= BATCH}):
+                    tasks.create_task(keep(files, batch))
+                for path, entry in files.items():
+                    if entry.size > BATCH:
+                        tasks.create_task(keep_large(path, entry))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
         return wrong
 
 

@@ -15,7 +15,7 @@ from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, SandboxError
 from libs.sandbox.host import ChannelSandbox, Span, on_core
 from libs.workspace.contents import SnapshotsUnavailable
-from libs.workspace.ledger import NOTHING_RAN, START, Ledger, WayBack
+from libs.workspace.ledger import NOTHING_RAN, START, Ledger, WayBack, made_at
 from libs.workspace.manifest import Difference
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 
@@ -237,6 +237,10 @@ class WorkspaceHistory:
                 after = await self._ledger.open(thread)
                 await self._kept_locked(thread, workspace, [after], own=list(restored.difference))
                 await self._ledger.set_head(thread, ticket or START)
+                if sandbox.records:
+                    # What is pending at this point runs again.
+                    began = made_at(ticket).timestamp() if ticket else 0.0
+                    await sandbox.records.forget_since(thread, began)
         restored = Restored(restored.before, restored.difference, {**foreign, **restored.kept})
         return Moved(restored, after, before, instead)
 

@@ -71,6 +71,7 @@ class ChannelSandbox(SandboxLife):
         super().__init__(idle_seconds, redact)
         self.name = name
         self.limits = limits
+        self.records = records
         self._once = Once(self, records, thread, redact)
         self._thread = thread
         self.turns = Turns()

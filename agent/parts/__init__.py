@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from agent.parts.agent_backend import build_backend
 from agent.parts.agents_file import AgentsFile, ShowsAgentsFile
-from agent.parts.captures import captures_of
 from agent.parts.chat_model import (
     RUNTIME_COMMAND,
     RealModel,
@@ -20,6 +19,7 @@ from agent.parts.chat_model import (
 from agent.parts.page_stream import stream_transformers
 from agent.parts.process import Parts, build_parts, graph_of, prepared, run_budget, served
 from agent.parts.provider_model import CHOICES, unused_keys
+from agent.parts.workspace_captures import captures_of
 
 __all__ = [
     "CHOICES",

@@ -138,9 +138,8 @@ class Runtime:
             raise WrongPoint(f"There is no thread {thread_id!r} in {place(self.settings)}.")
         graph = await self._graph(name, "ask")
         captures = None if name == "exec" else captures_of(self.settings, self._parts.backend)
-        return ThreadPoints(
-            thread_id, graph, partial(lineage, self.threads), captures.history if captures else None
-        )
+        history = await captures.made() if captures else None
+        return ThreadPoints(thread_id, graph, partial(lineage, self.threads), history)
 
     async def fork(self, thread_id: str, number: int | None = None) -> str:
         """Copy a thread as it was at the end of a turn, with its files. Return the copy's id.

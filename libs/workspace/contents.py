@@ -77,7 +77,7 @@ class Contents:
         """
         packed = await asyncio.to_thread(_packed, contents)
         try:
-            store = self._opened()
+            store = await self._opened()
             for at in range(0, len(packed), _AT_ONCE):
                 await asyncio.gather(
                     *(
@@ -113,7 +113,7 @@ class Contents:
             yield data
 
         try:
-            await obstore.put_async(self._opened(), _path(digest), packed(), use_multipart=True)
+            await obstore.put_async(await self._opened(), _path(digest), packed(), use_multipart=True)
         except _Another:
             return None
         except (BaseError, OSError) as error:
@@ -129,7 +129,7 @@ class Contents:
         found = hashlib.sha256()
         coder = zstandard.ZstdDecompressor().decompressobj()
         try:
-            answer = await obstore.get_async(self._opened(), _path(digest))
+            answer = await obstore.get_async(await self._opened(), _path(digest))
             async for packed in answer.stream(min_chunk_size=_PIECE):
                 piece = await asyncio.to_thread(coder.decompress, packed)
                 found.update(piece)
@@ -146,7 +146,7 @@ class Contents:
     async def remove(self, digests: Collection[str]) -> None:
         """Remove contents. Missing contents are no error."""
         try:
-            store = self._opened()
+            store = await self._opened()
             for digest in digests:
                 try:
                     await obstore.delete_async(store, _path(digest))
@@ -155,12 +155,15 @@ class Contents:
         except (BaseError, OSError) as error:
             raise self._unavailable(error) from error
 
-    def _opened(self) -> ObjectStore:
+    async def _opened(self) -> ObjectStore:
         if self._store is None:
-            assert self._place is not None
-            self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._store = LocalStore(self._place)
+            self._store = await asyncio.to_thread(self._open_folder)
         return self._store
+
+    def _open_folder(self) -> ObjectStore:
+        assert self._place is not None
+        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return LocalStore(self._place)
 
     def _unavailable(self, error: Exception) -> SnapshotsUnavailable:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -124,6 +124,8 @@ class WorkspaceHistory:
             logger.warning("The workspace of thread %s was not captured: %s %s", thread, error, hint)
             with suppress(CheckpointerUnavailable):  # an open ticket is as good as a failed one
                 await self._ledger.fail(thread, tickets, str(error))
+        except Exception:  # the ticket stays without a capture
+            logger.exception("the workspace of thread %s was not captured", thread)
 
     async def _kept(self, thread: str, tickets: Collection[str]) -> Captured:
         """Capture the workspace of a thread now, and add the capture to the ledger."""

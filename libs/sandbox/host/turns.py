@@ -61,10 +61,11 @@ class Turns:
             yield
             return
         state = self._threads.setdefault(thread, _Thread())
-        if state.due:
-            self.capture(thread, state.due)
-        while not state.running and state.latest:
-            await asyncio.wait({state.latest})
+        while not state.running and (state.due or state.latest):
+            if state.due:
+                self.capture(thread, state.due)  # all commands wait for it, not only this one
+            elif state.latest:
+                await asyncio.wait({state.latest})
         span = Span(thread, time.time_ns())
         self.spans.append(span)
         state.running += 1

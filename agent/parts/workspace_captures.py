@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -60,15 +61,20 @@ class DeferredCaptures:
         return computer.sandbox_of(thread)
 
     async def begin_turn(self, thread: str) -> str | None:
-        return await self.history.begin_turn(thread)
+        return await (await self.made()).begin_turn(thread)
 
     async def after_step(self, thread: str) -> str | None:
-        return await self.history.after_step(thread)
+        return await (await self.made()).after_step(thread)
 
     async def arrive(
         self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]
     ) -> object:
-        return await self.history.arrive(thread, ticket, is_held)
+        return await (await self.made()).arrive(thread, ticket, is_held)
+
+    async def made(self) -> WorkspaceHistory:
+        """Return the history."""
+        # Imports and the working directory: not on an event loop.
+        return await asyncio.to_thread(lambda: self.history)
 
 
 def build_workspaces(settings: Settings) -> Database:

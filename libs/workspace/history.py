@@ -6,27 +6,22 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
 
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, SandboxError
-from libs.sandbox.host import ChannelSandbox, Span, on_core
+from libs.sandbox.host import ChannelSandbox, on_core
+from libs.workspace.changed_by import by_thread
 from libs.workspace.contents import SnapshotsUnavailable
 from libs.workspace.ledger import NOTHING_RAN, START, Ledger, WayBack, made_at
 from libs.workspace.manifest import Difference
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 
-__all__ = ["OTHERS", "Moved", "NoCapture", "WorkspaceHistory"]
+__all__ = ["Moved", "NoCapture", "WorkspaceHistory"]
 
 logger = logging.getLogger(__name__)
-
-_TICK: Final = 20_000_000
-"""Nanoseconds by which the clock of the files may be late. It ticks every 1 to 10 ms."""
-OTHERS: Final = ""
-"""Stands for everybody but one thread: persons, other threads, and commands of several threads at once."""
 
 
 class NoCapture(SnapshotsUnavailable):
@@ -146,7 +141,7 @@ class WorkspaceHistory:
         changes: dict[str, list[str]] = {}
         if latest and latest.manifest != captured.id:
             difference = await self._store.adifference(latest.manifest, captured.id)
-            changes = _by_thread(set(difference).difference(own), captured.times, spans)
+            changes = by_thread(set(difference).difference(own), captured.times, spans)
             changes[thread] = [*changes.get(thread, ()), *own]
         await self._ledger.add(workspace, captured.id, changes, thread, tickets)
         return captured
@@ -297,19 +292,3 @@ class WorkspaceHistory:
         kept = dict.fromkeys(sorted(differing & foreign & own), "somebody else has changed it, too")
         kept |= dict.fromkeys(sorted(differing - own), "it was changed by somebody else")
         return own - foreign, kept
-
-
-def _by_thread(
-    paths: Iterable[str], times: Mapping[str, int], spans: Collection[Span]
-) -> dict[str, list[str]]:
-    """Group changed paths by the only thread whose commands ran when they were changed."""
-    changes: dict[str, list[str]] = defaultdict(list)
-    for path in paths:
-        at = times.get(path, 0)
-        threads = {
-            span.thread
-            for span in spans
-            if span.began - _TICK <= at and (span.ended is None or at <= span.ended + _TICK)
-        }
-        changes[threads.pop() if len(threads) == 1 else OTHERS].append(path)
-    return dict(changes)

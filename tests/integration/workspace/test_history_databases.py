@@ -6,7 +6,7 @@ from pathlib import Path
 
 from libs.persistence.thread_database import Database
 from tests.servers.thread_databases import both_databases
-from tests.support.histories import CapturedThreads
+from tests.support.workspaces.captured_threads import CapturedThreads
 
 
 @both_databases

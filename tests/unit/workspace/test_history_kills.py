@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
-from tests.support.histories import CapturedThreads
 from tests.support.programs import python
+from tests.support.workspaces.captured_threads import CapturedThreads
 
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from libs.persistence.thread_database import SqliteDatabase
 from libs.workspace import Catalog, Contents, Ledger
-from tests.support.histories import CapturedThreads
+from tests.support.workspaces.captured_threads import CapturedThreads
 
 folder = Path(os.environ["FOLDER"])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
-from tests.support.histories import CapturedThreads, later
+from tests.support.workspaces.captured_threads import CapturedThreads, later
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
 from libs.workspace import NoCapture, SnapshotsUnavailable
-from tests.support.histories import CapturedThreads
+from tests.support.workspaces.captured_threads import CapturedThreads
 
 
 @pytest.fixture

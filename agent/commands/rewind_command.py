@@ -43,6 +43,7 @@ def rewind(
     The present is kept first. Files that somebody else has changed stay as they are, and are named.
     """
     from agent.run import WrongPoint, complaint
+    from libs.persistence import ThreadInUse
 
     if undo and (to is not None or files_only):
         end("--undo takes the thread back to where it was: leave --to and --files-only away.", status=2)
@@ -54,6 +55,12 @@ def rewind(
         )
     except WrongPoint as error:
         end(str(error), status=2)
+    except ThreadInUse:
+        end(
+            f"Nothing was changed: a run is at work in thread {thread!r}. Stop the run first: press "
+            "Ctrl-C in its terminal, or the stop button in the page.",
+            status=2,
+        )
     except Exception as error:
         if isinstance(error, typer.Exit) or (told := complaint(error)) is None:
             raise

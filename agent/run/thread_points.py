@@ -99,7 +99,13 @@ class ThreadPoints:
             WrongPoint: the thread has no such turn.
             NoCapture: the files of this point are not kept. Nothing was changed.
         """
-        point = self._at(await self.points(), number)
+        points = await self.points()
+        point = self._at(points, number)
+        if len(points) > 1 and points[max(number, 1)].ticket is None:
+            raise NoCapture(
+                f"The files of turn {max(number, 1)} were not kept, so the thread cannot go back there.",
+                hint="Only turns since snapshots are kept can be gone back to.",
+            )
         return await self._move(
             point.ticket, point.checkpoint, dry_run=dry_run, files_only=files_only, empty=number == 0
         )

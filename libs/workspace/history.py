@@ -6,30 +6,24 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
 
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, SandboxError
-from libs.sandbox.host import ChannelSandbox, Span, on_core
+from libs.sandbox.host import ChannelSandbox, on_core
 from libs.workspace.catalog import ManifestMissing
+from libs.workspace.changed_by import by_thread
 from libs.workspace.contents import SnapshotsUnavailable
 from libs.workspace.ledger import Ledger, WayBack, thread_workspace
-from libs.workspace.manifest import Difference, Manifest
+from libs.workspace.manifest import Difference
 from libs.workspace.store import Captured, Restored, WorkspaceStore
-from libs.workspace.tickets import START
+from libs.workspace.tickets import NOTHING_RAN, START, made_at
 
-__all__ = ["OTHERS", "Moved", "NoCapture", "WorkspaceHistory"]
+__all__ = ["Moved", "NoCapture", "WorkspaceHistory"]
 
 logger = logging.getLogger(__name__)
-
-_TICK: Final = 20_000_000
-"""Nanoseconds by which the clock of the files may be late. A kernel's clock for files ticks every 1 to 10 ms."""
-NOTHING_RAN: Final = "no command has run since"
-OTHERS: Final = ""
-"""Stands for everybody but one thread: persons, other threads, and commands of several threads at once."""
 
 
 class NoCapture(SnapshotsUnavailable):
@@ -104,10 +98,16 @@ class WorkspaceHistory:
 
     @on_core
     async def after_step(self, thread: str) -> str:
-        """Return a ticket for the workspace after a step that may have changed it. The capture begins now."""
-        ticket = await self._ledger.open(thread)
+        """Return a ticket for the workspace after a step that may have changed it.
+
+        The capture begins now. If no command has run in this turn, there is nothing to capture.
+        """
+        turns = self._sandbox_of(thread).turns
+        ran = not turns.is_due(thread)
+        ticket = await self._ledger.open(thread, why=None if ran else NOTHING_RAN)
         self._waiting[thread].append(ticket)
-        self._sandbox_of(thread).turns.capture(thread, lambda: self._capture(thread))
+        if ran:
+            turns.capture(thread, lambda: self._capture(thread))
         return ticket
 
     @on_core
@@ -124,45 +124,43 @@ class WorkspaceHistory:
             logger.warning("The workspace of thread %s was not captured: %s %s", thread, error, hint)
             with suppress(CheckpointerUnavailable):  # an open ticket is as good as a failed one
                 await self._ledger.fail(thread, tickets, str(error))
-        except Exception:  # the command that waits for this capture must run
+        except Exception:  # the ticket stays without a capture
             logger.exception("the workspace of thread %s was not captured", thread)
 
-    async def _kept(self, thread: str, tickets: Collection[str]) -> tuple[Captured, int]:
+    async def _kept(self, thread: str, tickets: Collection[str]) -> Captured:
         """Capture the workspace of a thread now, and add the capture to the ledger."""
         sandbox = self._sandbox_of(thread)
         workspace = self._workspace(thread, sandbox)
         async with self._locks[workspace]:
-            began = time.time_ns()
-            captured = await self._store.acapture(sandbox)
-            spans = sandbox.turns.take_spans(began)
-            latest = await self._ledger.latest(workspace)
-            changes: dict[str, list[str]] = {}
-            if latest and latest.manifest != captured.id:
-                difference = await self._store.adifference(latest.manifest, captured.id)
-                changes = _by_thread(difference, captured.times, spans)
-            try:
-                number = await self._ledger.add(workspace, captured.id, changes, thread, tickets)
-            except ManifestMissing:
-                captured = await self._store.acapture(sandbox)  # a prune came between
-                number = await self._ledger.add(workspace, captured.id, changes, thread, tickets)
+            return await self._kept_locked(thread, workspace, tickets)
+
+    async def _kept_locked(
+        self, thread: str, workspace: str, tickets: Collection[str], *, own: Collection[str] = ()
+    ) -> Captured:
+        """As `_kept`, for a caller that holds the lock. `own`: paths that were changed for this thread."""
+        sandbox = self._sandbox_of(thread)
+        began = time.time_ns()
+        captured = await self._store.acapture(sandbox)
+        spans = sandbox.turns.take_spans(began)
+        latest = await self._ledger.latest(workspace)
+        changes: dict[str, list[str]] = {}
+        if latest and latest.manifest != captured.id:
+            difference = await self._store.adifference(latest.manifest, captured.id)
+            changes = by_thread(set(difference).difference(own), captured.times, spans)
+            changes[thread] = [*changes.get(thread, ()), *own]
+        try:
+            await self._ledger.add(workspace, captured.id, changes, thread, tickets)
+        except ManifestMissing:
+            captured = await self._store.acapture(sandbox)  # a prune came between
+            await self._ledger.add(workspace, captured.id, changes, thread, tickets)
         if latest is None or latest.manifest != captured.id:
             self._captured()
-        return captured, number
+        return captured
 
     def _workspace(self, thread: str, sandbox: ChannelSandbox) -> str:
         return f"folder {sandbox.root}" if self._shared else thread_workspace(thread)
 
     # -- going back
-
-    @on_core
-    async def manifest_at(self, thread: str, ticket: str | None) -> Manifest:
-        """Return the files of a thread at a ticket; None: before its first turn.
-
-        Raises:
-            NoCapture: there is no capture up to this ticket.
-        """
-        number, _ = await self._found(thread, ticket)
-        return await self._store.amanifest(await self._manifest_id(number))
 
     @on_core
     async def turn_difference(self, thread: str, before: str | None, after: str | None) -> Difference:
@@ -179,7 +177,9 @@ class WorkspaceHistory:
         while begin and (earlier := await self._ledger.before(thread, begin)) not in (before or START, START):
             begin = earlier
         numbers = [(await self._found(thread, ticket))[0] for ticket in (begin, after)]
-        first, last = [await self._manifest_id(number) for number in numbers]
+        if None in numbers:
+            return Difference()  # no command of the thread has run
+        first, last = [await self._manifest_id(number) for number in numbers if number is not None]
         return await self._store.adifference(first, last)
 
     async def way_back(self, thread: str) -> WayBack | None:
@@ -220,54 +220,74 @@ class WorkspaceHistory:
     async def go_back(self, thread: str, ticket: str | None, *, dry_run: bool = False) -> Moved:
         """Bring the files of a thread back to a ticket; None: to before its first turn.
 
-        In a workspace of all threads, only the paths are touched that changed only while commands of this thread
-        ran, and still hold what they left.
+        In a workspace of all threads, a path is touched only if it has changed only while commands of this
+        thread ran, and still holds what they left.
 
         Raises:
             NoCapture: there is no capture up to this ticket. Nothing was changed.
         """
         number, instead = await self._found(thread, ticket)
+        if number is None:
+            return await self._unmoved(thread, ticket, dry_run=dry_run)
         target = await self._manifest_id(number)
         await self.settled(thread)
         sandbox = self._sandbox_of(thread)
         workspace = self._workspace(thread, sandbox)
-        before = await self._ledger.open(thread)
-        now, _ = await self._kept(thread, [before])
-        only: set[str] | None = None
-        foreign: dict[str, str] = {}
-        if self._shared:
-            only, foreign = await self._own_paths(thread, workspace, number, target, now.id)
-        restored = await self._store.arestore(sandbox, target, only=only, expect=now.id, dry_run=dry_run)
+        before = after = await self._ledger.open(thread)
+        async with self._locks[workspace]:
+            now = await self._kept_locked(thread, workspace, [before])
+            only: set[str] | None = None
+            foreign: dict[str, str] = {}
+            if self._shared:
+                only, foreign = await self._own_paths(thread, workspace, number, target, now.id)
+            restored = await self._store.arestore(sandbox, target, only=only, expect=now.id, dry_run=dry_run)
+            if not dry_run:
+                after = await self._ledger.open(thread)
+                await self._kept_locked(thread, workspace, [after], own=list(restored.difference))
+                await self._ledger.set_head(thread, ticket or START)
+                if sandbox.records:
+                    # What is pending at this point runs again.
+                    began = made_at(ticket).timestamp() if ticket else 0.0
+                    await sandbox.records.forget_since(thread, began)
         restored = Restored(restored.before, restored.difference, {**foreign, **restored.kept})
-        after = before
-        if not dry_run:
-            after = await self._ledger.open(thread)
-            async with self._locks[workspace]:
-                captured = await self._store.acapture(sandbox)
-                changes = {thread: list(restored.difference)}
-                await self._ledger.add(workspace, captured.id, changes, thread, [after])
-            await self._ledger.set_head(thread, ticket or START)
         return Moved(restored, after, before, instead)
 
-    async def _found(self, thread: str, ticket: str | None) -> tuple[int, str | None]:
-        kept = await self._ledger.kept_until(thread, ticket)
-        if kept is None or kept.number is None:
+    async def _unmoved(self, thread: str, ticket: str | None, *, dry_run: bool) -> Moved:
+        """Go back in a thread in which no command has run yet: its files are as they were."""
+        before = await self._ledger.open(thread, why=NOTHING_RAN)
+        if not dry_run:
+            await self._ledger.set_head(thread, ticket or START)
+        return Moved(Restored("", Difference(), {}), before, before, None)
+
+    async def _found(self, thread: str, ticket: str | None) -> tuple[int | None, str | None]:
+        """Return the capture of a ticket, and why it is an earlier one than asked for.
+
+        No capture means that no command of the thread has run yet.
+        """
+        at = await self._ledger.at(thread, ticket)
+        if at is None and await self._ledger.head(thread) is not None:
+            # Until its first command, a thread has changed nothing: the capture before that command fits.
+            ticket = None
+            at = await self._ledger.at(thread, None)
+            if at is None:
+                return None, None
+        if at and at.number is not None:
+            return at.number, None
+        kept = await self._ledger.kept_until(thread, ticket) if ticket is not None else None
+        if at is None or kept is None:
             raise NoCapture(
                 "There is no snapshot of the files at this point.",
                 hint="Only turns since snapshots are kept can be gone back to.",
             )
-        instead = None
-        if ticket is not None and kept.id != ticket:
-            asked = await self._ledger.ticket(thread, ticket)
-            why = (asked and asked.why) or "the program ended before the snapshot was complete"
-            if why != NOTHING_RAN:
-                instead = f"the snapshot of this point is missing ({why}), so the one before it was used"
-        return kept.number, instead
+        why = at.why or "the program ended before the snapshot was complete"
+        return kept.number, f"the snapshot of this point is missing ({why}), so the one before it was used"
 
     async def _manifest_id(self, number: int) -> str:
         row = await self._ledger.row(number)
         if row is None:
-            raise NoCapture("The snapshot of this point was removed.", hint="Raise SNAPSHOTS_MAX for longer ones.")
+            raise NoCapture(
+                "The snapshot of this point was removed.", hint="Raise SNAPSHOTS_MAX to keep more snapshots."
+            )
         return row.manifest
 
     async def _own_paths(
@@ -283,20 +303,3 @@ class WorkspaceHistory:
         kept = dict.fromkeys(sorted(differing & foreign & own), "somebody else has changed it, too")
         kept |= dict.fromkeys(sorted(differing - own), "it was changed by somebody else")
         return own - foreign, kept
-
-
-def _by_thread(
-    paths: Iterable[str], times: Mapping[str, int], spans: Collection[Span]
-) -> dict[str, list[str]]:
-    """Group changed paths by the only thread whose commands ran when they were changed."""
-    changes: dict[str, list[str]] = defaultdict(list)
-    for path in paths:
-        at = times.get(path, 0)
-        threads = {
-            span.thread
-            for span in spans
-            if span.began - _TICK <= at and (span.ended is None or at <= span.ended + _TICK)
-        }
-        changes[threads.pop() if len(threads) == 1 else OTHERS].append(path)
-    return dict(changes)
-

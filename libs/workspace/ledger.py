@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from libs.persistence.thread_database import Database, Do
 from libs.workspace.catalog import manifest_missing
 from libs.workspace.packed_changes import packed, unpacked
-from libs.workspace.tickets import START, Ticket, new_ticket
+from libs.workspace.tickets import NOTHING_RAN, START, Ticket, new_ticket
 
 __all__ = ["Ledger", "Row", "WayBack", "thread_workspace"]
 
@@ -20,8 +20,8 @@ class Row:
     number: int
     manifest: str
     changes: Mapping[str, list[str]] = field(default_factory=dict)
-    """Thread -> paths that changed since the capture before, only while its commands ran. The empty thread: all
-    other paths that changed."""
+    """Thread -> paths that changed since the capture before, only while commands of this thread ran.
+    The empty text -> all other paths that changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Ledger:
 
         Args:
             why: why there is no capture yet.
-            turn: whether a person's turn begins.
+            turn: whether a person's turn begins. Then the thread has no way back any more.
         """
         ticket = new_ticket()
 
@@ -77,6 +77,8 @@ class Ledger:
                 "INSERT INTO workspace_tickets (thread, id, why, before, turn) VALUES (?, ?, ?, ?, ?)",
                 *(thread, ticket, why, _head(do, thread) or START, int(turn)),
             )
+            if turn:
+                do("DELETE FROM workspace_ways_back WHERE thread = ?", thread)
             _set_head(do, thread, ticket)
 
         await self._database.awaited(work)
@@ -119,7 +121,7 @@ class Ledger:
                     *(workspace, manifest, data),
                 )
                 found = _latest(do, workspace)
-                assert found
+                assert found is not None  # noqa: S101 - a row was added
                 number = found[0]
             for ticket in tickets:
                 do(
@@ -139,26 +141,25 @@ class Ledger:
 
         return await self._database.awaited(work)
 
-    async def ticket(self, thread: str, ticket: str) -> Ticket | None:
-        """Return a ticket of a thread."""
+    async def at(self, thread: str, ticket: str | None) -> Ticket | None:
+        """Return the latest ticket up to `ticket`, of those in whose turn a command has run.
+
+        Without `ticket`: the first of them.
+        """
+        return await self._one(thread, ticket, "COALESCE(why, '') <> ?", NOTHING_RAN)
+
+    async def kept_until(self, thread: str, ticket: str) -> Ticket | None:
+        """Return the latest ticket with a capture, up to `ticket`."""
+        return await self._one(thread, ticket, "number IS NOT NULL")
+
+    async def _one(self, thread: str, ticket: str | None, condition: str, *values: str) -> Ticket | None:
+        order = "id > ? ORDER BY id" if ticket is None else "id <= ? ORDER BY id DESC"
 
         def work(do: Do) -> Ticket | None:
             rows = do(
-                "SELECT id, number, why FROM workspace_tickets WHERE thread = ? AND id = ?", thread, ticket
-            )
-            return Ticket(*rows[0]) if rows else None
-
-        return await self._database.awaited(work)
-
-    async def kept_until(self, thread: str, ticket: str | None) -> Ticket | None:
-        """Return the latest ticket with a capture, up to `ticket`. Without `ticket`: the thread's first one."""
-
-        def work(do: Do) -> Ticket | None:
-            order = "id <= ? ORDER BY id DESC" if ticket else "id > ? ORDER BY id"
-            rows = do(
-                "SELECT id, number, why FROM workspace_tickets WHERE thread = ? AND number IS NOT NULL "  # noqa: S608
+                f"SELECT id, number, why FROM workspace_tickets WHERE thread = ? AND {condition} "  # noqa: S608
                 f"AND {order} LIMIT 1",
-                *(thread, ticket or ""),
+                *(thread, *values, ticket or ""),
             )
             return Ticket(*rows[0]) if rows else None
 
@@ -196,7 +197,7 @@ class Ledger:
         await self._database.awaited(work)
 
     async def before(self, thread: str, ticket: str) -> str:
-        """Return the ticket at which the files of a thread were when another one was made."""
+        """Return the ticket at which the files of a thread were when `ticket` was made."""
 
         def work(do: Do) -> str:
             rows = do("SELECT before FROM workspace_tickets WHERE thread = ? AND id = ?", thread, ticket)

@@ -254,8 +254,8 @@ class WorkspaceStore:
                 for path, entry in files.items():
                     if entry.size > BATCH:
                         tasks.create_task(keep_large(path, entry))
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from failed
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
         await self._catalog.close_place(place)
         return wrong
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["START", "Ticket", "made_at", "new_ticket"]
+__all__ = ["NOTHING_RAN", "START", "Ticket", "made_at", "new_ticket"]
 
+NOTHING_RAN: Final = "no command has run since"
+"""Why a ticket has no capture: no command of its turn has begun until then."""
 START: Final = ""
 """Stands for the moment before a thread's first turn."""
 

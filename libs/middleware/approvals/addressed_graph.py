@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -22,18 +21,14 @@ from libs.middleware.approvals.decisions import Decision, WrongAnswer, checked, 
 from libs.middleware.approvals.grants import GRANTS, Grant, granted_by
 from libs.middleware.approvals.nested_answers import areader, is_nested, patched, reader
 from libs.middleware.approvals.question import question_key
-from libs.middleware.captures import WORKSPACE
+from libs.middleware.arrival import Arrive, arrive_at_start, arrive_at_start_now
 from libs.middleware.input_messages import check_messages
 from libs.middleware.required_task import has_messages, require_task
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
-from libs.sandbox.host import blocking
 
 __all__ = ["AddressedGraph", "Turns", "answer_by_id"]
 
 logger = logging.getLogger(__name__)
-
-Arrive = Callable[[str, str | None, Callable[[str], Awaitable[bool]]], Awaitable[object]]
-"""See `libs.workspace.WorkspaceHistory.arrive`."""
 
 Turn = Callable[[str | None], AbstractAsyncContextManager[RunControl | None]]
 """Takes a thread id, and returns a context manager that holds the thread's lock. None: the run is not saved,
@@ -102,7 +97,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """As `CompiledStateGraph.stream`."""
         input = self.clean(input)
         check_messages(input)
-        blocking(self._arrived)(config)
+        self._arrived_now(config)
         if isinstance(input, Command):
             is_read = input.resume is not None and self._thread_id(config)
             input = self._checked(input, self.get_state(config or {}) if is_read else None, config)
@@ -150,25 +145,13 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     async def _arrived(self, config: RunnableConfig | None) -> None:
         saver, thread = self._saver(config), self._thread_id(config)
-        if self.arrive is None or saver is None or thread is None or is_nested(config):
-            return
-        asked: dict[str, Any] = ensure_config(config)["configurable"]
-        at = {key: asked[key] for key in ("thread_id", "checkpoint_id") if key in asked}
-        found = await saver.aget_tuple({"configurable": at | {"checkpoint_ns": ""}})
-        ticket = found.checkpoint["channel_values"].get(WORKSPACE) if found else None
+        if self.arrive and saver and thread is not None and not is_nested(config):
+            await arrive_at_start(self.arrive, saver, thread, config)
 
-        async def is_held(ticket: str) -> bool:
-            from libs.workspace import made_at
-
-            everything = saver.alist({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
-            async for each in everything:  # the newest first
-                if each.checkpoint["channel_values"].get(WORKSPACE) == ticket:
-                    return True
-                if datetime.fromisoformat(each.checkpoint["ts"]) < made_at(ticket):
-                    return False
-            return False
-
-        await self.arrive(thread, ticket, is_held)
+    def _arrived_now(self, config: RunnableConfig | None) -> None:
+        saver, thread = self._saver(config), self._thread_id(config)
+        if self.arrive and saver and thread is not None and not is_nested(config):
+            arrive_at_start_now(self.arrive, saver, thread, config)
 
     def _locked(
         self, config: RunnableConfig | None, turn: Turn | None

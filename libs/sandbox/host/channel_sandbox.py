@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 from libs.redaction import Redact
 from libs.sandbox.errors import CommandInterrupted, SandboxDied, SandboxError
 from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.lifecycle import Feed, SandboxLife
-from libs.sandbox.host.loop_thread import on_core, synchronous
+from libs.sandbox.host.loop_thread import core, on_core, synchronous
 from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.host.request_payloads import (
     CHANGES,
@@ -36,6 +36,9 @@ _AT_ONCE = 1_000_000
 """Bytes of an answer that are decoded on the event loop. A larger answer is decoded in a thread."""
 _MOST_SESSIONS = 1_000
 """Number of sessions that are remembered, to report lost variables to the next block."""
+
+_CAPTURE_SECONDS = 10.0
+"""Longest wait for captures when the sandbox is closed."""
 
 Result = TypeVar("Result")
 
@@ -68,6 +71,7 @@ class ChannelSandbox(SandboxLife):
         super().__init__(idle_seconds, redact)
         self.name = name
         self.limits = limits
+        self.records = records
         self._once = Once(self, records, thread, redact)
         self._thread = thread
         self.turns = Turns()
@@ -186,6 +190,16 @@ class ChannelSandbox(SandboxLife):
         call, answer = await self._ask(payload, seconds, content=content, feed=feed, redacted=False)
         message, data = await _read(call, answer, lambda: file_result(call, answer, seconds))
         return message, data, bytes(call.data[Fd.ERR])
+
+    def close(self) -> None:
+        """Stop the sandbox, after captures that have begun: see `Turns`."""
+        if self.turns.watched:
+            core().wait(self._captures_end())
+        super().close()
+
+    async def _captures_end(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.turns.all_settled(), _CAPTURE_SECONDS)
 
     file = synchronous(afile)
     read_file = synchronous(aread_file)

@@ -149,7 +149,11 @@ class CommandRecords:
 
     async def forget(self, thread: str) -> None:
         """Remove what is kept of a thread that is gone for good."""
-        await self.awaited(self._forget, _name(thread))
+        await self.forget_since(thread, 0.0)
+
+    async def forget_since(self, thread: str, began: float) -> None:
+        """Remove the records of commands that began after a time, because their effects were taken back."""
+        await self.awaited(self._forget, _name(thread), began)
 
     def close(self) -> None:
         """Close the file, where it is open. A later call opens it again."""
@@ -238,9 +242,9 @@ class CommandRecords:
             finally:
                 _under_way.discard(self._place(entry))
 
-    def _forget(self, thread: str) -> None:
+    def _forget(self, thread: str, began: float) -> None:
         with self._explained():
-            self._open().execute("DELETE FROM commands WHERE thread = ?", (thread,))
+            self._open().execute("DELETE FROM commands WHERE thread = ? AND began >= ?", (thread, began))
 
     def _place(self, entry: Entry) -> tuple[str, str, str]:
         return str(self._path), entry.thread, entry.key

@@ -32,8 +32,10 @@ class _Thread:
     running: int = 0
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while no command of the thread runs."""
-    capture: asyncio.Task[None] | None = None
-    """The latest capture, which may still wait for the end of commands."""
+    latest: asyncio.Task[None] | None = None
+    """The latest capture, until its end."""
+    queued: asyncio.Task[None] | None = None
+    """The latest capture, until its begin."""
     due: Callable[[], Awaitable[None]] | None = None
     """Makes a capture before the next command."""
 
@@ -59,11 +61,11 @@ class Turns:
             yield
             return
         state = self._threads.setdefault(thread, _Thread())
-        while not state.running and (state.due or state.capture):
+        while not state.running and (state.due or state.latest):
             if state.due:
                 self.capture(thread, state.due)  # all commands wait for it, not only this one
-            elif state.capture:
-                await asyncio.wait({state.capture})
+            elif state.latest:
+                await asyncio.wait({state.latest})
         span = Span(thread, time.time_ns())
         self.spans.append(span)
         state.running += 1
@@ -81,38 +83,53 @@ class Turns:
         self.watched = True
         self._threads.setdefault(thread, _Thread()).due = capture
 
+    def is_due(self, thread: str) -> bool:
+        """Return whether no command has begun since `before_next`."""
+        state = self._threads.get(thread)
+        return state is not None and state.due is not None
+
     def capture(self, thread: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Begin a capture, when the running commands of the thread have ended. Return its task.
+        """Begin a capture when the running commands of the thread have ended. Return its task.
 
         If an earlier capture of the thread has not begun yet, its task is returned, and `work` is not called.
         """
         self.watched = True
         state = self._threads.setdefault(thread, _Thread())
-        if state.capture and state.running:
-            return state.capture  # waits for the same commands
-        before = state.capture
+        state.due = None
+        if state.queued:
+            return state.queued
+        before = state.latest
 
-        async def when_quiet() -> None:
+        async def in_turn() -> None:
             if before:
                 await asyncio.wait({before})
             if state.running:
                 await state.quiet.wait()
-            try:
-                await work()
-            finally:
-                if state.capture is task:
-                    state.capture = None
+            state.queued = None
+            await work()
 
-        state.due = None
-        task = asyncio.ensure_future(when_quiet())
-        state.capture = task
+        def ended(task: asyncio.Task[None]) -> None:
+            if state.queued is task:  # cancelled before its begin
+                state.queued = None
+            if state.latest is task:
+                state.latest = None
+
+        task = asyncio.ensure_future(in_turn())
+        task.add_done_callback(ended)
+        state.latest = state.queued = task
         return task
 
     async def settled(self, thread: str) -> None:
         """Wait until the captures of a thread have ended."""
         state = self._threads.get(thread)
-        while state and state.capture:
-            await asyncio.wait({state.capture})
+        while state and state.latest:
+            await asyncio.wait({state.latest})
+
+    async def all_settled(self) -> None:
+        """Wait until all captures have ended that do not wait for a running command."""
+        for state in list(self._threads.values()):
+            while state.latest and not state.running:
+                await asyncio.wait({state.latest})
 
     def take_spans(self, began: int) -> list[Span]:
         """Return the commands since the capture before, after a capture that began at a time.

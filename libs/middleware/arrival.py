@@ -1,0 +1,75 @@
+"""Bring the files of a thread to the checkpoint from which a run starts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+
+from libs.middleware.captures import WORKSPACE
+from libs.sandbox.host import blocking
+
+__all__ = ["Arrive", "arrive_at_start", "arrive_at_start_now"]
+
+Arrive = Callable[[str, str | None, Callable[[str], Awaitable[bool]]], Awaitable[object]]
+"""See `libs.workspace.WorkspaceHistory.arrive`."""
+
+
+async def arrive_at_start(
+    arrive: Arrive, saver: BaseCheckpointSaver[Any], thread: str, config: RunnableConfig | None
+) -> None:
+    """Call `arrive` with the ticket in the checkpoint from which a run with `config` starts."""
+
+    async def is_held(ticket: str) -> bool:
+        async for each in saver.alist(_checkpoints_of(thread)):  # the newest first
+            if (answer := _holds(each, ticket)) is not None:
+                return answer
+        return False
+
+    await arrive(thread, _ticket_in(await saver.aget_tuple(_start_of(config))), is_held)
+
+
+def arrive_at_start_now(
+    arrive: Arrive, saver: BaseCheckpointSaver[Any], thread: str, config: RunnableConfig | None
+) -> None:
+    """As `arrive_at_start`, with the saver's synchronous methods: some savers have no others."""
+
+    def is_held(ticket: str) -> bool:
+        answers = (_holds(each, ticket) for each in saver.list(_checkpoints_of(thread)))
+        return next((answer for answer in answers if answer is not None), False)
+
+    async def arrived(at: str | None) -> None:
+        await arrive(thread, at, lambda ticket: asyncio.to_thread(is_held, ticket))
+
+    blocking(arrived)(_ticket_in(saver.get_tuple(_start_of(config))))
+
+
+def _checkpoints_of(thread: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+
+
+def _start_of(config: RunnableConfig | None) -> RunnableConfig:
+    """Return the config of the checkpoint that is asked for, or of the latest."""
+    asked: dict[str, Any] = ensure_config(config)["configurable"]
+    at: dict[str, Any] = {key: asked[key] for key in ("thread_id", "checkpoint_id") if key in asked}
+    return {"configurable": {**at, "checkpoint_ns": ""}}
+
+
+def _ticket_in(found: CheckpointTuple | None) -> str | None:
+    ticket: str | None = found.checkpoint["channel_values"].get(WORKSPACE) if found else None
+    return ticket
+
+
+def _holds(found: CheckpointTuple, ticket: str) -> bool | None:
+    """Return whether a checkpoint holds a ticket. None: an older checkpoint may hold it."""
+    # Importing a graph should not import the store.
+    from libs.workspace import made_at
+
+    if _ticket_in(found) == ticket:
+        return True
+    return False if datetime.fromisoformat(found.checkpoint["ts"]) < made_at(ticket) else None

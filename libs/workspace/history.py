@@ -17,7 +17,7 @@ from libs.workspace.catalog import ManifestMissing
 from libs.workspace.changed_by import by_thread
 from libs.workspace.contents import SnapshotsUnavailable
 from libs.workspace.ledger import Ledger, WayBack, thread_workspace
-from libs.workspace.manifest import Difference
+from libs.workspace.manifest import Difference, Manifest
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 from libs.workspace.tickets import NOTHING_RAN, START, made_at
 
@@ -161,6 +161,18 @@ class WorkspaceHistory:
         return f"folder {sandbox.root}" if self._shared else thread_workspace(thread)
 
     # -- going back
+
+    @on_core
+    async def manifest_at(self, thread: str, ticket: str | None) -> Manifest:
+        """Return the files of a thread at a ticket; None: before its first turn.
+
+        Raises:
+            NoCapture: there is no capture up to this ticket.
+        """
+        number, _ = await self._found(thread, ticket)
+        if number is None:
+            raise NoCapture("No command has run in this thread yet.", hint="Its files are as they are now.")
+        return await self._store.amanifest(await self._manifest_id(number))
 
     @on_core
     async def turn_difference(self, thread: str, before: str | None, after: str | None) -> Difference:

@@ -24,8 +24,9 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
     """Replaces deepagents' middleware of the same name.
 
     This class omits deepagents' prompt, which says that the shell cannot reach routed folders: here the
-    sandbox mounts them at the same path. And it passes the id of each tool call to the backend, so that a
-    resumed run carries out no call twice.
+    sandbox mounts them at the same path. It passes the id of each tool call to the backend, so that a
+    resumed run carries out no call twice. And it refuses a path with a backslash: deepagents would put a
+    slash in its place, and reach another file than the call names.
     """
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
@@ -43,6 +44,8 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
+        if refused := self._refused(request):
+            return refused
 
         # Not around the middleware's own work, such as writing a long result to a file.
         def once(request: ToolCallRequest) -> ToolMessage | Command[Any]:
@@ -56,12 +59,28 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
+        if refused := self._refused(request):
+            return refused
 
         async def once(request: ToolCallRequest) -> ToolMessage | Command[Any]:
             with call_of(request, keyed=_CHANGING) as call:
                 return with_artifact(await handler(request), call)
 
         return await super().awrap_tool_call(request, once)
+
+    def _refused(self, request: ToolCallRequest) -> ToolMessage | None:
+        """Return the answer to a call of a file tool whose path has a backslash."""
+        call = request.tool_call
+        if call["name"] not in {tool.name for tool in self.tools}:
+            return None
+        for key in ("file_path", "path"):
+            if "\\" in (path := str(call["args"].get(key, ""))):
+                told = (
+                    f"Error: the path '{path}' has a backslash. Write / between folders. Only a command "
+                    "reaches a name that has a backslash."
+                )
+                return ToolMessage(told, name=call["name"], tool_call_id=call["id"], status="error")
+        return None
 
 
 def call_of(request: ToolCallRequest, *, keyed: Collection[str]) -> AbstractContextManager[CurrentCall]:

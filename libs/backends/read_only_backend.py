@@ -55,7 +55,8 @@ class ReadOnlyBackend(AsyncBackend):
         return path.removeprefix(self.root) or "/"
 
     def _refusal(self, path: str) -> str:
-        return f"Error: {self._inner(path)} is read-only. Copy it to /workspace and change the copy."
+        where = f"{self._inner(path)} is read-only, like all of {self.root}"
+        return f"Error: {where}. Work below /workspace, on a copy of what is to change."
 
     def _files(self, files: list[FileInfo] | None) -> list[FileInfo] | None:
         if files is None:

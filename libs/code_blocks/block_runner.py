@@ -8,19 +8,19 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from libs.sandbox import OnOutput, RunResult, Sandbox, SandboxError
-from libs.sandbox.host import failed_result
+from libs.sandbox.host import encoded, failed_result
 
 __all__ = ["SandboxRunner"]
 
-_LOST = "[the working directory of the earlier blocks is gone: this block runs in /workspace]"
+_LOST = "[this block runs in /workspace: the earlier blocks' directory is unknown or cannot be entered]"
 
 
 class SandboxRunner:
     """Runs blocks, and keeps the working directory of the bash blocks of a thread.
 
     The sandbox stores the directory, so a fresh sandbox starts in the workspace again, and the block's output
-    begins with a note. A block that replaces its shell (`exec`) or sets its own EXIT trap does not change the
-    stored directory. Python blocks of a thread share one interpreter (see `Sandbox.run_python`).
+    begins with a note. A block that replaces its shell (`exec`), sets its own EXIT trap or is killed does not
+    change the stored directory. Python blocks of a thread share one interpreter (see `Sandbox.run_python`).
 
     Args:
         sandbox: returns the sandbox of the current thread.
@@ -62,6 +62,7 @@ class SandboxRunner:
                     code, session=session, on_output=on_output, key=key, continues=continues
                 )
             else:
+                encoded(code, "surrogateescape")  # here, so that the error counts the characters of the block
                 place = f"{self._scratch}/{_short(thread_id)}/directory"
                 command = _keeping_directory(code, place, continues=continues)
                 result = await self._sandbox().arun(command, on_output=on_output, key=key)
@@ -94,8 +95,9 @@ def _keeping_directory(code: str, place: str, *, continues: bool) -> str:
     """
     kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
     say = f"echo {shlex.quote(_LOST)}"
-    save = f"{{ set +x; mkdir -p {folder} && builtin pwd >| {kept} || :; }} 2>/dev/null"
+    make = f"[ -d {folder} ] || mkdir -p {folder}"  # usually no program, as the block may have changed PATH
+    save = f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} || :; }} 2>/dev/null"
     # The first block stores its directory at once. So if a later block finds no file, the sandbox is new.
     begin = f"{f'{say};' if continues else ''} mkdir -p {folder}; builtin pwd >| {kept}"
-    enter = f'{{ if [ -f {kept} ]; then cd -- "$(cat {kept})" || {say}; else {begin}; fi; }} 2>/dev/null || :'
+    enter = f'{{ if [ -f {kept} ]; then cd -- "$(< {kept})" || {say}; else {begin}; fi; }} 2>/dev/null || :'
     return f"trap -- {shlex.quote(save)} EXIT; {enter}; {code}"

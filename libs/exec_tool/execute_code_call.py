@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import json
+import tokenize
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from libs.exec_tool.last_json import DEEPEST, too_deep
+from libs.sandbox.host import encoded
 
 __all__ = ["Binary", "Call", "Language", "canonical", "check_path", "explained", "in_another"]
 
@@ -108,15 +120,6 @@ def in_another(paths: Collection[str]) -> str | None:
     return None
 
 
-def _check_text(text: str, what: str = "") -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{what}has half of a surrogate pair as character {error.start + 1}, which is not text"
-        ) from None
-
-
 def _content(given: str | Binary) -> bytes:
     return base64.b64decode(given.base64) if isinstance(given, Binary) else given.encode()
 
@@ -126,7 +129,10 @@ def _files(value: Mapping[str, Any]) -> Mapping[str, Any]:
         raise ValueError(f"{len(value)} files: at most {MAX_FILES} are taken at once")
     for name, given in value.items():
         if isinstance(given, str):
-            _check_text(given, f"the file {name[:80]!a} ")
+            try:
+                encoded(given)
+            except ValueError as error:
+                raise ValueError(f"the file {name[:80]!a}: {error}") from None
     found = {check_path(path): content for path, content in value.items()}
     if len(found) < len(value):
         raise ValueError("two of the paths name the same file")
@@ -161,7 +167,7 @@ def _args(value: Any) -> Any:
 def _code(value: str) -> str:
     if not value.strip():
         raise ValueError("is empty: send the whole program")
-    _check_text(value)
+    encoded(value)
     if "\0" in value:  # Python would end the line there, and bash would leave it out
         raise ValueError(f"has a NUL as character {value.index(chr(0)) + 1}: write it as an escape sequence")
     if len(value) > MAX_CODE:
@@ -195,6 +201,18 @@ class Call(BaseModel):
     )
     language: Language = Field(default="python", description="python or bash.")
 
+    @model_validator(mode="after")
+    def _is_read_as_written(self) -> Self:
+        """Refuse a comment by which Python would read the program, which is UTF-8, in another encoding."""
+        if self.language == "python":
+            source = self.code.encode()
+            # Python itself reports an encoding that it does not know, or that does not fit.
+            with suppress(SyntaxError, LookupError, UnicodeError):
+                encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+                if not encoding.startswith("utf-8") and source.decode(encoding) != self.code:
+                    raise ValueError(f"code: is UTF-8, and a comment says {encoding}: leave the comment out")
+        return self
+
     @cached_property
     def contents(self) -> dict[str, bytes]:
         """Path -> content of the files."""
@@ -219,5 +237,5 @@ def explained(error: ValidationError) -> str:
             lines.append(f"The parameter {where} is missing.")
         else:
             message = each["msg"].removeprefix("Value error, ")
-            lines.append(f"{where[:80]}: {message[:_MAX_REASON]}.")
+            lines.append(": ".join(filter(None, (where[:80], f"{message[:_MAX_REASON]}."))))
     return " ".join(dict.fromkeys(lines))

@@ -29,7 +29,7 @@ ErrorClass = Literal[
 """Why an execution failed:
 
 - `input`: the call is invalid; nothing was started.
-- `syntax`: the program has a syntax error; nothing of it ran.
+- `syntax`: the program has a syntax error. Nothing of it ran; of a bash program, the lines above may have.
 - `dependency`: a package cannot be installed or is missing.
 - `timeout`, `cpu`: the time was used up, by waiting or by computing.
 - `memory`, `disk`, `processes`: a limit of the sandbox was reached.

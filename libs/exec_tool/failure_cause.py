@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.execution_outcome import ErrorClass, ExecError
+from libs.exec_tool.file_archives import program_path
 from libs.sandbox import RunResult
 
 __all__ = ["Counted", "counted", "why_failed"]
@@ -31,7 +32,7 @@ _HINTS: dict[ErrorClass, str] = {
     "split the work over several programs.",
     "memory": "The program needed more memory than the sandbox has. Work on less at once: read in chunks, only the columns that "
     "are needed, smaller types; files in the working directory count as memory too.",
-    "disk": "The disk of the sandbox is full. Write less, in smaller files or compressed, and remove what is not "
+    "disk": "The sandbox had no room for a file. Write less, in smaller files or compressed, and remove what is not "
     "needed any more.",
     "processes": "The program started more processes or threads than the sandbox has room for. Start a few, or do the work in "
     "one process.",
@@ -39,17 +40,27 @@ _HINTS: dict[ErrorClass, str] = {
     "that HTTP_PROXY names. Do without it, or say which host is needed.",
     "runtime": "Read the error, mend its cause, and send the whole program again.",
 }
+_NO_PACKAGES = (
+    "This runner installs no packages: do without. The standard library, pandas, numpy, scipy, matplotlib and requests "
+    "are there."
+)
+_BASH_RAN = (
+    "The lines above the error may have run: mind what they did, and send the whole program again, corrected."
+)
 _NO_NETWORK = "This runner has no network: its programs reach no host. Do without it, or send the data in `files` or `args`."
 
 _UNBOUND = re.compile(r"NameError: name '(\w+)' is not defined")
-_SYNTAX = re.compile(r"^(?:SyntaxError|IndentationError|TabError): .*", re.MULTILINE)
+_SYNTAX = re.compile(
+    rf'^  File "{re.escape(program_path("python"))}", line \d+$.*^(?:SyntaxError|IndentationError|TabError): ',
+    re.MULTILINE | re.DOTALL,
+)
 _BASH_SYNTAX = re.compile(r".*: (?:syntax error|unexpected EOF|line \d+: unexpected EOF).*")
 _LAST = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Timeout)\b.*", re.MULTILINE)
 _SAYS: Mapping[ErrorClass, str] = {
     "memory": r"MemoryError|[Cc]annot allocate memory|Unable to allocate|bad_alloc|Out of memory",
     "disk": r"No space left on device|\bENOSPC\b|Disk quota exceeded|database or disk is full|File too large",
     "processes": r"can't start new thread|fork: (?:retry: )?Resource temporarily unavailable",
-    "dependency": r"^(?:ModuleNotFoundError|ImportError)\b|: command not found$",
+    "dependency": r"^(?:ModuleNotFoundError|ImportError)\b(?!: cannot import name)|: command not found$",
     "network": r"EGRESS_ALLOW|ProxyError|ConnectionError|ConnectTimeout|ConnectionRefusedError|SSLError|URLError|urlopen error"
     r"|NameResolutionError|Name or service not known|Temporary failure in name resolution|Network is unreachable"
     r"|Max retries exceeded|^curl: \((?:5|6|7|28|35|56|60)\)|Tunnel connection failed|httpx\.\w*Connect",
@@ -107,12 +118,13 @@ def why_failed(
     *,
     has_result: bool,
     has_network: bool,
+    installs: bool,
     modules: Collection[str] = (),
 ) -> ExecError | None:
     """Return why a program failed, or None if the program succeeded.
 
-    `has_network`: whether the sandbox has a gateway. `modules`: names of the modules that every program can
-    import, besides installed packages.
+    `has_network`: whether the sandbox has a gateway. `installs`: whether a call can name dependencies.
+    `modules`: names of the modules that every program can import, besides installed packages.
 
     A program with exit code 0 that reached the process limit failed only if it printed no result: processes
     that it left running may have reached the limit.
@@ -122,15 +134,24 @@ def why_failed(
     # The error is at the end of the output.
     said = (done.stderr or done.output)[-20_000:]
     kind = _kind(language, done, kernel, said)
-    fact = {
-        "memory": "The sandbox ran out of memory.",
-        "processes": f"The sandbox had no room for more processes: {kernel.refused} were refused.",
-        "cpu": f"The program used up its time, {done.seconds:.1f} s, by computing.",
-        "timeout": f"The program used up its time, {done.seconds:.1f} s.",
-        "disk": "The disk of the sandbox is full.",
-    }.get(kind, f"The program ended with exit code {done.exit_code}.")
+    # Facts come from the kernel. The output of the program gives only the class.
+    fact = f"The program ended with exit code {done.exit_code}."
+    if kernel.killed:
+        fact = "The sandbox ran out of memory."
+    elif kernel.refused:
+        fact = f"The sandbox had no room for more processes: {kernel.refused} were refused."
+    elif done.timed_out:
+        fact = f"The program used up its time, {done.seconds:.1f} s{', by computing' * (kind == 'cpu')}."
+    elif kernel.disk_left == 0:
+        fact = "The disk of the sandbox is full."
     last = (_LAST.findall(said) or [said.strip().rpartition("\n")[2]])[-1].strip()[:_MOST_MESSAGE]
-    hint = _HINTS[kind] if has_network or kind != "network" else _NO_NETWORK
+    hint = _HINTS[kind]
+    if kind == "network" and not has_network:
+        hint = _NO_NETWORK
+    elif kind == "dependency" and not installs:
+        hint = _NO_PACKAGES
+    elif kind == "syntax" and language == "bash":
+        hint = _BASH_RAN
     if (unbound := _UNBOUND.match(last)) and unbound[1] in modules:
         hint = f"Write `import {unbound[1]}` first, and send the whole program again."
     return ExecError(kind, f"{fact} {last}".rstrip(), hint)

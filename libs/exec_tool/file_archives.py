@@ -178,6 +178,8 @@ class Collected:
     """Paths of removed files."""
     left_out: tuple[str, ...]
     """Files and folders that are not returned, each with the reason."""
+    stale: tuple[str, ...] = ()
+    """Paths of earlier files whose content after the program is not known."""
 
 
 MOST_UNREAD = 100
@@ -221,6 +223,7 @@ def collected(
     changed: dict[str, bytes] = {}
     left_out: list[str] = []
     found: set[str] = set()
+    read: set[str] = set()
     new = 0
     for written, content in _members(archive):
         name = redact(written) if redact else written
@@ -244,14 +247,16 @@ def collected(
         except FileFailed as error:
             left_out.append(f"{_shown(path)} ({error})")
             continue
+        read.add(path)
         if before.get(path) != data:
             changed[path] = data
     if path_within := in_another(found):
         raise tarfile.ReadError(f"{path_within[:80]!a} lies in what is a file")
     known = len(unread) < MOST_UNREAD
-    removed = (path for path in sorted(before.keys() - found) if known and not _within(path, unread))
+    removed = [path for path in sorted(before.keys() - found) if known and not _within(path, unread)]
     left_out += [f"{_shown(name)} ({why})" for name, why in unread.items()]
-    return Collected(changed, tuple(removed), tuple(left_out))
+    stale = sorted(before.keys() - read - set(removed))
+    return Collected(changed, tuple(removed), tuple(left_out), tuple(stale))
 
 
 def _shown(path: str) -> str:

@@ -264,7 +264,14 @@ class CodeRunner:
                 started = time.monotonic()
                 with spans.part("sandbox"):
                     sandbox = await stack.enter_async_context(self._sandboxes.one(thread))
-                visit = Visit(sandbox, call, before, folder)
+                visit = Visit(
+                    sandbox,
+                    call,
+                    before,
+                    folder,
+                    keeps_files=self.keeps_files,
+                    installs=self._dependencies is not None,
+                )
                 with spans.part("fill"):
                     refused = await visit.fill()
             metrics = replace(metrics, sandbox=time.monotonic() - started)

@@ -14,7 +14,7 @@ from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
 from libs.exec_tool.failure_cause import Counted, counted, why_failed
 from libs.exec_tool.last_json import last_json
-from libs.sandbox import OnOutput, RunResult, SandboxBusy
+from libs.sandbox import OnOutput, RunResult, SandboxBusy, SandboxDied
 from libs.sandbox.pool import Fresh
 
 __all__ = ["COLLECT_SECONDS", "MOST_FILES", "Visit"]
@@ -39,6 +39,10 @@ class Visit:
     """All files before the program starts, including the files of the call."""
     packages: str | None
     """The folder of the dependencies inside the sandbox."""
+    keeps_files: bool = False
+    """Whether the thread keeps its files after the program."""
+    installs: bool = False
+    """Whether a call can name dependencies."""
 
     async def run(self, seconds: float, on_output: OnOutput | None, metrics: Metrics) -> ExecResult:
         """Run the program to its end, after `fill`. Collecting has a limit besides `seconds`."""
@@ -55,9 +59,11 @@ class Visit:
             try:
                 async with asyncio.timeout(COLLECT_SECONDS):
                     kernel, kept, note = await self._look(failed=done.exit_code != 0)
-            except TimeoutError:
-                kernel, kept = Counted(), _NOTHING
-                note = f"The program's files could not be collected: that took over {COLLECT_SECONDS:g} s."
+            except (TimeoutError, SandboxDied) as error:
+                why = error if isinstance(error, SandboxDied) else f"that took over {COLLECT_SECONDS:g} s."
+                kernel, kept, note = Counted(), _NOTHING, f"The program's files could not be collected: {why}"
+        if kept is _NOTHING and self.keeps_files:
+            note += " The thread keeps its files as they were before the program."
         metrics = replace(
             metrics,
             run=done.seconds,
@@ -148,8 +154,8 @@ class Visit:
                 redact=self.sandbox.redact,
             )
         except (tarfile.TarError, OSError, ValueError) as error:
-            return kernel, _NOTHING, f"The program's files could not be collected: {error}"
-        return kernel, found, _left_out(found.left_out)
+            return kernel, _NOTHING, f"The program's files could not be collected: {error}."
+        return kernel, found, _left_out(found.left_out, found.stale if self.keeps_files else ())
 
     async def _asked(self, command: str) -> str | None:
         """Return the output of a command, or None if the process limit is used up."""
@@ -169,6 +175,7 @@ class Visit:
             kernel,
             has_result=has_result,
             has_network=self.sandbox.has_network,
+            installs=self.installs,
             modules=archives.MODULES,
         )
         if error or not isinstance(value, dict) or value.get("ok") is not False:
@@ -182,10 +189,15 @@ class Visit:
         )
 
 
-def _left_out(names: tuple[str, ...]) -> str:
+def _left_out(names: tuple[str, ...], stale: tuple[str, ...]) -> str:
+    """Return the note about files that were not returned. `stale`: files that keep their earlier content."""
     if not names:
         return ""
     # Lines of `find` and `tar` are counted up to MOST_UNREAD only.
     least = "At least " if len(names) >= archives.MOST_UNREAD else ""
     shown = ", ".join(names[:3])
-    return f"{least}{len(names)} of the program's files were not returned: {shown}."
+    told = f"{least}{len(names)} of the program's files were not returned: {shown}."
+    if stale:
+        kept = ", ".join(ascii(path[:80]) for path in stale[:3])
+        told += f" Earlier content of {len(stale)} of the thread's files stays: {kept}."
+    return told

@@ -32,6 +32,7 @@ _SECONDS = 5.0
 """Seconds after which a listing ends."""
 _UNREACHABLE = " [not the exact name: no tool reaches the file by this path]"
 _TOO_LONG = " [the path is too long for the tools]"
+_NO_FILE = {stat.S_IFLNK: " [a link, which is not followed]"}
 
 
 class ToolFailed(LiteError):
@@ -39,10 +40,10 @@ class ToolFailed(LiteError):
 
 
 def list_files(root: Path) -> str:
-    """Return the files in the folder and below it, without links: sorted, one path a line, or `(empty)`.
+    """Return the files in the folder and below it: sorted, one path a line, or `(empty)`.
 
-    A path that no tool can reach, and a folder that cannot be read, has a mark in brackets. A last line says
-    how many files are left out, or that the time was used up.
+    What no tool can reach, such as a link, and a folder that cannot be read, has a mark in brackets. A last
+    line says how many files are left out, or that the time was used up.
     """
     deadline = time.monotonic() + _SECONDS
     found: list[str] = []
@@ -135,7 +136,7 @@ def call_tool(root: Path, name: str, args: Mapping[str, Any]) -> str:
 
 
 def _files(folder: int, prefix: str, depth: int) -> Generator[str]:
-    """Yield the files in a folder and below, without links; close the descriptor.
+    """Yield the files in a folder and below; close the descriptor.
 
     Yields an empty text first for each name, so that the caller can end a long search.
     """
@@ -148,6 +149,8 @@ def _files(folder: int, prefix: str, depth: int) -> Generator[str]:
             mark = _UNREACHABLE if _shown(name) != name else _TOO_LONG if len(shown) > MAX_PATH else ""
             if kind == stat.S_IFREG and not UNFINISHED.fullmatch(name):
                 yield shown + mark
+            elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                yield shown + _NO_FILE.get(kind, " [not a regular file]")
             elif kind == stat.S_IFDIR and (mark or not depth):
                 yield f"{shown}/{mark or ' [too deep: not listed]'}"
             elif kind == stat.S_IFDIR:

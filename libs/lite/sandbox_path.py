@@ -114,8 +114,8 @@ def resolve_sandbox_path(root: Path, path: str, *, make_folders: bool = False) -
 
     Raises:
         LiteError: the folder cannot be made or opened, or is a link.
-        PathRefused: the path is empty, absolute or too long, contains `..`, NUL or a character that is no
-            text, or passes through a link.
+        PathRefused: the path is empty, absolute or too long, ends with `/`, contains `..`, NUL or a character
+            that is no text, or passes through a link.
         OSError: a folder of the path is missing, or another error of the system.
     """
     names = _names(path)
@@ -145,6 +145,8 @@ def _names(path: str) -> list[str]:
     if path.startswith("/"):
         raise PathRefused(f"The path {path!r} is absolute: give one relative to the folder.")
     names = [name for name in path.split("/") if name not in ("", ".")]
+    if names and path.endswith(("/", "/.")):
+        raise PathRefused(f"The path {path!r} names a folder: give one of a file.")
     if ".." in names:
         raise PathRefused(f"The path {path!r} holds '..': nothing outside of the folder can be reached.")
     if len(names) > MAX_FOLDERS + 1:

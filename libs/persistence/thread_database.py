@@ -68,6 +68,7 @@ class Database(ABC):
         """Close the connection. A later call opens it again."""
         self._thread.submit(self._disconnect).result()
 
+    @abstractmethod
     def serialize(self, do: Do) -> None:
         """Let the transactions that call this first run one after the other, in all programs."""
 
@@ -116,6 +117,9 @@ class SqliteDatabase(Database):
         self._path = path.absolute()
         self._file: tuple[int, int] | None = None
         """Device and inode of the open file."""
+
+    def serialize(self, do: Do) -> None:
+        pass  # SQLite's transactions begin with a lock of the file
 
     def _connect(self) -> sqlite3.Connection:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

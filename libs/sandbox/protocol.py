@@ -75,8 +75,8 @@ class Sandbox(Protocol):
     Every method raises SandboxError if the sandbox itself fails: DockerUnavailable, ImageMissing,
     SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up),
     WorkspaceMissing (the workspace folder was removed on the host, or moved at least a second before). When
-    another folder is at its path, the next call starts a new sandbox on it. Calls that run go on in the old
-    folder.
+    another folder is at its path, or at the path of a folder that is mounted to read, the next call starts a
+    new sandbox on it. Calls that run go on in the old folder.
 
     A command, a block or a file change with a key runs once, even if this process is killed. A second call
     with the key returns the recorded result. CommandInterrupted: the first call has no known end; it is not
@@ -148,12 +148,14 @@ class Sandbox(Protocol):
 
         If earlier blocks of the session have run and a block starts a new interpreter, a note comes before
         its output, whatever ended the earlier interpreter. If that block is cancelled, the note comes with
-        the next block. Errors that signal handlers or threads have raised in the interpreter since the last
-        block come first, too. If the kernel killed a process meanwhile, a line says so, as for `run`.
+        the next block. Errors that signal handlers or threads have raised in the interpreter's main thread
+        since the last block come first, too, and the number of bytes that threads and processes of earlier
+        blocks have printed since. If the kernel killed a process meanwhile, a line says so, as for `run`.
 
         No exception of a block ends the interpreter. If a block closes the interpreter's own descriptors, the
-        interpreter ends with the block, and the output says so. At most 8 sessions live at once: a further
-        session ends the session that was idle longest. Blocks of one session run one after another.
+        interpreter ends with the block, and the output says so. At most 8 sessions live at once, unless more
+        run blocks: a further session ends the sessions that were idle longest. If no process can be started
+        for it, it ends the idle session with the most processes. Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.

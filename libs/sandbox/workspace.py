@@ -13,12 +13,14 @@ from pathlib import Path
 
 __all__ = [
     "FOLDERS",
+    "Folders",
     "folder_at",
     "how_to_mend",
     "owner_of",
     "prepare_workspace",
     "refuse_as_workspace",
     "refuse_unwritable",
+    "replaced",
     "thread_folder",
 ]
 
@@ -111,6 +113,21 @@ def folder_at(root: Path) -> tuple[int, int] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
+
+
+Folders = tuple[tuple[int, int] | None, ...]
+"""`folder_at` of the folders that a sandbox uses, the workspace first."""
+
+
+def replaced(before: Folders | None, now: Folders | None) -> bool:
+    """Return whether the workspace is gone, or another folder is at a path. The others may be gone.
+
+    None: the sandbox uses no folder, or the folders are not known.
+    """
+    if not before or not now:
+        return False
+    gone = before[0] is not None and now[0] is None
+    return gone or any(new not in (old, None) for old, new in zip(before, now, strict=True))
 
 
 def owner_of(root: Path) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """The workspace as a value: captured, compared, restored. Knows nothing of LangChain.
 
-In come a sandbox and the id of a capture. Out come manifests, differences and restored files. The sandbox walks,
-hashes and writes; the host checks every content and keeps it once.
+The sandbox walks, hashes and writes. The host checks every content and keeps it once.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from libs.workspace.history import Moved, NoCapture, WorkspaceHistory
 from libs.workspace.ledger import Ledger, WayBack
 from libs.workspace.manifest import Difference, Entry, Manifest
 from libs.workspace.pruner import Pruned, Pruner
+from libs.workspace.restoring import HalfRestored
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 from libs.workspace.store_usage import ThreadUse, thread_uses
 from libs.workspace.tickets import made_at
@@ -25,6 +25,7 @@ __all__ = [
     "Contents",
     "Difference",
     "Entry",
+    "HalfRestored",
     "Ledger",
     "Manifest",
     "ManifestMissing",

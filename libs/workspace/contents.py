@@ -6,13 +6,17 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import obstore
 import zstandard
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
+
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig
 
 __all__ = ["ContentMissing", "Contents", "SnapshotsUnavailable", "content_missing"]
 
@@ -20,10 +24,13 @@ _LEVEL: Final = 1
 """Level of zstd: faster than a disk."""
 _AT_ONCE: Final = 64
 """Contents that are written at once."""
+_PARTS: Final = 2
+"""Parts of a large content that are on their way at once. Each has 5 MB and stays in memory meanwhile."""
 _PIECE: Final = 1024 * 1024
 """Bytes of a piece that is read at once."""
-_SECONDS: Final = "20s"
-"""Time-out of one request to a provider. obstore repeats a failed request."""
+_RETRIES: Final[RetryConfig] = {"max_retries": 5, "retry_timeout": timedelta(seconds=30)}
+"""How often and how long a failed request to a provider is repeated. Other options, such as AWS_ALLOW_HTTP,
+come from the environment, which obstore ignores if client options are passed."""
 
 
 class SnapshotsUnavailable(Exception):
@@ -63,20 +70,20 @@ class Contents:
             SnapshotsUnavailable: the URL is not valid.
         """
         self._url = url
-        self._place: Path | None = None
-        self._store: ObjectStore | None = None
-        if "://" not in url:
-            self._place = Path(url).absolute()
+        self._place: Path | ObjectStore
+        """A folder that may not exist yet, or an open store."""
+        if "://" not in url or url.startswith("file://"):
+            self._place = Path(url.removeprefix("file://")).absolute()
             return
         try:
-            self._store = from_url(url, client_options={"timeout": _SECONDS})
+            self._place = from_url(url, retry_config=_RETRIES)
         except (BaseError, ValueError) as error:
             raise self._unavailable(error) from error
 
     async def put(self, place: str, contents: Sequence[tuple[str, bytes]]) -> dict[str, int]:
         """Keep small contents, each under the SHA-256 that is named. Return SHA-256 -> bytes in the store.
 
-        A content with another SHA-256 than named is left out: the sandbox that sends it may be hostile, and all
+        A content with another SHA-256 than named is left out, because the sandbox may be hostile, and all
         threads share the store.
         """
         packed = await asyncio.to_thread(_packed, contents)
@@ -100,9 +107,10 @@ class Contents:
         async def packed() -> AsyncIterator[bytes]:
             nonlocal size
             found = hashlib.sha256()
-            coder = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
+            coder = zstandard.ZstdCompressor(level=_LEVEL)
 
             def add(piece: bytes) -> bytes:
+                # Each piece is a frame of its own, so `get` never unpacks more than one piece at once.
                 found.update(piece)
                 return coder.compress(piece)
 
@@ -112,12 +120,15 @@ class Contents:
                 yield data
             if found.hexdigest() != digest:
                 raise _Another
-            data = coder.flush()
-            size += len(data)
-            yield data
 
         try:
-            await obstore.put_async(await self._opened(), _path(place, digest), packed(), use_multipart=True)
+            await obstore.put_async(
+                await self._opened(),
+                _path(place, digest),
+                packed(),
+                use_multipart=True,
+                max_concurrency=_PARTS,
+            )
         except _Another:
             return None
         except (BaseError, OSError) as error:
@@ -131,13 +142,19 @@ class Contents:
             ContentMissing: the content is not there, or is not what its name says.
         """
         found = hashlib.sha256()
-        coder = zstandard.ZstdDecompressor().decompressobj()
+        decoder = zstandard.ZstdDecompressor()
+        frame = decoder.decompressobj()
         try:
             answer = await obstore.get_async(await self._opened(), _path(place, digest))
-            async for packed in answer.stream(min_chunk_size=_PIECE):
-                piece = await asyncio.to_thread(coder.decompress, packed)
-                found.update(piece)
-                yield piece
+            async for data in answer.stream(min_chunk_size=_PIECE):
+                packed = bytes(data)
+                while packed:
+                    piece = await asyncio.to_thread(frame.decompress, packed)
+                    found.update(piece)
+                    yield piece
+                    packed = frame.unused_data
+                    if frame.eof:
+                        frame = decoder.decompressobj()
         except FileNotFoundError as error:
             raise content_missing(digest, "is gone") from error
         except zstandard.ZstdError as error:
@@ -171,14 +188,9 @@ class Contents:
             raise self._unavailable(error) from error
 
     async def _opened(self) -> ObjectStore:
-        if self._store is None:
-            self._store = await asyncio.to_thread(self._open_folder)
-        return self._store
-
-    def _open_folder(self) -> ObjectStore:
-        assert self._place is not None
-        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return LocalStore(self._place, automatic_cleanup=True)
+        if isinstance(self._place, Path):
+            self._place = await asyncio.to_thread(_open_folder, self._place)
+        return self._place
 
     def _unavailable(self, error: Exception) -> SnapshotsUnavailable:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
@@ -186,6 +198,11 @@ class Contents:
             f"The snapshots at {self._url} cannot be used: {reason}.",
             hint="Free some disk, or correct SNAPSHOTS_URL and the credentials for it.",
         )
+
+
+def _open_folder(place: Path) -> ObjectStore:
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return LocalStore(place, automatic_cleanup=True)
 
 
 def _packed(contents: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

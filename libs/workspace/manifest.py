@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -13,12 +13,15 @@ from typing import Any, Final, Literal
 
 from libs.sandbox import FOLDERS
 
-__all__ = ["Change", "Difference", "Entry", "Manifest", "Row", "inside", "shown", "within"]
+__all__ = ["Change", "Difference", "Entry", "Manifest", "Row", "inside", "is_path", "shown"]
 
 Row = list[Any]
 """An entry as JSON: path inside, kind, mode, mtime_ns, size, SHA-256 or link target."""
 
 _HOME: Final = "/workspace"
+_MOST_NUMBER: Final = 2**66
+"""Size in bytes, or a time in nanoseconds. File systems have times far after 2262, which is 2**63."""
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +50,14 @@ class Entry:
         try:
             path, kind, mode, mtime, size, value = row
             good = (
-                all(isinstance(number, int) and number >= 0 for number in (mode, size))
-                and mode <= 0o7777
-                and isinstance(mtime, int)
-                and _is_path(path)
-                and (value is None if kind == "dir" else isinstance(value, str) or kind == "file" and value is None)
-                and (kind != "file" or value is None or _is_digest(value))
-                and kind in ("file", "dir", "link")
+                is_path(path)
+                and all(type(number) is int for number in (mode, mtime, size))
+                and 0 <= mode <= 0o7777
+                and abs(mtime) < _MOST_NUMBER
+                and 0 <= size < _MOST_NUMBER
+                and _VALUES[kind](value)
             )
-        except (TypeError, ValueError):
+        except (KeyError, TypeError, ValueError):
             good = False
         if not good:
             raise ValueError(f"not an entry of a workspace: {row!a:.200}")
@@ -78,6 +80,12 @@ class Difference:
     @property
     def parts(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         return self.created, self.changed, self.deleted
+
+    def and_then(self, later: Difference) -> Difference:
+        """Return the paths of both differences."""
+        return Difference(
+            *(tuple(sorted({*old, *new})) for old, new in zip(self.parts, later.parts, strict=True))
+        )
 
     def __bool__(self) -> bool:
         return any(self.parts)
@@ -108,14 +116,14 @@ class Change:
 class Manifest:
     """Every file, folder and link of a workspace at one moment.
 
-    Paths are as shown to people: `/data/x`, `/scripts/x`, `/results/x`, and `/workspace/x` for the rest. Bytes
-    that are not UTF-8 are surrogates, as with `os.fsdecode`.
+    Paths are as shown to people: `/data/x`, `/scripts/x`, `/results/x`, and `/workspace/x` for the rest.
+    Bytes that are not UTF-8 are surrogates, as with `os.fsdecode`.
     """
 
     def __init__(self, entries: Mapping[str, Entry], skipped: Mapping[str, str] = {}) -> None:
         self.entries = entries
         self.skipped = skipped
-        """What could not be kept, each with the reason: a folder that cannot be read stands for all below it."""
+        """What is not kept, each with the reason. A folder that cannot be read stands for all below it."""
 
     @cached_property
     def id(self) -> str:
@@ -140,14 +148,15 @@ class Manifest:
             ValueError: a row of the change is not valid.
         """
         skipped = {shown(path): why for path, why in change.skipped.items()}
-        if not change.rows and not change.deleted and skipped == self.skipped:
+        rows = ((shown(path), entry) for path, entry in map(Entry.of, change.rows))
+        # A walk reads a file again that was changed shortly before the walk before.
+        changed = {path: entry for path, entry in rows if self.entries.get(path) != entry}
+        if not changed and not change.deleted and skipped == self.skipped:
             return self
         entries = dict(self.entries)
         for path in change.deleted:
             entries.pop(shown(path), None)
-        for row in change.rows:
-            path, entry = Entry.of(row)
-            entries[shown(path)] = entry
+        entries |= changed
         return Manifest(entries, skipped)
 
     def without_contents(self, paths: Collection[str], why: str) -> Manifest:
@@ -155,9 +164,21 @@ class Manifest:
         entries = {path: replace(self.entries[path], sha256=None) for path in paths}
         return Manifest({**self.entries, **entries}, {**self.skipped, **dict.fromkeys(paths, why)})
 
-    def reason(self, path: str) -> str:
-        """Return why a path that is skipped, or lies in a skipped folder, is not kept."""
-        return next(self.skipped[place] for place in _places(path) if place in self.skipped)
+    def reason(self, path: str) -> str | None:
+        """Return why a path is not kept; None if it is kept."""
+        return self.skipped.get(path) or self.unread(path)
+
+    def unread(self, path: str) -> str | None:
+        """Return why a folder above a path could not be read; None if all were read."""
+        if self.skipped:
+            for place in _above(path):
+                if (why := self.skipped.get(place)) and (place == _HOME or self._is_folder(place)):
+                    return why
+        return None
+
+    def _is_folder(self, path: str) -> bool:
+        entry = self.entries.get(path)
+        return entry is not None and entry.kind == "dir"
 
     def change_to(self, later: Manifest) -> Change:
         """Return the change that leads from this manifest to a later one."""
@@ -171,10 +192,14 @@ class Manifest:
         return Change(rows, deleted, {inside(path): why for path, why in later.skipped.items()})
 
     def difference(self, later: Manifest) -> Difference:
-        """Return what was created, changed and deleted until `later`. Skipped paths count as unchanged."""
+        """Return what was created, changed and deleted until `later`.
+
+        What lies below a folder that could not be read counts as unchanged. A file in whose place a FIFO, a
+        socket or a device is now counts as deleted.
+        """
         before, after = self.entries, later.entries
         return Difference(
-            tuple(sorted(path for path in after if path not in before and not within(path, self.skipped))),
+            tuple(sorted(path for path in after if path not in before and not self.unread(path))),
             tuple(
                 sorted(
                     path
@@ -182,7 +207,7 @@ class Manifest:
                     if (old := before.get(path, entry)) is not entry and old != entry
                 )
             ),
-            tuple(sorted(path for path in before if path not in after and not within(path, later.skipped))),
+            tuple(sorted(path for path in before if path not in after and not later.unread(path))),
         )
 
 
@@ -211,27 +236,35 @@ def inside(path: str) -> str:
     )
 
 
-def within(path: str, places: Collection[str]) -> bool:
-    """Return whether a shown path is one of the places, or below one."""
-    return bool(places) and any(place in places for place in _places(path))
+def is_path(path: Any) -> bool:
+    """Return whether a value of the sandbox is the path of something inside the workspace."""
+    return _is_text(path) and not any(part in ("", ".", "..") for part in path.split("/"))
 
 
-def _places(path: str) -> Iterator[str]:
-    """Yield a shown path and all folders that it lies in, the workspace last."""
-    while path not in ("/", _HOME):
+def _above(path: str) -> Iterator[str]:
+    """Yield all folders that a shown path lies in, the workspace last."""
+    while (path := path.rpartition("/")[0]) not in ("", _HOME):
         yield path
-        path = os.path.dirname(path)
     yield _HOME
 
 
-def _is_path(path: Any) -> bool:
-    if not isinstance(path, str) or "\0" in path:
+def _is_text(value: Any) -> bool:
+    """Return whether a value can be a name of the file system, or a link's target."""
+    if not isinstance(value, str) or not value or "\0" in value:
         return False
-    return not any(part in ("", ".", "..") for part in path.split("/"))
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
-def _is_digest(value: str) -> bool:
-    return len(value) == 64 and all(digit in "0123456789abcdef" for digit in value)
+_VALUES: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "file": lambda value: value is None or _DIGEST.fullmatch(value) is not None,
+    "dir": lambda value: value is None,
+    "link": _is_text,
+}
+"""Kind of an entry -> whether a value is valid as its last column."""
 
 
 def _json(value: Iterable[Any]) -> bytes:

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from libs.sandbox import Sandbox
+from libs.persistence import CheckpointerUnavailable
+from libs.sandbox import FileFailed, Sandbox, SandboxError
 from libs.sandbox.host import on_core, synchronous
 from libs.workspace.catalog import Catalog, manifest_missing
 from libs.workspace.contents import Contents, SnapshotsUnavailable, content_missing
-from libs.workspace.manifest import Difference, Entry, Manifest, inside, shown, within
-from libs.workspace.transfer import BATCH, Part, batches, bring_to, parts_of, read_parts, steps_to, walked
+from libs.workspace.manifest import Difference, Entry, Manifest, inside
+from libs.workspace.restoring import HalfRestored, difference_at, to_touch, to_undo
+from libs.workspace.transfer import (
+    BATCH,
+    Part,
+    batches,
+    bring_to,
+    digests_in,
+    parts_of,
+    read_parts,
+    steps_to,
+    walked,
+)
 
 __all__ = ["Captured", "Restored", "WorkspaceStore"]
 
@@ -65,8 +76,8 @@ class WorkspaceStore:
     """Captures of workspaces, each content once. Knows no threads: see `tickets.py`.
 
     Methods raise SandboxError and FileFailed if the sandbox fails, SnapshotsUnavailable and
-    CheckpointerUnavailable if the store fails. Then nothing has changed, or `restore` says so. Each has an
-    asynchronous twin.
+    CheckpointerUnavailable if the store fails, and ManifestMissing if a named capture is not kept any more.
+    Each has an asynchronous twin.
     """
 
     def __init__(self, catalog: Catalog, contents: Contents, *, file_max: int = 64 * 1024 * 1024) -> None:
@@ -115,8 +126,8 @@ class WorkspaceStore:
         entry = (await self._catalog.manifest(capture)).entries.get(path)
         if entry is None or entry.sha256 is None:
             raise FileNotFoundError(path)
-        places = await self._catalog.places([entry.sha256])
-        return b"".join([piece async for piece in self._content(places, entry.sha256)])
+        content = await self._contents_of([entry.sha256])
+        return b"".join([piece async for piece in content(entry.sha256)])
 
     @on_core
     async def arestore(
@@ -136,6 +147,11 @@ class WorkspaceStore:
         Args:
             only: paths to touch; None for all.
             expect: capture with the contents that the paths still hold.
+
+        Raises:
+            HalfRestored: the restore failed half-way, and could not be undone. After any other error, and
+                after a cancellation, the workspace is as before, except that folders which could not be read
+                may have their earlier permissions.
         """
         target = await self._catalog.manifest(to)
         if not await self._catalog.has(to):
@@ -143,13 +159,18 @@ class WorkspaceStore:
         expected = await self._catalog.manifest(expect) if expect is not None else None
         async with self._lock(sandbox):
             now, _ = await self._capture(sandbox)
-            paths, kept = await asyncio.to_thread(_to_touch, now, target, only, expected)
-            if paths and not dry_run:
-                steps = await asyncio.to_thread(steps_to, now, target, paths)
-                places = await self._catalog.places(step["sha256"] for step in steps if "sha256" in step)
-                kept |= await bring_to(sandbox, steps, partial(self._content, places))
-        touched = [path for path in paths if path not in kept]
-        return Restored(now.id, _difference_at(now, target, touched), kept)
+            before, made = now, Difference()
+            for _ in range(_TRIES):
+                paths, kept = await asyncio.to_thread(to_touch, now, target, only, expected)
+                if paths and not dry_run:
+                    kept |= await self._bring(sandbox, now, target, paths)
+                touched = [path for path in paths if path not in kept]
+                made = made.and_then(await asyncio.to_thread(difference_at, now, target, touched))
+                if dry_run or not any(path in now.skipped for path in touched):
+                    break
+                # A folder that could not be read has its permissions back: now it can be restored, too.
+                now, _ = await self._capture(sandbox)
+        return Restored(before.id, made, kept)
 
     capture = synchronous(acapture)
     difference = synchronous(adifference)
@@ -160,10 +181,16 @@ class WorkspaceStore:
     def _lock(self, sandbox: Sandbox) -> asyncio.Lock:
         return self._locks.setdefault(sandbox, asyncio.Lock())
 
-    def _content(self, places: Mapping[str, str], digest: str) -> AsyncIterator[bytes]:
-        if digest not in places:
-            raise content_missing(digest, "is gone")
-        return self._contents.get(places[digest], digest)
+    async def _contents_of(self, digests: Iterable[str]) -> Callable[[str], AsyncIterator[bytes]]:
+        """Return a function that yields one of the contents in pieces. Raises ContentMissing."""
+        places = await self._catalog.places(digests)
+
+        def content(digest: str) -> AsyncIterator[bytes]:
+            if digest not in places:
+                raise content_missing(digest, "is gone")
+            return self._contents.get(places[digest], digest)
+
+        return content
 
     async def _difference(self, before: Manifest, after: Manifest) -> Difference:
         if before.id == after.id:
@@ -171,33 +198,36 @@ class WorkspaceStore:
         return await asyncio.to_thread(before.difference, after)
 
     async def _capture(self, sandbox: Sandbox) -> tuple[Manifest, dict[str, int]]:
-        """Keep the workspace as it is now. Return it, and when its changed paths were changed. Files that change while they are read are listed without content."""
-        known = self._known.get(sandbox)
-        earlier = known.manifest if known else None
+        """Keep the workspace as it is now. Return it, and when its changed paths were changed.
+
+        Files that change while they are read are listed without content.
+        """
+        known = self._known.get(sandbox, _Known(Manifest({}), b""))
+        earlier = known.manifest
         times: dict[str, int] = {}
         for attempt in range(1, _TRIES + 1):
             found = await walked(
                 sandbox,
-                known.walk if known else b"",
+                known.manifest,
+                known.walk,
                 most=self._file_max,
-                again=known.again if known else (),
+                again=known.again,
             )
             times |= found.times
-            base = known.manifest if known else Manifest({})
-            now = await asyncio.to_thread(base.with_change, found.change)
+            now = found.manifest
             changing = await self._keep_contents(sandbox, now, earlier)
             if changing and attempt == _TRIES:
                 now = now.without_contents(changing, _CHANGING)
             known = _Known(now, found.known, frozenset(map(inside, changing)))
             if not changing:
                 break
-        assert known
+        base: Manifest | None = earlier
         for _ in range(_TRIES):
-            if await self._catalog.add(now, earlier):
+            if await self._catalog.add(now, base):
                 break
             # A prune has removed contents since they were found.
-            earlier = None
-            changing = await self._keep_contents(sandbox, now, earlier)
+            base = None
+            changing = await self._keep_contents(sandbox, now, base)
             now = now.without_contents(changing, _CHANGING) if changing else now
             known = _Known(now, known.walk, known.again | {*map(inside, changing)})
         else:
@@ -207,10 +237,12 @@ class WorkspaceStore:
         self._known[sandbox] = known
         return now, times
 
-    async def _keep_contents(self, sandbox: Sandbox, now: Manifest, earlier: Manifest | None) -> set[str]:
+    async def _keep_contents(
+        self, sandbox: Sandbox, now: Manifest, earlier: Manifest | None
+    ) -> set[str]:
         """Keep the contents of a workspace that the store does not have.
 
-        Returns the paths of files that have changed since the walk.
+        Returns the paths of files whose content has changed since the walk, so it could not be kept.
         """
         if await self._catalog.has(now.id):
             return set()
@@ -220,69 +252,75 @@ class WorkspaceStore:
         missing = await self._catalog.missing(new)
         paths = {digest: path for path, entry in now.entries.items() if (digest := entry.sha256) in missing}
         files = {inside(path): now.entries[path] for path in paths.values()}
-        wrong: set[str] = set()
         if not files:
-            return wrong
+            return set()
+        wrong: set[str | None] = set()
         place = await self._catalog.open_place()
         slots = asyncio.Semaphore(_AT_ONCE)
 
-        async def keep(files: Mapping[str, Entry], batch: list[Part]) -> None:
+        async def keep(batch: list[Part]) -> None:
             async with slots:
                 contents = await read_parts(sandbox, batch)
-                named = [(files[path].sha256 or "", content) for (path, _, _), content in zip(batch, contents)]
+                named = [
+                    (files[path].sha256 or "", content)
+                    for (path, _, _), content in zip(batch, contents, strict=True)
+                ]
                 sizes = await self._contents.put(place, named)
                 await self._catalog.kept(place, sizes)
-                wrong.update(shown(path) for path, _, _ in batch if files[path].sha256 not in sizes)
+                wrong.update({files[path].sha256 for path, _, _ in batch} - sizes.keys())
 
-        async def keep_large(path: str, entry: Entry) -> None:
+        async def keep_large(path: str, entry: Entry, digest: str) -> None:
             async def pieces() -> AsyncIterator[bytes]:
                 for part in parts_of(path, entry):
                     yield (await read_parts(sandbox, [part]))[0]
 
             async with slots:
-                assert entry.sha256
-                size = await self._contents.put_large(place, entry.sha256, pieces())
+                size = await self._contents.put_large(place, digest, pieces())
                 if size is None:
-                    wrong.add(shown(path))
+                    wrong.add(digest)
                 else:
-                    await self._catalog.kept(place, {entry.sha256: size})
+                    await self._catalog.kept(place, {digest: size})
 
         try:
             async with asyncio.TaskGroup() as tasks:
                 for batch in batches({path: entry for path, entry in files.items() if entry.size <= BATCH}):
-                    tasks.create_task(keep(files, batch))
+                    tasks.create_task(keep(batch))
                 for path, entry in files.items():
-                    if entry.size > BATCH:
-                        tasks.create_task(keep_large(path, entry))
+                    if entry.size > BATCH and entry.sha256:
+                        tasks.create_task(keep_large(path, entry, entry.sha256))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from errors
         await self._catalog.close_place(place)
-        return wrong
+        return {path for path, entry in now.entries.items() if entry.sha256 and entry.sha256 in wrong}
 
+    async def _bring(
+        self, sandbox: Sandbox, now: Manifest, target: Manifest, paths: Collection[str]
+    ) -> dict[str, str]:
+        """Bring paths to a capture. Return those that were left alone, each with the reason.
 
-def _to_touch(
-    now: Manifest, target: Manifest, only: Collection[str] | None, expected: Manifest | None
-) -> tuple[list[str], dict[str, str]]:
-    """Return the paths to bring from `now` to `target`, and those that are kept, each with the reason."""
-    paths: list[str] = []
-    kept: dict[str, str] = {}
-    for path in now.difference(target):
-        old, new = now.entries.get(path), target.entries.get(path)
-        if only is not None and path not in only:
-            continue
-        if within(path, now.skipped):
-            kept[path] = f"its present content is not kept: {now.reason(path)}"
-        elif within(path, target.skipped):
-            kept[path] = f"its earlier content was not kept: {target.reason(path)}"
-        elif expected is not None and expected.entries.get(path) != old:
-            kept[path] = "it was changed by somebody else"
-        else:
-            paths.append(path)
-    return paths, kept
+        After a failure half-way, and after a cancellation, the paths are brought back to what they were.
+        """
+        steps = await asyncio.to_thread(steps_to, now, target, paths)
+        try:
+            return await bring_to(sandbox, steps, await self._contents_of(digests_in(steps)))
+        except BaseException as error:
+            problem = await self._undone(sandbox, now, target, paths)
+            if problem:
+                raise HalfRestored(
+                    f"A restore of the workspace stopped half-way: {error} It could not be undone: {problem}",
+                    hint="Restore again, when the cause is mended: that completes it.",
+                ) from error
+            raise
 
-
-def _difference_at(now: Manifest, target: Manifest, paths: Collection[str]) -> Difference:
-    """Return the difference of two manifests at some paths."""
-    whole = now.difference(target)
-    wanted = set(paths)
-    return Difference(*(tuple(path for path in part if path in wanted) for part in whole.parts))
+    async def _undone(
+        self, sandbox: Sandbox, before: Manifest, target: Manifest, paths: Collection[str]
+    ) -> object:
+        """Bring paths back to what they were before a restore. Return what prevents that; None if done."""
+        try:
+            now, _ = await self._capture(sandbox)
+            back = await asyncio.to_thread(to_undo, now, before, target, paths)
+            steps = await asyncio.to_thread(steps_to, now, before, back)
+            left = await bring_to(sandbox, steps, await self._contents_of(digests_in(steps)))
+        except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
+            return error
+        return next((f"{path}: {why}." for path, why in left.items()), None)

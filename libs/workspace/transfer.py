@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from libs.sandbox import FileFailed, Sandbox
-from libs.workspace.manifest import Change, Entry, Manifest, inside, shown
+from libs.workspace.manifest import Change, Entry, Manifest, inside, is_path, shown
 
-__all__ = ["BATCH", "Part", "Walked", "batches", "bring_to", "parts_of", "read_parts", "steps_to", "walked"]
+__all__ = ["BATCH", "Part", "Walked", "batches", "bring_to", "digests_in", "parts_of", "read_parts", "steps_to", "walked"]
 
-BATCH: Final = 4 * 1024 * 1024
+BATCH: Final = 1024 * 1024
 """Bytes that come out of the sandbox with one request."""
 _MOST_FILES: Final = 500
 """Files of one request."""
 _MOST_STEPS: Final = 10_000
 """Steps of one request."""
+_MOST_WALK: Final = 128 * 1024 * 1024
+"""Bytes of a walk's answer: half a million files with long names. Reading the answer takes several times as
+much memory."""
+_MOST_REASON: Final = 200
+"""Characters of a reason that the sandbox gives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walked:
     """What a walk has found."""
 
-    change: Change
+    manifest: Manifest
     times: Mapping[str, int]
     """Shown path -> when it was changed, in nanoseconds, by the clock of the files."""
     known: bytes
     """For the next walk of this sandbox's workspace. Only the sandbox reads it."""
 
 
-async def walked(sandbox: Sandbox, known: bytes, *, most: int, again: Iterable[str]) -> Walked:
-    """Find what has changed in the workspace since the walk that returned `known`.
+async def walked(
+    sandbox: Sandbox, base: Manifest, known: bytes, *, most: int, again: Iterable[str]
+) -> Walked:
+    """Find out what the workspace holds now.
+
+    Args:
+        base: what the walk that returned `known` has found.
+        most: bytes of the largest file whose content is kept.
+        again: paths inside of files to read again.
 
     Raises:
         FileFailed: the walk failed, or its answer is not valid.
@@ -40,12 +53,30 @@ async def walked(sandbox: Sandbox, known: bytes, *, most: int, again: Iterable[s
     """
     _, found, later = await sandbox.atree("walk", content=known, most=most, again=list(again))
     try:
-        told = json.loads(found.decode("utf-8", "surrogatepass"))
-        change = Change(list(told["rows"]), list(told["deleted"]), dict(told["skipped"]))
-        times = {shown(path): int(at) for path, at in told["times"].items()}
+        manifest, times = await asyncio.to_thread(_told, found, later, base, most)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FileFailed("failed", "the workspace could not be read: the answer is not valid") from error
-    return Walked(change, times, later or known)
+        raise _invalid() from error
+    return Walked(manifest, times, later or known)
+
+
+def _told(found: bytes, later: bytes, base: Manifest, most: int) -> tuple[Manifest, dict[str, int]]:
+    """Read the answer of a walk. See `walked` for the errors of an answer that is not valid."""
+    if len(found) + len(later) > _MOST_WALK:
+        raise FileFailed(
+            "too_many", "the workspace has too many files: remove some, or pack them in archives"
+        )
+    told = json.loads(found.decode("utf-8", "surrogatepass"))
+    skipped = {path: str(why)[:_MOST_REASON] for path, why in told["skipped"].items()}
+    times = {shown(path): at for path, at in told["times"].items()}
+    change = Change(list(told["rows"]), list(told["deleted"]), skipped)
+    if not all(path == "" or is_path(path) for path in (*skipped, *change.deleted)):
+        raise ValueError("a path is not in the workspace")
+    if not all(type(at) is int for at in times.values()):
+        raise ValueError("a time is no number")
+    manifest = base.with_change(change)
+    if any(row[1] == "file" and row[5] and row[4] > most for row in change.rows):
+        raise ValueError("a file is larger than the sandbox was asked to read")
+    return manifest, times
 
 
 Part = tuple[str, int, int]
@@ -53,22 +84,21 @@ Part = tuple[str, int, int]
 
 
 def parts_of(path: str, entry: Entry) -> list[Part]:
-    """Return the parts of a file, each of at most BATCH bytes."""
-    return [
-        (path, offset, min(BATCH, entry.size - offset)) for offset in range(0, entry.size, BATCH) or (0,)
-    ]
+    """Return the parts of a large file, one for each request."""
+    return [(path, offset, min(BATCH, entry.size - offset)) for offset in range(0, entry.size, BATCH)]
 
 
 def batches(files: Mapping[str, Entry]) -> Iterable[list[Part]]:
-    """Yield whole files as parts, grouped to requests of at most BATCH bytes together."""
+    """Yield whole files as parts, grouped to requests of at most BATCH bytes together, with their paths."""
     batch: list[Part] = []
     room = BATCH
     for path, entry in files.items():
-        if batch and (entry.size > room or len(batch) >= _MOST_FILES):
+        size = entry.size + len(path)
+        if batch and (size > room or len(batch) >= _MOST_FILES):
             yield batch
             batch, room = [], BATCH
         batch.append((path, 0, entry.size))
-        room -= entry.size
+        room -= size
     if batch:
         yield batch
 
@@ -77,8 +107,16 @@ async def read_parts(sandbox: Sandbox, parts: Sequence[Part]) -> list[bytes]:
     """Return the content of each part. It is short if the file is shorter by now, or gone."""
     answer, data, _ = await sandbox.atree("parts", parts=list(parts))
     sizes = answer.get("sizes")
-    if not isinstance(sizes, list) or len(sizes) != len(parts) or sum(sizes) != len(data):
-        raise FileFailed("failed", "the workspace could not be read: the answer is not valid")
+    if (
+        not isinstance(sizes, list)
+        or len(sizes) != len(parts)
+        or not all(
+            type(size) is int and 0 <= size <= length
+            for size, (_, _, length) in zip(sizes, parts, strict=True)
+        )
+        or sum(sizes) != len(data)
+    ):
+        raise _invalid()
     contents: list[bytes] = []
     at = 0
     for size in sizes:
@@ -118,9 +156,20 @@ def steps_to(now: Manifest, to: Manifest, paths: Iterable[str]) -> list[dict[str
         else:
             steps.append(
                 step
-                | {"do": "file", "mode": new.mode, "mtime": new.mtime_ns, "size": new.size, "sha256": new.sha256}
+                | {
+                    "do": "file",
+                    "mode": new.mode,
+                    "mtime": new.mtime_ns,
+                    "size": new.size,
+                    "sha256": new.sha256,
+                }
             )
     return steps + modes[::-1]
+
+
+def digests_in(steps: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the SHA-256 of all contents that steps need."""
+    return {step["sha256"] for step in steps if step.get("size")}
 
 
 async def bring_to(
@@ -136,8 +185,7 @@ async def bring_to(
     """
     left: dict[str, str] = {}
     room = sum(step.get("size", 0) for step in steps)
-    for at in range(0, len(steps), _MOST_STEPS):
-        part = steps[at : at + _MOST_STEPS]
+    for part in _requests(steps):
         size = sum(step.get("size", 0) for step in part)
 
         async def feed(part: Sequence[dict[str, Any]] = part) -> AsyncIterator[bytes]:
@@ -146,10 +194,34 @@ async def bring_to(
                     async for piece in content(step["sha256"]):
                         yield piece
 
-        answer, _, _ = await sandbox.atree("apply", steps=list(part), room=room, feed=feed, size=size)
+        answer, _, _ = await sandbox.atree("apply", steps=part, room=room, feed=feed, size=size)
         room -= size
-        left |= {shown(path): str(why) for path, why in answer.get("left", {}).items()}
+        told = answer.get("left")
+        if not isinstance(told, dict) or not told.keys() <= {step["path"] for step in part}:
+            raise _invalid()
+        left |= {shown(path): str(why)[:_MOST_REASON] for path, why in told.items()}
     return left
+
+
+def _requests(steps: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Group steps to requests of at most _MOST_STEPS, and of a size that fits into a frame."""
+    part: list[dict[str, Any]] = []
+    room = BATCH
+    for step in steps:
+        size = len(step["path"]) + len(step.get("target", ""))
+        if part and (size > room or len(part) == _MOST_STEPS):
+            yield part
+            part, room = [], BATCH
+        part.append(step)
+        room -= size
+    if part:
+        yield part
+
+
+def _invalid() -> FileFailed:
+    return FileFailed(
+        "failed", "the sandbox sent an invalid answer: reset it with `code-agent sandbox reset`"
+    )
 
 
 def _expected(entry: Entry | None) -> list[Any] | None:

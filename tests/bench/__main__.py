@@ -1,6 +1,6 @@
 """Measure all figures in one run: `make bench`, or some parts: `python -m tests.bench PART …`.
 
-The parts: commands, blocks, files, life, crowd, programs, tokens.
+The parts: commands, blocks, files, life, crowd, programs, tokens, workspace.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tests.bench import (
     bench_life,
     bench_programs,
     bench_tokens,
+    bench_workspace,
 )
 from tests.bench.bench_sandboxes import image, runtime
 from tests.bench.measure import REPORT, Figure
@@ -51,6 +52,7 @@ PARTS: dict[str, Part] = {
     "crowd": lambda root, _: bench_crowd.figures(root),
     "programs": lambda root, _: bench_programs.figures(root),
     "tokens": lambda _root, _peers: bench_tokens.figures(),
+    "workspace": lambda root, _: bench_workspace.figures(root),
 }
 WITH_PEERS = {"commands", "blocks", "files", "life"}
 

@@ -26,6 +26,7 @@ from deepagents.backends.utils import normalize_read_bounds
 
 from libs.private_names import is_read_as_text
 from libs.sandbox import FileFailed, RunResult, SandboxError
+from libs.sandbox.host import encoded
 
 Answer = tuple[dict[str, Any], bytes] | FileFailed | SandboxError
 """An answer of the sandbox, or its error."""
@@ -33,8 +34,12 @@ Answer = tuple[dict[str, Any], bytes] | FileFailed | SandboxError
 _MOST_NAME = 300
 """Characters of a path in an error about several paths."""
 _LINE_CUT = " [the line continues]"
-_EMPTY = "System reminder: File exists but has empty contents"
+_REPLACED = (
+    "\n\n[Bytes that are not UTF-8 are shown as \ufffd: read them with a command that knows the encoding.]"
+)
 _WORDS = {"file_not_found": "path_not_found"}
+_EXPLAINED = {"failed", "too_many", "timeout", "invalid_path", "half_character"}
+"""Errors whose message says more than their word."""
 _PROTOCOL_ERRORS = {"file_not_found", "permission_denied", "is_directory", "invalid_path"}
 
 
@@ -78,7 +83,7 @@ def _info(entry: dict[str, Any]) -> FileInfo:
 
 def _reason(error: FileFailed | SandboxError) -> str:
     """Return deepagents' word for an error, or the message."""
-    if isinstance(error, FileFailed) and error.code not in ("failed", "too_many", "timeout", "invalid_path"):
+    if isinstance(error, FileFailed) and error.code not in _EXPLAINED:
         return _WORDS.get(error.code, error.code)
     return _told(error)
 
@@ -95,12 +100,13 @@ def read(path: str, answer: Answer) -> ReadResult:
         return ReadResult(error=f"File '{path}': {told.get(code) or _told(answer)}")
     page, _ = answer
     if page.get("empty"):
-        return ReadResult(file_data=FileData(content=_EMPTY, encoding="utf-8"))
+        # deepagents adds that the file is empty.
+        return ReadResult(file_data=FileData(content="", encoding="utf-8"))
     if page.get("none_asked"):
         return ReadResult(file_data=FileData(content="", encoding="utf-8"), no_lines_requested=True)
     if "base64" in page:
         return ReadResult(file_data=FileData(content=page["base64"], encoding="base64"))
-    content = page["content"] + (TRUNCATION_MSG if page["cut"] else "")
+    content = page["content"] + _REPLACED * page["replaced"] + TRUNCATION_MSG * page["cut"]
     return ReadResult(
         file_data=FileData(content=content, encoding="utf-8"),
         total_lines=page["total"],
@@ -129,9 +135,10 @@ def edit(path: str, old: str, answer: Answer) -> EditResult:
         "empty_old": "Error: old_string is empty: name the text that is to be replaced",
         "file_not_found": f"Error: File '{path}' not found",
         "permission_denied": f"Error: Failed to edit file '{path}': {answer}. "
-        "Copy the file to a folder that can be written, below /workspace or /tmp, and edit the copy.",
+        "If it can be read, write a copy with `cat`, below /workspace or /tmp, and edit the copy: `cp` also "
+        "copies the mode.",
         "is_directory": f"Error: '{path}' is not a regular file",
-        "not_text": f"Error: File '{path}' is not a text file",
+        "not_text": f"Error: File '{path}' is not text in UTF-8. Change it with a command.",
         "not_found": f"Error: String not found in file: '{old}'",
         "ambiguous": f"Error: String '{old}' appears multiple times ({answer}). "
         "Use replace_all=True to replace all occurrences, or give more of the text around the one you mean.",
@@ -145,8 +152,8 @@ def delete(path: str, answer: Answer) -> DeleteResult:
         return DeleteResult(path=path)
     messages = {
         "file_not_found": f"Error: '{path}' not found",
-        "protected": f"Error: '{path}' holds the workspace or is one of its folders: it is never deleted. "
-        "Delete what is in it by name.",
+        "protected": f"Error: '{path}' is a folder that the sandbox needs, or holds one: it is never "
+        "deleted. Delete what is in it by name.",
     }
     code = getattr(answer, "code", "")
     return DeleteResult(error=messages.get(code, f"Error deleting file '{path}': {_told(answer)}"))
@@ -183,8 +190,8 @@ def _unread(found: dict[str, Any]) -> str | None:
     names = ", ".join(name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…" for name in shown)
     more = ", …" if found["unread"] > len(found["unread_first"]) else ""
     cut = " The search was also cut: there may be more matches." if found["cut"] else ""
-    rest = "" if found["matches"] else " No other file has a match."
-    why = "because they cannot be read, or are binary and over 64 MB"
+    rest = "" if found["matches"] or found["cut"] else " No other file has a match."
+    why = "because they cannot be read, have a line of over 16 MB, or are binary and over 64 MB"
     return f"Not searched to the end, {why}: {found['unread']} ({names}{more}).{rest}{cut}"
 
 
@@ -201,11 +208,9 @@ def absolute(path: str) -> FileFailed | None:
 def not_text(content: str) -> FileFailed | None:
     """Return an error for content with half of a surrogate pair, which UTF-8 cannot encode."""
     try:
-        content.encode()
-    except UnicodeEncodeError as error:
-        return FileFailed(
-            "half_character", f"character {error.start + 1} is half of a surrogate pair, which is not text"
-        )
+        encoded(content)
+    except ValueError as error:
+        return FileFailed("half_character", str(error))
     return None
 
 

@@ -22,7 +22,7 @@ from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, pr
 from libs.sandbox.host import Channel, ChannelSandbox, CommandRecords, Door, Egress
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.process_owner import owner_label
-from libs.sandbox.workspace import how_to_mend, prepare_workspace
+from libs.sandbox.workspace import Folders, folder_at, how_to_mend, prepare_workspace
 
 if TYPE_CHECKING:
     import docker
@@ -238,6 +238,9 @@ class DockerSandbox(ChannelSandbox):
     def _workspace(self, uid: int, gid: int) -> tuple[list[dict[str, Any]], dict[str, str]]:  # noqa: ARG002
         """Return the mounts and the tmpfs options for /workspace."""
         return [bind(self.root, "/workspace", read_only=False)], {}
+
+    def _folders_there(self) -> Folders | None:
+        return (folder_at(self.root), *map(folder_at, self._read_only.values()))
 
     def close(self) -> None:
         """Stop the container and wait until it is removed: see `wait_until_removed`."""

@@ -49,7 +49,7 @@ class ScratchSandbox(DockerSandbox):
         self._begun = True
         return super()._connect()
 
-    def _folder_there(self) -> None:
+    def _folders_there(self) -> None:
         """Return None: no folder of the host is the workspace."""
 
     def _prepare(self) -> tuple[int, int]:

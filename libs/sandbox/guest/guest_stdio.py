@@ -6,7 +6,7 @@ import os
 import select
 
 from libs.sandbox.guest.workers.children import write_some
-from libs.sandbox.wire.frames import CHUNK, Decoder, Frame
+from libs.sandbox.wire.frames import PIPE, Decoder, Frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Stdio:
     def receive(self) -> list[Frame] | None:
         """Return the received frames. None at the end of input: the owner is gone."""
         try:
-            data = os.read(0, CHUNK)
+            data = os.read(0, PIPE)
         except BlockingIOError:
             return []
         return self._decoder.feed(data) if data else None

@@ -19,7 +19,7 @@ from libs.sandbox.guest.worker_pool import WorkerPool
 from libs.sandbox.guest.workers.children import Child, Job
 from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, SUBREAPERS, kill, kill_trees
 from libs.sandbox.guest.workers.memory_kills import memory_kills
-from libs.sandbox.wire.frames import ANSWER, CHUNK, INSIDE, Ending, Kind, Worker, encode
+from libs.sandbox.wire.frames import ANSWER, INSIDE, PIPE, Ending, Kind, Worker, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +155,9 @@ class Supervisor:
         if job.session is not None:
             # Blocks of one session run one after the other.
             child = self._workers.keeper(job.session)
-            if child and child.job:
+            if child is None and self._workers.end_background():
+                child = self._workers.keeper(job.session)
+            if child.job if child else self._workers.end_largest_session():
                 self._waiting.append(job)
                 return
         elif not self._workers.idle(job.kind) and len(self._streams) >= self._most:
@@ -185,7 +187,7 @@ class Supervisor:
             self._workers.push(child)
             return
         try:
-            data = os.read(child.reader, CHUNK)
+            data = os.read(child.reader, PIPE)
         except BlockingIOError:
             return
         if not data:
@@ -193,6 +195,7 @@ class Supervisor:
             if child.job:
                 self._finish(child, ANSWER.pack(_why_lost(child.job, status), False))
             self._workers.reap()
+            self._serve_waiting()  # a block may wait for the processes of an interpreter
             return
         for stream, kind, payload, fd in child.decoder.feed(data):
             if kind == Kind.IDLE:

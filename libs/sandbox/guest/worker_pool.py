@@ -11,7 +11,7 @@ import select
 import time
 
 from libs.sandbox.guest.worker import fork_worker
-from libs.sandbox.guest.workers.children import Child
+from libs.sandbox.guest.workers.children import Child, Sessions
 from libs.sandbox.guest.workers.kill_process_trees import (
     SIGCONT,
     SIGKILL,
@@ -37,8 +37,6 @@ _FILL_SECONDS = 0.05
 """Seconds after the start until the spare workers are made."""
 _SURPLUS_SECONDS = 10.0
 """Seconds that surplus idle workers are kept for the next burst of commands."""
-_MOST_SESSIONS = 8
-"""Live interpreters at once. A further session ends the one that was idle longest."""
 _YOUNG = 1.0
 """Age in seconds below which a killed worker counts as harm. `kill -9 -1` kills older workers, too."""
 _COLLECT_SECONDS = 0.2
@@ -68,8 +66,7 @@ class WorkerPool:
         self._children: dict[int, Child] = {}
         """Descriptor -> worker, for both pipes of each."""
         self._idle: dict[int, list[Child]] = {kind: [] for kind in _SPARE}
-        self._sessions: dict[bytes, Child] = {}
-        """Session -> its worker, the last used at the end."""
+        self._sessions = Sessions()
         self._paused = False
         self._harm: list[float] = []
         """Times of recent harm events."""
@@ -95,17 +92,15 @@ class WorkerPool:
 
     def keeper(self, session: bytes) -> Child | None:
         """Return the worker of a session, which may be busy. None if no process can be started."""
-        child = self._sessions.pop(session, None)
+        child = self._sessions.take(session)
         if child is None:
-            resting = [other for other in self._sessions.values() if other.job is None]
-            if len(self._sessions) >= _MOST_SESSIONS and resting:
-                self._sessions.pop(resting[0].session or b"")
-                self.dismiss(resting[0])
+            for oldest in self._sessions.take_surplus():
+                self.dismiss(oldest)
             child = self._make(Worker.PYTHON)
             if child is None:
                 return None
             child.session = session
-        self._sessions[session] = child
+        self._sessions.add(session, child)
         return child
 
     def rest(self, child: Child) -> None:
@@ -175,8 +170,7 @@ class WorkerPool:
         child.close()
         if child in self._idle[child.kind]:
             self._idle[child.kind].remove(child)
-        if self._sessions.get(child.session or b"") is child:
-            del self._sessions[child.session or b""]
+        self._sessions.forget(child)
         kill(child.pid, SIGKILL)
         try:
             _, status = os.waitpid(child.pid, 0)
@@ -247,6 +241,13 @@ class WorkerPool:
         for child in left:
             self.leaves_running(child)
         return bool(left)
+
+    def end_largest_session(self) -> bool:
+        """Let the idle interpreter with the most processes and threads end. Return whether there is one."""
+        child = self._sessions.take_largest()
+        if child:
+            self.dismiss(child)
+        return child is not None
 
     def background_took_all(self) -> bool:
         """Kill the background processes if they use up the process limit. Return whether they did.

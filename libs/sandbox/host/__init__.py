@@ -14,6 +14,7 @@ from libs.sandbox.host.connections import Door, Egress, way_out
 from libs.sandbox.host.first_command import first_command_problem
 from libs.sandbox.host.loop_thread import blocking, core, on_core, synchronous
 from libs.sandbox.host.redacted_results import redacted_content
+from libs.sandbox.host.request_payloads import encoded
 from libs.sandbox.host.results import failed_result, shortened
 from libs.sandbox.host.run_once import Form, Once
 from libs.sandbox.host.turns import Span, Turns
@@ -33,6 +34,7 @@ __all__ = [
     "carrying",
     "core",
     "current_call",
+    "encoded",
     "failed_result",
     "first_command_problem",
     "on_core",

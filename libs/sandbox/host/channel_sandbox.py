@@ -34,7 +34,7 @@ __all__ = ["ChannelSandbox"]
 
 _AT_ONCE = 1_000_000
 """Bytes of an answer that are decoded on the event loop. A larger answer is decoded in a thread."""
-_MOST_SESSIONS = 1_000
+_MOST_SESSIONS = 100_000
 """Number of sessions that are remembered, to report lost variables to the next block."""
 
 _CAPTURE_SECONDS = 10.0
@@ -76,8 +76,8 @@ class ChannelSandbox(SandboxLife):
         self._thread = thread
         self.turns = Turns()
         """Keeps commands and captures of the workspace apart."""
-        self._sessions: OrderedDict[str, None] = OrderedDict()
-        """The sessions in which a block has begun, the latest last."""
+        self._sessions: OrderedDict[int, None] = OrderedDict()
+        """Hashes of the sessions in which a block has begun, the latest last. A name may have 64 kB."""
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor their parent folders."""
 
@@ -116,7 +116,7 @@ class ChannelSandbox(SandboxLife):
         key: str | None = None,
         continues: bool = False,
     ) -> RunResult:
-        known = continues or session in self._sessions
+        known = continues or hash(session) in self._sessions
         seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
         self._remember(session)
 
@@ -129,13 +129,13 @@ class ChannelSandbox(SandboxLife):
             return await self._once.do(key, ("python", code), RUN, work)
         except SandboxError as error:
             if not known and not isinstance(error, SandboxDied | CommandInterrupted):
-                self._sessions.pop(session, None)  # no block has begun
+                self._sessions.pop(hash(session), None)  # no block has begun
             raise
 
     def _remember(self, session: str) -> None:
         """Record a session, so that its next block prints a note if the block runs in a new interpreter."""
-        self._sessions[session] = None
-        self._sessions.move_to_end(session)
+        self._sessions[hash(session)] = None
+        self._sessions.move_to_end(hash(session))
         if len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
 

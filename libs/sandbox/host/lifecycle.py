@@ -21,7 +21,7 @@ from libs.sandbox.host.redacted_results import redacted_errors
 from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import Ending
-from libs.sandbox.workspace import folder_at
+from libs.sandbox.workspace import Folders, folder_at, replaced
 
 __all__ = ["Feed", "SandboxLife"]
 
@@ -60,11 +60,11 @@ class SandboxLife(ABC):
         """Time and error of the last failed start."""
         self._left: set[Channel] = set()
         """Channels to earlier workspace folders. Each is closed when its last request has ended."""
-        self._folder: tuple[int, int] | None = None
-        """Device and inode of the workspace folder of the running sandbox."""
+        self._folders: Folders | None = None
+        """The folders of the running sandbox, as `_folders_there` found them."""
         self._looked_at = 0.0
         """When the workspace folder was last checked."""
-        self._looking: asyncio.Task[tuple[int, int] | None] | None = None
+        self._looking: asyncio.Task[Folders | None] | None = None
         """The latest check."""
 
     @abstractmethod
@@ -79,9 +79,9 @@ class SandboxLife(ABC):
     def _not_ready(self, died: SandboxDied | None) -> SandboxError:
         """Return the error for a sandbox that did not become ready. `died` is None if it stayed silent."""
 
-    def _folder_there(self) -> tuple[int, int] | None:
-        """See `folder_at`."""
-        return folder_at(self.root)
+    def _folders_there(self) -> Folders | None:
+        """Return `folder_at` of the workspace and of the other folders in use. None: none is in use."""
+        return (folder_at(self.root),)
 
     @property
     def redact(self) -> Redact | None:
@@ -171,9 +171,9 @@ class SandboxLife(ABC):
                 self._channel = channel
                 self._looking, self._looked_at = None, time.monotonic()
                 try:
-                    self._folder = self._folder_there()
+                    self._folders = self._folders_there()
                 except OSError:
-                    self._folder = None
+                    self._folders = None
                 if self._idle_seconds:
                     core().spawn(_close_when_idle(weakref.ref(channel), self._idle_seconds))
             return channel
@@ -270,7 +270,7 @@ class SandboxLife(ABC):
     async def _in_place(self, channel: Channel) -> bool:
         """Return whether the channel may be used: its workspace folder is at its path.
 
-        Leaves the channel if another folder is at the path.
+        Leaves the channel if another folder is at the path, or at the path of another of its folders.
         A file system that does not answer counts as unchanged: the request has its own time limit.
 
         Raises:
@@ -278,9 +278,9 @@ class SandboxLife(ABC):
         """
         looking = self._looking
         if looking is None or looking.done():
-            looking = self._looking = asyncio.ensure_future(asyncio.to_thread(self._folder_there))
+            looking = self._looking = asyncio.ensure_future(asyncio.to_thread(self._folders_there))
         done, _ = await asyncio.wait({looking}, timeout=_LOOK_SECONDS)
-        if not done or looking.exception() or self._folder in (None, looking.result()):
+        if not done or looking.exception() or not replaced(self._folders, looking.result()):
             self._looked_at = time.monotonic()
             return self._channel is channel  # another caller may have left it meanwhile
         await asyncio.to_thread(self._leave, channel)

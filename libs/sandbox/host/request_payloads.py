@@ -11,7 +11,7 @@ from libs.sandbox.protocol import FileFailed
 from libs.sandbox.wire.frames import MAX_PAYLOAD, REQUEST, Worker
 from libs.sandbox.wire.messages import BlockRequest, RunRequest
 
-__all__ = ["CHANGES", "block_request", "file_asked", "file_request", "run_request", "tree_request"]
+__all__ = ["CHANGES", "block_request", "encoded", "file_asked", "file_request", "run_request", "tree_request"]
 
 MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
@@ -49,7 +49,7 @@ def run_request(
         raise ValueError("a command and its variables cannot hold a NUL character")
     if any(not name or "=" in name for name in env):
         raise ValueError("the name of a variable cannot be empty, and cannot hold '='")
-    variables = [_encoded(f"{name}={value}") for name, value in env.items()]
+    variables = [_command(f"{name}={value}") for name, value in env.items()]
     for name, variable in zip(env, variables, strict=True):
         if len(variable) > MAX_VARIABLE:
             raise ValueError(
@@ -58,7 +58,7 @@ def run_request(
             )
     if sum(map(len, variables)) > MAX_VARIABLES:
         raise ValueError(f"the variables have more than {MAX_VARIABLES:,} bytes; put values into files")
-    request = RunRequest(_encoded(command), limits.output_chars, merge_stderr, live, variables)
+    request = RunRequest(_command(command), limits.output_chars, merge_stderr, live, variables)
     return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
 
@@ -70,7 +70,7 @@ def block_request(
     name = session.encode("utf-8", "surrogatepass")
     if len(name) > MAX_SESSION:
         raise ValueError(f"the name of the session has {len(name)} bytes: at most {MAX_SESSION:,} fit")
-    request = BlockRequest(name, _encoded(code, "strict"), limits.output_chars, continues)
+    request = BlockRequest(name, _command(code, "strict"), limits.output_chars, continues)
     return seconds, REQUEST.pack(Worker.PYTHON, seconds) + request.encode()
 
 
@@ -80,10 +80,16 @@ def file_request(
     """Return the time-out in seconds and the payload of a file operation.
 
     Raises:
-        FileFailed: a path is not valid, or the request is too large.
+        FileFailed: a path is not valid, a text is not text, or the request is too large.
     """
     if "\0" in arguments.get("path", ""):
         raise FileFailed("invalid_path", "a path cannot hold a NUL character")
+    for name, text in arguments.items():
+        if isinstance(text, str):
+            try:
+                encoded(text, "surrogateescape")
+            except ValueError as error:
+                raise FileFailed("invalid_path" if name == "path" else "half_character", str(error)) from None
     if content is not None:
         arguments["size"] = len(content)
     if do == "delete":
@@ -131,14 +137,26 @@ def _seconds(limits: SandboxLimits, timeout: float | None) -> float:
     return seconds
 
 
-def _encoded(command: str, errors: str = "surrogateescape") -> bytes:
-    """Encode a command, a variable or a block. Like os.fsencode: file names keep their bytes."""
+def encoded(text: str, errors: str = "strict") -> bytes:
+    """Encode a text as UTF-8.
+
+    Args:
+        errors: `surrogateescape` keeps the bytes of file names that are not UTF-8, like os.fsencode.
+
+    Raises:
+        ValueError: the text holds half of a surrogate pair.
+    """
     try:
-        encoded = command.encode("utf-8", errors)
+        return text.encode("utf-8", errors)
     except UnicodeEncodeError as error:
         raise ValueError(
             f"character {error.start + 1} is half of a surrogate pair, which is not text"
         ) from None
-    if len(encoded) > MAX_COMMAND:
-        raise ValueError(f"the command has {len(encoded)} bytes: at most {MAX_COMMAND} are run")
-    return encoded
+
+
+def _command(text: str, errors: str = "surrogateescape") -> bytes:
+    """Encode a command, a variable or a block."""
+    command = encoded(text, errors)
+    if len(command) > MAX_COMMAND:
+        raise ValueError(f"the command has {len(command)} bytes: at most {MAX_COMMAND} are run")
+    return command

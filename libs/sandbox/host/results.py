@@ -191,7 +191,7 @@ def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cu
     half = limit // 2
     path = report.spill_path.decode("utf-8", "replace")
     if not path or not report.spilled:
-        where = "it could not be kept: the workspace takes no more"
+        where = "it could not be kept, because nothing can be written to .output"
     elif report.spilled < report.total:
         where = f"its first {report.spilled:,} bytes are in {path}"
     else:

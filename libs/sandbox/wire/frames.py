@@ -43,6 +43,7 @@ __all__ = [
     "MAX_PAYLOAD",
     "MOST_CONTENT",
     "NET_WINDOW",
+    "PIPE",
     "REQUEST",
     "WINDOW",
     "Decoder",
@@ -64,8 +65,10 @@ MAX_PAYLOAD = 32 * 1024 * 1024
 """Largest payload in bytes. An OPEN carries a whole command. Content is cut into CHUNKs."""
 MOST_CONTENT = 512 * 1024 * 1024
 """Bytes of content that one request may return, because the host keeps them in memory."""
-CHUNK = 256 * 1024
-"""Bytes of content in one DATA frame."""
+PIPE = 64 * 1024
+"""Bytes that a pipe takes at once: see pipe(7)."""
+CHUNK = PIPE - HEADER.size
+"""Bytes of content in one DATA frame, so that the frame fits into a pipe."""
 WINDOW = 1024 * 1024
 """Bytes of input that one CREDIT allows."""
 EARLY = 64 * 1024
@@ -156,8 +159,9 @@ class Decoder:
         Raises:
             ProtocolError: a header names an unknown kind or fd, or a payload over MAX_PAYLOAD.
         """
-        buffer = self._buffer
-        buffer += data
+        kept = self._buffer
+        kept += data if kept else b""
+        buffer = kept or data  # mostly whole frames, which need no copy
         frames: list[Frame] = []
         offset = 0
         available = len(buffer)
@@ -170,6 +174,8 @@ class Decoder:
                 break
             frames.append((stream, kind, bytes(buffer[offset + HEADER.size : end]), fd))
             offset = end
-        if offset:
-            del buffer[:offset]
+        if kept:
+            del kept[:offset]
+        else:
+            kept += data[offset:]
         return frames

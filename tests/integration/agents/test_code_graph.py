@@ -123,5 +123,5 @@ async def test_sandbox_that_ended_is_replaced_for_the_next_block(
     sandbox.reset()
     result = await ending
     assert [each["exit_code"] for each in result["executions"]] == [125, 0]
-    note = "[the working directory of the earlier blocks is gone: this block runs in /workspace]"
+    note = "[this block runs in /workspace: the earlier blocks' directory is unknown or cannot be entered]"
     assert outputs(result)[1] == f"{note}\nagain"

@@ -62,8 +62,8 @@ class TestWrite:
                 "Choose a folder that can be written, below /workspace or /tmp."
             )
         assert backend.edit("/etc/fstab", "#", "x").error == (
-            "Error: Failed to edit file '/etc/fstab': Read-only file system. Copy the file to a folder that "
-            "can be written, below /workspace or /tmp, and edit the copy."
+            "Error: Failed to edit file '/etc/fstab': Read-only file system. If it can be read, write a "
+            "copy with `cat`, below /workspace or /tmp, and edit the copy: `cp` also copies the mode."
         )
 
 

@@ -243,6 +243,7 @@ print(2)
     assert (result.files, result.removed) == ({"good": b"good"}, ())
     assert "files were not returned: " in result.note
     assert "Cannot open: Permission denied" in result.note
+    assert result.note.endswith(" Earlier content of 1 of the thread's files stays: 'kept'.")
     after = run.run("import os, json; print(json.dumps(sorted(os.listdir())))", thread="unread")
     assert good(after) == ["data", "good", "kept", "results", "scripts"]
 

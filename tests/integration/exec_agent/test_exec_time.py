@@ -49,7 +49,7 @@ def test_reading_files_uses_the_time(run: CodeRunner, monkeypatch: pytest.Monkey
 
 @pytest.mark.thorough
 async def test_waiting_for_a_sandbox_uses_the_time(run: CodeRunner) -> None:
-    first, second = await asyncio.gather(run.arun(SLEEP), run.arun(SLEEP))
+    first, second = await asyncio.gather(*(run.arun(SLEEP, thread=thread) for thread in "ab"))
     assert {each.error.kind for each in (first, second) if each.error} == {"timeout"}
     assert sorted((first.stdout, second.stdout))[0] == ""
     assert max(first.metrics.total, second.metrics.total) < 9

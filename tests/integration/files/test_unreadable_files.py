@@ -12,6 +12,7 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import FileFailed, SandboxLimits, WorkspaceMissing
+from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.lifecycle import _LOOK_SECONDS
 from libs.sandbox.host.local_sandbox import LocalSandbox
@@ -96,8 +97,24 @@ async def test_half_characters_are_refused_and_nothing_is_written(backend: Docke
         await backend.awrite("/workspace/y", "a")
         assert why in str((await backend.aedit("/workspace/y", "a", HALF)).error)
         assert why in str((await backend.aedit("/workspace/y", HALF, "a")).error)
-        with pytest.raises(ValueError, match=why):
-            await backend.sandbox.arun_python(HALF, session="s")
+        for answer in (
+            await backend.agrep(HALF),
+            await backend.agrep("a", glob=HALF),
+            await backend.agrep("a", HALF),
+            await backend.aglob(HALF),
+            await backend.als(HALF),
+            await backend.aread(HALF),
+            await backend.aedit(HALF, "a", "b"),
+        ):
+            assert str(answer.error).endswith(why)
+        for start in (
+            backend.aexecute(HALF),
+            backend.sandbox.arun_python(HALF, session="s"),
+            backend.sandbox.aread_file(HALF),
+            backend.sandbox.awrite_file(HALF, b""),
+        ):
+            with pytest.raises(ValueError, match=why):
+                await start
 
 
 def test_arguments_of_a_command_that_do_not_fit_are_refused(tmp_path: Path) -> None:
@@ -172,6 +189,22 @@ def test_workspace_that_is_moved_back_keeps_its_sandbox(tmp_path: Path) -> None:
             sandbox.run("true")
         moved.rename(root)
         assert sandbox.run_python("x", session="s").output == "1\n"
+
+
+@pytest.mark.docker
+def test_replaced_folder_that_is_mounted_to_read_is_used(tmp_path: Path) -> None:
+    root, skills = tmp_path / "workspace", tmp_path / "skills"
+    skills.mkdir()
+    (skills / "old").touch()
+    with DockerSandbox(root, image=IMAGE, name="behaviour", read_only={"/skills": skills}) as sandbox:
+        assert sandbox.run("ls /skills").output == "old\n"
+        skills.rename(tmp_path / "moved")
+        time.sleep(_LOOK_SECONDS + 0.1)
+        assert sandbox.run("ls /skills").output == "old\n", "a folder that is gone for a while"
+        skills.mkdir()
+        (skills / "new").touch()
+        time.sleep(_LOOK_SECONDS + 0.1)
+        assert sandbox.run("ls /skills").output == "new\n"
 
 
 @pytest.mark.docker

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from libs.sandbox import SandboxLimits
+from libs.sandbox import SandboxBusy, SandboxLimits
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
@@ -158,6 +160,46 @@ class TestEnds:
         sessions = [Session(sandbox) for _ in range(9)]
         assert [sessions[number].lives() for number in (0, 2, 8)] == [False, True, True]
 
+    def test_sessions_that_ran_together_are_ended_by_the_next_one(self, tmp_path: Path) -> None:
+        """More than 8 blocks run at once. When they have ended, a further session leaves 8 interpreters."""
+        with LocalSandbox(tmp_path) as sandbox:
+            meet = "import os, time\nopen(f'here-{os.getpid()}', 'w').close()\n"
+            wait = "while len([name for name in os.listdir() if 'here' in name]) < 12: time.sleep(0.02)"
+
+            def run(session: int) -> int:
+                return sandbox.run_python(meet + wait, session=str(session)).exit_code
+
+            with ThreadPoolExecutor(12) as pool:
+                assert set(pool.map(run, range(12))) == {0}
+            sandbox.run_python("1", session="further")
+            pids = [path.name.removeprefix("here-") for path in tmp_path.glob("here-*")]
+            deadline = time.monotonic() + 30
+            while sum(Path(f"/proc/{pid}").exists() for pid in pids) != 7:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+
+    @pytest.mark.docker
+    @pytest.mark.parametrize(
+        "hog",
+        [
+            "import os\nwhile os.fork(): pass\nimport time; time.sleep(600)",
+            "import subprocess\nheld = []\nwhile True: held.append(subprocess.Popen(['sleep', '600']))",
+            "from threading import *\nwhile True: Thread(target=Event().wait, daemon=True).start()",
+        ],
+    )
+    def test_session_that_holds_all_processes_ends_for_a_new_session(self, tmp_path: Path, hog: str) -> None:
+        with make_sandbox("docker", tmp_path, SandboxLimits(pids=64)) as sandbox:
+            other, hogging = Session(sandbox), Session(sandbox)
+            assert hogging(hog).exit_code == 1
+            for _ in range(20):
+                with contextlib.suppress(SandboxBusy):  # ended processes count until they are collected
+                    assert sandbox.run_python("1", session="new").output == "1\n"
+                    break
+                time.sleep(0.1)
+            assert sandbox.run_python("1", session="new").output == "1\n"
+            assert other.lives()
+            assert hogging("1").output == f"{NEW_INTERPRETER}1\n"
+
     def test_forged_answer_ends_the_interpreter(self, block: Session) -> None:
         for answer in ("b'\\0'", "b'\\0' * 9", "b'x' * 64"):
             begun = time.monotonic()
@@ -174,6 +216,11 @@ class TestEnds:
         result = block("next_block.set()\ntime.sleep(5)\nprint('mine')", timeout=20)
         assert "answered in its place" in result.output
         assert [block(f"print({number})").output.splitlines()[-1] for number in range(4)] == list("0123")
+
+    @pytest.mark.docker
+    def test_block_runs_with_the_lowest_limit_of_open_files(self, tmp_path: Path) -> None:
+        with make_sandbox("docker", tmp_path, SandboxLimits(open_files=64)) as sandbox:
+            assert Session(sandbox).lives()
 
     @pytest.mark.docker
     def test_exhausted_memory_ends_only_the_interpreter(self, tmp_path: Path) -> None:

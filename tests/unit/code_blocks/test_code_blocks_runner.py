@@ -11,7 +11,7 @@ from libs.code_blocks import SandboxRunner
 from libs.sandbox import DockerUnavailable, RunResult
 from libs.sandbox.host.local_sandbox import LocalSandbox
 
-NOTE = "[the working directory of the earlier blocks is gone: this block runs in /workspace]\n"
+NOTE = "[this block runs in /workspace: the earlier blocks' directory is unknown or cannot be entered]\n"
 
 
 class Bench:
@@ -50,6 +50,7 @@ async def test_thread_keeps_its_working_directory(bench: Bench) -> None:
         "set -euxo pipefail; set -C; cd sub; false; echo never",
         "set -x; pwd() { echo mine; }; PWD=/; builtin cd sub",
         "cd sub\nif",
+        "cd sub; PATH=/nowhere",
     ],
 )
 async def test_directory_is_kept_and_output_unchanged_however_a_block_ends(bench: Bench, code: str) -> None:
@@ -84,6 +85,11 @@ async def test_python_exit_codes_and_output(bench: Bench) -> None:
     assert (await bench.python("x * 2")).output == "'ää'\n", "variables stay, a last expression is shown"
     assert (await bench.python("x", thread="2")).exit_code == 1, "another thread has its own"
     assert (await bench.python("print(input())")).exit_code == 1
+
+
+async def test_half_character_is_counted_in_the_block(bench: Bench) -> None:
+    done = await bench.bash("echo '\ud800'")
+    assert "character 7 is half of a surrogate pair" in done.output
 
 
 @pytest.mark.parametrize("code", ["echo '\0'", "echo '\ud800'"])

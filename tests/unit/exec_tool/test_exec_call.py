@@ -32,6 +32,10 @@ def deep(levels: int) -> list[Any]:
     [
         ({}, "The parameter code is missing."),
         ({"code": ""}, "code: is empty"),
+        (
+            {"code": "# coding: latin-1\nprint('é')"},
+            "code: is UTF-8, and a comment says iso-8859-1: leave the comment out",
+        ),
         ({"code": "x = 1\0; y"}, "code: has a NUL as character 6: write it as an escape sequence"),
         ({"code": "x" * 10_000_000}, "has 10,000,000 characters"),
         (
@@ -66,6 +70,22 @@ def test_invalid_calls_are_refused(given: dict[str, Any], reason: str) -> None:
 def test_any_json_can_be_an_argument(args: Any) -> None:
     call = Call(code="x", args=args)
     assert call.args == call.model_dump(mode="json")["args"] == args
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("python", "# -*- coding: utf-8 -*-\n'é'"),
+        ("python", "\ufeff'é'"),
+        ("python", "# coding: latin-1\n'e'"),
+        ("python", "# coding: nosuch\n'é'"),
+        ("python", "# coding: rot13\n'é'"),
+        ("python", "# coding: idna\n'é'"),
+        ("bash", "# coding: latin-1\necho é"),
+    ],
+)
+def test_program_that_is_read_as_written_is_taken(language: Any, code: str) -> None:
+    assert Call(language=language, code=code).code == code
 
 
 def test_files_can_be_text_or_base64() -> None:

@@ -10,7 +10,7 @@ import pytest
 from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.execution_outcome import ExecError
 from libs.exec_tool.failure_cause import Counted, counted, why_failed
-from libs.exec_tool.file_archives import MODULES
+from libs.exec_tool.file_archives import MODULES, program_path
 from libs.sandbox.protocol import RunResult
 
 V1 = """\
@@ -43,6 +43,7 @@ def failure(
     kernel: Counted | None = None,
     has_result: bool = False,
     has_network: bool = True,
+    installs: bool = True,
     **done: Any,
 ) -> ExecError | None:
     ended = RunResult("", "", 1, truncated=False, timed_out=False, spill_path=None, seconds=1.0)
@@ -52,6 +53,7 @@ def failure(
         kernel or Counted(),
         has_result=has_result,
         has_network=has_network,
+        installs=installs,
         modules=MODULES,
     )
 
@@ -66,6 +68,7 @@ def test_missing_counters_are_none(printed: str) -> None:
     assert counted(printed) == Counted()
 
 
+SYNTAX = f'  File "{program_path("python")}", line 1\n'
 TRACE = 'Traceback (most recent call last):\n  File "program.py", line 1, in <module>\n'
 
 
@@ -87,13 +90,16 @@ TRACE = 'Traceback (most recent call last):\n  File "program.py", line 1, in <mo
         ({"stderr": f"{TRACE}MemoryError\n"}, "memory"),
         ({"stderr": f"{TRACE}OSError: [Errno 28] No space left on device"}, "disk"),
         ({"stderr": f"{TRACE}ValueError: x", "kernel": Counted(disk_left=0)}, "disk"),
-        ({"stderr": '  File "program.py", line 1\n    def x(:\nSyntaxError: invalid syntax'}, "syntax"),
+        ({"stderr": f"{SYNTAX}    def x(:\nSyntaxError: invalid syntax"}, "syntax"),
+        ({"stderr": '  File "other.py", line 1\n    def x(:\nSyntaxError: invalid syntax'}, "runtime"),
         ({"stderr": f"{TRACE}SyntaxError: invalid syntax (<string>, line 1)"}, "runtime"),
         (
             {"language": "bash", "exit_code": 2, "stderr": "program.sh: line 3: syntax error near `fi'"},
             "syntax",
         ),
         ({"stderr": f"{TRACE}ModuleNotFoundError: No module named 'polars'"}, "dependency"),
+        ({"stderr": f"{TRACE}ImportError: cannot import name 'Fram' from 'pandas'"}, "runtime"),
+        ({"stderr": f"{TRACE}ImportError: Missing optional dependency 'xlrd'."}, "dependency"),
         (
             {"language": "bash", "exit_code": 127, "stderr": "program.sh: line 1: nosuch: command not found"},
             "dependency",
@@ -120,6 +126,38 @@ def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: boo
     error = failure(stderr=f"{TRACE}NameError: name '{name}' is not defined\n")
     assert error is not None
     assert (error.hint.startswith(f"Write `import {name}` first")) is hinted
+
+
+@pytest.mark.parametrize(
+    ("given", "fact"),
+    [
+        ({"stderr": f"{TRACE}MemoryError"}, "ended with exit code 1. MemoryError"),
+        ({"stderr": f"{TRACE}RuntimeError: can't start new thread"}, "ended with exit code 1. RuntimeError"),
+        ({"stderr": f"{TRACE}OSError: [Errno 27] File too large"}, "ended with exit code 1. OSError"),
+        ({"stderr": "x", "kernel": Counted(killed=1)}, "The sandbox ran out of memory. x"),
+        ({"stderr": "x", "kernel": Counted(disk_left=0)}, "The disk of the sandbox is full. x"),
+        ({"stderr": "x", "kernel": Counted(refused=2)}, "no room for more processes: 2 were refused. x"),
+    ],
+    ids=str,
+)
+def test_fact_is_what_the_kernel_counted(given: dict[str, Any], fact: str) -> None:
+    error = failure(**given)
+    assert error is not None
+    assert fact in error.message
+
+
+def test_hint_helps_where_it_is_given() -> None:
+    missing = {"stderr": f"{TRACE}ModuleNotFoundError: No module named 'polars'"}
+    broken = "program.sh: line 3: syntax error near `fi'"
+    for given, hint in (
+        (missing, "Name the package in `dependencies`"),
+        ({**missing, "installs": False}, "This runner installs no packages"),
+        ({"stderr": f"{SYNTAX}SyntaxError: invalid syntax"}, "Nothing of the program ran."),
+        ({"language": "bash", "exit_code": 2, "stderr": broken}, "The lines above the error may have run"),
+    ):
+        error = failure(**given)
+        assert error is not None
+        assert error.hint.startswith(hint)
 
 
 def test_message_is_the_last_error_and_short() -> None:

@@ -59,6 +59,18 @@ def test_files_over_the_limit_are_left_out() -> None:
     assert (len(found.changed), found.changed["old"], len(found.left_out)) == (5, b"2", 16)
 
 
+def test_files_whose_content_is_not_known_are_named() -> None:
+    before = {"closed": b"1", "shut/in": b"1", "gone": b"1", "link": b"1", "same": b"1", "more": b"1"}
+    found = collected(
+        archive(("./same", b"1"), ("./link", "same"), ("./more", b"2")),
+        before,
+        most=10,
+        unread={"closed": "Cannot open: x", "shut": "Cannot open: x"},
+    )
+    assert (found.changed, found.removed) == ({"more": b"2"}, ("gone", "link"))
+    assert found.stale == ("closed", "shut/in")
+
+
 def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
     """Return the header of a member with any size."""
     info = tarfile.TarInfo(name)

@@ -72,6 +72,25 @@ def test_listing_names_folders_that_it_does_not_list(root: Path, monkeypatch: py
     assert call_tool(root, "list_files", {}) == "./ [cannot be read]"
 
 
+def test_listing_marks_what_is_no_file(root: Path) -> None:
+    (root / "folder").mkdir(parents=True)
+    (root / "to folder").symlink_to("folder")
+    (root / "to nothing").symlink_to("nothing")
+    os.mkfifo(root / "fifo")
+    assert call_tool(root, "list_files", {}).split("\n") == [
+        "fifo [not a regular file]",
+        "to folder [a link, which is not followed]",
+        "to nothing [a link, which is not followed]",
+    ]
+
+
+@pytest.mark.parametrize("path", ["notes/", "a/notes/."])
+def test_path_of_a_folder_makes_no_file(root: Path, path: str) -> None:
+    with pytest.raises(PathRefused, match="names a folder"):
+        call_tool(root, "write_file", {"filePath": path, "content": "x"})
+    assert call_tool(root, "list_files", {}) == "(empty)"
+
+
 def test_name_of_an_unfinished_file_is_refused(root: Path) -> None:
     args = {"filePath": "a/.unfinished-0123456789abcdef", "content": "x"}
     with pytest.raises(PathRefused, match="only unfinished files have"):

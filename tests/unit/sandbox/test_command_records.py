@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from libs.sandbox import CommandInterrupted, CommandUnderWay, KeyReused, RecordUnavailable
+from libs.sandbox.errors import CommandStopped
 from libs.sandbox.host import command_log as module
 from libs.sandbox.host.command_log import CommandRecords, Entry
 from libs.sandbox.process_owner import owner_label
@@ -169,6 +170,7 @@ class Commands(RuleBasedStateMachine):
         self.known: dict[str, tuple[str, str | None]] = {}
         """Key -> command and result; None: no result."""
         self.running: set[str] = set()
+        self.stopped: set[str] = set()
         self.runs: dict[str, int] = {}
         self.boots = 0
         self.start()
@@ -196,6 +198,8 @@ class Commands(RuleBasedStateMachine):
                 if digest != what
                 else CommandUnderWay
                 if key in self.running
+                else CommandStopped
+                if key in self.stopped
                 else CommandInterrupted
                 if result is None
                 else result
@@ -226,6 +230,7 @@ class Commands(RuleBasedStateMachine):
             self.records.submit(self.records.interrupt, entry).result()
         elif how == "stop":
             self.records.submit(self.records.stop, entry).result()
+            self.stopped.add(key)
         else:
             self.records.submit(self.records.withdraw, entry).result()
             del self.known[key]

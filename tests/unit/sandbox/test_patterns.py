@@ -43,11 +43,22 @@ def matches(pattern: str, path: str) -> bool:
         ("a\\b", ["a\\b"], []),
         ("*", ["a", "b/a", "new\nline", "\udcff"], [".a", "b/.a"]),
         ("folder/", [], ["folder", "folder/a"]),
+        ("./*.csv", ["a.csv"], ["b/a.csv"]),
     ],
 )
 def test_pattern_matches_these_paths(pattern: str, yes: list[str], no: list[str]) -> None:
     assert [path for path in yes if not matches(pattern, path)] == []
     assert [path for path in no if matches(pattern, path)] == []
+
+
+def test_pattern_may_begin_with_the_path_of_the_search_root() -> None:
+    for root in ("/workspace", "/workspace/"):
+        for pattern, path in (("/workspace/*.csv", "a.csv"), ("/workspace/**/*.csv", "b/a.csv")):
+            assert compile_pattern(pattern, root)(path)
+        assert not compile_pattern("/workspace/*.csv", root)("b/a.csv")
+        assert not compile_pattern("/workspaces/*.csv", root)("a.csv")
+        with pytest.raises(PatternError):
+            compile_pattern("/workspace/", root)
 
 
 def test_invalid_patterns_are_refused() -> None:

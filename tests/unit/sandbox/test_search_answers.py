@@ -55,6 +55,28 @@ def test_large_binary_file_is_named_as_not_searched(tmp_path: Path) -> None:
     assert grep(f"{tmp_path}/sparse", "x", None, None)["unread_first"] == [f"{tmp_path}/sparse"]
 
 
+def test_file_with_a_very_long_line_is_named_as_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_LONGEST_LINE", 2 * MIB)
+    (tmp_path / "long").write_text("needle\n" + "x" * 4 * MIB + "\nneedle\n")
+    (tmp_path / "short").write_text("needle\n")
+    answer = grep(str(tmp_path), "needle", None, None)
+    assert [match["line"] for match in answer["matches"]] == [1, 1]
+    assert (answer["cut"], answer["unread_first"]) == (False, [f"{tmp_path}/long"])
+    assert "a line of over 16 MB" in str(deepagents_results.grep("/", (answer, b"")).error)
+
+
+@pytest.mark.parametrize(
+    ("cut", "told"),
+    [(False, "No other file has a match."), (True, "The search was also cut: there may be more matches.")],
+)
+def test_search_without_a_match_says_only_what_is_known(cut: bool, told: str) -> None:
+    found = {"matches": [], "cut": cut, "unread": 1, "unread_first": ["/a"]}
+    answer = str(deepagents_results.grep("/", (found, b"")).error)
+    assert answer.endswith(f": 1 (/a). {told}")
+
+
 @pytest.mark.parametrize(("text", "why"), [("", "is empty"), ("\n", "is empty"), ("a\n" * 101, "101 lines")])
 def test_grep_refuses_text_that_it_cannot_search_for(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):

@@ -1,4 +1,4 @@
-"""A store of captured workspaces."""
+"""A workspace in a local sandbox, and a store in a SQLite database and a folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,34 @@ from typing import Any
 import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
+from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.workspace import Catalog, Contents, WorkspaceStore
 from tests.servers.snapshots import Snapshots
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    made = SqliteDatabase(tmp_path / "threads.sqlite")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def store(database: SqliteDatabase, tmp_path: Path) -> WorkspaceStore:
+    return WorkspaceStore(Catalog(database), Contents(str(tmp_path / "snapshots")), file_max=10_000)
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[LocalSandbox]:
+    with LocalSandbox(tmp_path / "workspace") as made:
+        made.root.mkdir()
+        yield made
+
+
+@pytest.fixture
+def root(sandbox: LocalSandbox) -> Path:
+    """The workspace on the host."""
+    return sandbox.root
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Matches file names with the patterns of the file tools (standard library only).
 
 `*.csv` matches the name at any depth. A pattern with a slash matches the path below the search root, where
-`**` matches any number of folders. A leading slash anchors a pattern there, too. `{a,b}` matches either. A
-name that begins with a dot needs a pattern that begins with a dot.
+`**` matches any number of folders. A leading slash anchors a pattern there, too, and so does the path of the
+search root. `{a,b}` matches either. A name that begins with a dot needs a pattern that begins with a dot.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ class PatternError(ValueError):
     """The pattern cannot be used; the message says why."""
 
 
-def compile_pattern(pattern: str) -> Callable[[str], bool]:
+def compile_pattern(pattern: str, root: str = "/") -> Callable[[str], bool]:
     """Return a function that matches paths relative to the search root.
+
+    Args:
+        root: the absolute path of the search root, with which the pattern may begin.
 
     Raises:
         PatternError: the pattern is empty, contains `..`, or its braces expand to too many patterns.
     """
+    root = root.rstrip("/")
+    if pattern.startswith(f"{root}/"):
+        pattern = pattern[len(root) :]
     if not pattern.strip("/"):
         raise PatternError("the pattern is empty")
     if ".." in pattern.split("/"):
@@ -56,7 +62,7 @@ def _expand(pattern: str) -> list[str]:
 
 def _path(pattern: str) -> Callable[[list[str]], object]:
     """Return a function that matches the names of a path with a pattern without braces."""
-    segments = [segment for segment in pattern.split("/") if segment]
+    segments = [segment for segment in pattern.split("/") if segment not in ("", ".")]
     if pattern.endswith("/") and segments[-1:] != ["**"]:
         return lambda _: False  # a trailing slash means a folder, and only files are found
     if "/" not in pattern and pattern != "**":

@@ -52,14 +52,12 @@ class _Walk:
         self._deadline = time.monotonic() + _SECONDS
         self.late = False
         """Whether the time ran out before the end."""
-        self.too_long = False
-        """Whether `grep` left a file because of a line of over 16 MB."""
         self.unread: list[str] = []
         """The first files and folders that could not be read, relative to the root."""
         self.unread_count = 0
 
     def skip(self, relative: str) -> None:
-        """Record a file or folder that cannot be read, or a binary file that is too large."""
+        """Record a file or folder that cannot be read or searched to the end."""
         self.unread_count += 1
         if len(self.unread) < _MOST_UNREAD:
             self.unread.append(os.path.join(self.root, relative) if relative else self.root)
@@ -106,7 +104,7 @@ def glob(path: str, pattern: str) -> dict[str, Any]:
         OSError: `path` is not a readable folder.
         PatternError: the pattern is not valid.
     """
-    matches = compile_pattern(pattern)
+    matches = compile_pattern(pattern, path)
     walk = _Walk(path)
     found: list[str] = []
     size = 0
@@ -130,7 +128,8 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
 
     Returns the matches, whether the search was cut, and the number and the first names of unreadable files
     and folders. Of a binary file, which has NUL bytes, one line says that it matches, as with grep(1). The
-    file may be UTF-16 with a byte order mark. A binary file of over 64 MB counts as unreadable.
+    file may be UTF-16 with a byte order mark. A binary file of over 64 MB counts as unreadable, and so does a
+    text file from a line of over 16 MB on.
 
     Raises:
         OSError: `path` cannot be read.
@@ -146,7 +145,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
         mark: _finder([needle.encode(encoding, "surrogatepass") for needle in needles])
         for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
     }
-    matches = compile_pattern(pattern) if pattern else None
+    matches = compile_pattern(pattern, path) if pattern else None
     walk = _Walk(path, skip=_NOT_SEARCHED)
     files: Iterator[str] = iter(walk)
     if not os.path.isdir(path):
@@ -180,7 +179,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
             walk.skip(relative)
         if cut:
             break
-    cut = cut or walk.late or walk.too_long
+    cut = cut or walk.late
     return {"matches": found, "cut": cut, "unread": walk.unread_count, "unread_first": walk.unread}
 
 
@@ -194,7 +193,7 @@ def _finder(needles: list[bytes]) -> Find:
 
 
 def _lines_with(path: str, find: Find, wide: dict[bytes, Find], walk: _Walk) -> Iterator[tuple[int, bytes]]:
-    """Yield number and content of each matching line, up to a line of over 16 MB.
+    """Yield number and content of each matching line.
 
     From the first block with a NUL byte on, only the first match is yielded, with `_BINARY` as content.
 
@@ -202,7 +201,7 @@ def _lines_with(path: str, find: Find, wide: dict[bytes, Find], walk: _Walk) -> 
         wide: byte order mark -> `find` for a file that begins with the mark.
 
     Raises:
-        OSError: the file cannot be read, or is binary and too large.
+        OSError: the file cannot be read, is binary and too large, or has a line of over 16 MB.
     """
     with open_regular(path) as file:
         mark = os.pread(file, 2, 0)
@@ -228,8 +227,7 @@ def _lines_with(path: str, find: Find, wide: dict[bytes, Find], walk: _Walk) -> 
                 rest = data[cut:]
                 continue
             if len(data) > _LONGEST_LINE:
-                walk.too_long = True
-                return
+                raise OSError(errno.EFBIG, "File too large", path)
             # Search whole lines. The last line may continue in the next block.
             cut = data.rfind(b"\n") + 1 if block else len(data)
             lines, rest = data[:cut], data[cut:]

@@ -45,7 +45,9 @@ def read_page(path: str, offset: int, limit: int, text: bool) -> dict[str, Any]:
             return {"base64": base64.b64encode(content).decode()}
         if limit <= 0:
             return {"none_asked": True}
-        with open(descriptor, encoding="utf-8", errors="replace", newline=None, closefd=False) as file:
+        with open(
+            descriptor, encoding="utf-8", errors="surrogateescape", newline=None, closefd=False
+        ) as file:
             return _page(file, offset, limit, os.fstat(descriptor).st_size)
 
 
@@ -74,7 +76,7 @@ def _page(file: IO[str], offset: int, limit: int, size: int) -> dict[str, Any]:
         line = file.readline(room + 1)
         if not line:
             break
-        used = len(line.encode("utf-8"))
+        used = len(line.encode("utf-8", "surrogatepass"))
         if used > room:
             # The next page begins with the cut line, unless it is the only line of this page.
             cut = True
@@ -89,8 +91,11 @@ def _page(file: IO[str], offset: int, limit: int, size: int) -> dict[str, Any]:
     total = end
     if cut or file.read(1):
         total = _count_lines(file) if size <= _MOST_COUNTED else -1
+    raw = "\n".join(lines).encode("utf-8", "surrogateescape")
+    content = raw.decode("utf-8", "replace")
     page: dict[str, Any] = {
-        "content": "\n".join(lines),
+        "content": content,
+        "replaced": content.encode() != raw,
         "start": offset + 1,
         "end": end,
         "total": total if total >= 0 else None,

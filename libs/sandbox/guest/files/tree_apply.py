@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from libs.sandbox.guest.workers.frame_pipes import write_all
 __all__ = ["apply"]
 
 _CHANGED: Final = "it has changed meanwhile"
+_PIECE: Final = 1024 * 1024
 
 Step = dict[str, Any]
 """`path`; `do`: `remove`, `dir`, `link`, `file` or `mode`; `old`: what the path is expected to hold, as kind,
@@ -39,7 +41,7 @@ def apply(steps: list[Step], room: int, content: Callable[[int], Iterator[bytes]
     """
     disk = os.statvfs("/proc/self/cwd")
     if room > disk.f_bavail * disk.f_frsize:
-        raise OSError(errno.ENOSPC, f"{room:,} bytes are needed, and the disk has less free space")
+        raise OSError(errno.ENOSPC, f"{room:,} bytes are needed on the disk: free some space")
     left: dict[str, str] = {}
     with _Applied() as applied:
         for step in steps:
@@ -111,11 +113,22 @@ def _holds(folder: int, name: str, old: list[Any] | None) -> bool:
         return stat.S_ISLNK(found.st_mode) and bool(os.readlink(name, dir_fd=folder) == value)
     if not stat.S_ISREG(found.st_mode) or found.st_size != size:
         return False
+    with _opened(folder, name) as file:
+        return bool(digest_of(file, size) == value)
+
+
+@contextlib.contextmanager
+def _opened(folder: int, name: str) -> Iterator[int]:
     file = os.open(name, FILE, dir_fd=folder)
     try:
-        return bool(digest_of(file, size) == value)
+        yield file
     finally:
         os.close(file)
+
+
+def _shared(found: os.stat_result) -> bool:
+    """Return whether a file has other names, which must not change, or belongs to another user."""
+    return found.st_nlink > 1 or found.st_uid != os.geteuid()
 
 
 def _change(folder: int, name: str, step: Step, pieces: Iterator[bytes]) -> None:
@@ -129,9 +142,18 @@ def _change(folder: int, name: str, step: Step, pieces: Iterator[bytes]) -> None
         os.symlink(step["target"], name, dir_fd=folder)
     elif do == "file":
         with draft(folder, name, step["mode"], there=old is not None) as file:
+            found = hashlib.sha256()
             for piece in pieces:
                 write_all(file, piece)
+                found.update(piece)
+            if found.hexdigest() != step["sha256"]:
+                raise OSError(errno.EIO, "its content arrived damaged")
             os.utime(file, ns=(step["mtime"], step["mtime"]))
+    elif "mtime" in step and _shared(os.stat(name, dir_fd=folder, follow_symlinks=False)):
+        with _opened(folder, name) as file, draft(folder, name, step["mode"], there=True) as copy:
+            while os.sendfile(copy, file, None, _PIECE):
+                pass
+            os.utime(copy, ns=(step["mtime"], step["mtime"]))
     else:
         opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         try:

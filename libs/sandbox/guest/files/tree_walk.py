@@ -6,7 +6,6 @@ if a command puts a link in the place of a folder meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 import marshal
 import os
 import stat
@@ -50,7 +49,7 @@ class _Walk:
         self._known = known
         self._most = most
         self._fresh = time.time_ns() - _FRESH
-        self._mounts = _mounts_below(os.getcwd())
+        self._left_out = _mounts_below(os.getcwd()) | {_NOT_WALKED}
         self._folders = {"": 0}
         """Folder -> time of its last change."""
         self.found: Known = {}
@@ -97,41 +96,37 @@ class _Walk:
     def _listed(self, folder: int, prefix: str) -> list[str]:
         """Record the entries of a folder. Return the names of its folders."""
         folders: list[str] = []
+        known, left_out = self._known, self._left_out
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-                        self._entry(folder, prefix + entry.name, entry, folders)
+                    path = prefix + entry.name
+                    if path in left_out:
+                        continue
+                    try:
+                        found = entry.stat(follow_symlinks=False)
+                        before = known.get(path)
+                        # A short way for a file that has not changed, because most files have not.
+                        if before and before[1] and before[2] and before[0] == _stamp(found):
+                            self.found[path] = before
+                        else:
+                            self._entry(folder, path, entry.name, found, folders)
+                    except FileNotFoundError:
+                        continue  # removed meanwhile
         except OSError as error:
             self.skipped[prefix[:-1]] = _why(error)
         return folders
 
-    def _entry(self, folder: int, path: str, entry: os.DirEntry[str], folders: list[str]) -> None:
-        if path in self._mounts or path == _NOT_WALKED:
-            return
-        try:
-            found = entry.stat(follow_symlinks=False)
-        except PermissionError as error:  # a folder without x
-            self.skipped[path] = _why(error)
-            return
+    def _entry(self, folder: int, path: str, name: str, found: os.stat_result, folders: list[str]) -> None:
         mode = found.st_mode
         if stat.S_ISDIR(mode):
-            folders.append(entry.name)
+            folders.append(name)
             self._folders[path] = found.st_ctime_ns
-            stamp: Stamp = (mode,)
-        else:
-            stamp = (mode, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
-        known = self._known.get(path)
-        if known is not None and known[2] and known[0] == stamp:
-            self.found[path] = known
-            if known[1] is None and stat.S_ISREG(mode):
-                self.skipped[path] = self._too_large()
+            self.found[path] = ((mode,), None, True)
         elif stat.S_ISREG(mode):
-            self._file(folder, path, entry.name, found)
+            self._file(folder, path, name, found)
         elif stat.S_ISLNK(mode):
-            self.found[path] = (stamp, os.readlink(entry.name, dir_fd=folder), True)
-        elif stat.S_ISDIR(mode):
-            self.found[path] = (stamp, None, True)
+            self.found[path] = (_stamp(found), os.readlink(name, dir_fd=folder), True)
         else:
             self.skipped[path] = _KINDS.get(stat.S_IFMT(mode), "no regular file")
 
@@ -151,9 +146,8 @@ class _Walk:
                 why = "it changes while it is read"
         if why:
             self.skipped[path] = why
-        stamp = (found.st_mode, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
         sure = digest is not None or found.st_size > self._most
-        self.found[path] = (stamp, digest, sure and found.st_ctime_ns < self._fresh)
+        self.found[path] = (_stamp(found), digest, sure and found.st_ctime_ns < self._fresh)
 
     def changed_at(self, path: str) -> int:
         """Return when a path was changed last, or the folder in which it was."""
@@ -192,8 +186,9 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
     found, skipped = done.found, done.skipped
     same = found == earlier
     gone = earlier.keys() - found.keys()
-    if skipped:
-        found.update({path: earlier[path] for path in gone if _below(path, skipped)})
+    unread = {path for path in skipped if not path or _is_folder(found.get(path))}
+    if unread:
+        found.update({path: earlier[path] for path in gone if _below(path, unread)})
     rows = []
     for path, now in found.items():
         before = earlier.get(path)
@@ -244,6 +239,10 @@ def _read(folder: int, name: str) -> tuple[os.stat_result, str]:
     raise _Changing
 
 
+def _stamp(found: os.stat_result) -> Stamp:
+    return found.st_mode, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
 def _row(path: str, known: tuple[Stamp, str | None, bool]) -> list[Any]:
     stamp, value, _ = known
     mode = stamp[0]
@@ -252,7 +251,11 @@ def _row(path: str, known: tuple[Stamp, str | None, bool]) -> list[Any]:
     return [path, "dir" if stat.S_ISDIR(mode) else "link", stat.S_IMODE(mode), 0, 0, value]
 
 
-def _below(path: str, places: dict[str, str]) -> bool:
+def _is_folder(known: tuple[Stamp, str | None, bool] | None) -> bool:
+    return known is not None and stat.S_ISDIR(known[0][0])
+
+
+def _below(path: str, places: set[str]) -> bool:
     """Return whether a path lies below one of the places. The empty place is the root."""
     while path:
         path = path.rpartition("/")[0]

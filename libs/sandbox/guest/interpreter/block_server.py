@@ -11,7 +11,8 @@ import contextlib
 import os
 import struct
 import sys
-from os import _exit, dup, dup2, fstat, getpid
+from os import _exit, dup, dup2, fstat, getpid, kill
+from signal import SIGRTMAX
 from typing import Any, Final
 
 from libs.sandbox.guest.interpreter.block_session import FAILED, Session, attempt, write
@@ -22,20 +23,34 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 _HEADER: Final = struct.Struct("!II8s")
 """Header of a block: the length of the list of command folders, the length of the block, and the mark with
 which the answer must begin. See `python_worker.py`."""
-_TAKEN: Final = b"[the block closed or replaced descriptors of the interpreter]\n"
+_BROKEN: Final = b"[the block broke the code of the interpreter itself]\n"
+_TAKEN: Final = SIGRTMAX
+"""Ends the interpreter if a block has closed or replaced its descriptors. See `python_worker.py`."""
 
 
 def serve(reader: int, writer: int) -> None:
-    """Serve blocks until the descriptor `reader` ends. Answers go to `writer`."""
+    """Serve blocks until the descriptor `reader` ends. Answers go to `writer`.
+
+    If a block has changed this program so much that a block cannot be served, the program says so and exits.
+    """
+    say, end, broken, failed = os.write, _exit, _BROKEN, FAILED  # a block may clear this module
+    try:
+        _serve(reader, writer)
+    except BaseException:
+        say(2, broken)
+        end(failed)
+
+
+def _serve(reader: int, writer: int) -> None:
     os.set_inheritable(reader, False)
     os.set_inheritable(writer, False)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("500")  # the kernel kills this process before the supervisor when memory runs out
-    # Saved, because a block may close or replace descriptors 1 and 2.
-    saved = [dup(1), dup(2)]
+    # Saved, because a block may close or replace descriptors 0 to 2.
+    saved = [dup(0), dup(1), dup(2)]
     pipes = {number: fstat(number).st_ino for number in (reader, writer, *saved)}
     own = getpid()
-    session = Session(saved[1])
+    session = Session(saved[2])
     while header := session.read(reader, _HEADER.size):
         folders, length, mark = _HEADER.unpack(header)
         attempt(_look_for_commands, os.fsdecode(session.read(reader, folders)))
@@ -45,10 +60,11 @@ def serve(reader: int, writer: int) -> None:
         if getpid() != own:
             _exit(status)  # a forked child must not run the next block
         if attempt(_taken, pipes):
-            write(2, _TAKEN)
-            _exit(FAILED)  # the answer could reach a file of the block, and no other block could come
-        for number, name in enumerate(("stdout", "stderr"), start=1):
-            attempt(_restore, saved[number - 1], number, name)
+            # The answer could reach a file of the block, and no other block could come.
+            attempt(kill, own, _TAKEN)
+            _exit(FAILED)
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            attempt(_restore, saved[number], number, name)
         write(writer, mark + bytes([status]))
 
 
@@ -69,10 +85,14 @@ def _taken(pipes: dict[int, int]) -> bool:
 
 def _restore(saved: int, number: int, name: str) -> None:
     """Restore a descriptor and its stream."""
-    dup2(saved, number)
-    if not attempt(_writes_to, getattr(sys, name, None), number):
-        setattr(sys, name, open(number, "w", buffering=1, errors="replace", closefd=False))
+    # A block that has closed standard input may have opened a file, which then got descriptor 0.
+    if number or not attempt(fstat, number):
+        dup2(saved, number)
+    if not attempt(_is_usable, getattr(sys, name, None), number):
+        stream = open(number, "w" if number else "r", buffering=1, errors="replace", closefd=False)
+        setattr(sys, name, stream)
 
 
-def _writes_to(stream: Any, number: int) -> bool:
-    return not stream.closed and stream.fileno() == number
+def _is_usable(stream: Any, number: int) -> bool:
+    # A block may have prepared an input for later blocks. Their output must reach the descriptor.
+    return not stream.closed and (number == 0 or stream.fileno() == number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import contextvars
 import ctypes
 import linecache
 import os
@@ -15,12 +16,14 @@ import types
 from ast import Expr, Expression
 from collections.abc import Callable
 from inspect import CO_COROUTINE
+from os import getpid
 from os import read as _read
 from os import write as _write
 from signal import SIGINT, default_int_handler
 from typing import Any, Final, TypeVar
 
 from libs.sandbox.guest.interpreter.block_errors import error_message, error_text
+from libs.sandbox.guest.interpreter.block_source import is_muted, lines
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""
@@ -55,6 +58,8 @@ class Session:
         self._count = 0
         self._figures = 0
         self._loop: Any = None
+        self._context = contextvars.copy_context()
+        self._own = getpid()
         self._between: list[str] = []
         """Errors that signal handlers and threads have raised since the last block."""
         _set_handler(SIGINT, _ignore)
@@ -120,15 +125,18 @@ class Session:
 
     def _keep_source(self, name: str, source: str) -> None:
         """Keep the source for tracebacks and inspect.getsource. Only the latest sources are kept."""
-        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        linecache.cache[name] = (len(source), None, lines(source), name)
         linecache.cache.pop(f"<block {self._count - _SOURCES}>", None)
 
     def _failed(self, error: BaseException) -> int:
         """Print the error of a block and return the block's status."""
         if issubclass(type(error), SystemExit):  # `__class__` of an error may be anything
             code = error.code  # type: ignore[attr-defined]
-            if code is None or (type(code) is int and code == 0):
+            number = 0 if code is None else int.__int__(code) if issubclass(type(code), int) else None
+            if number == 0:
                 return DONE
+            if number is not None and getpid() != self._own:
+                return number & 0xFF  # the exit code of a forked child
             text = f"{code}\n" if type(code) is str else attempt(_interruptible, error_message, error)
         else:
             text = attempt(_interruptible, error_text, self._module.__dict__, error)
@@ -153,30 +161,34 @@ class Session:
         tree: Any = compile(source, name, "exec", _SYNTAX, dont_inherit=True)
         last = tree.body[-1] if tree.body else None
         shown: ast.expr | None = None
-        if isinstance(last, Expr) and not _is_muted(source, last):
+        if isinstance(last, Expr) and not is_muted(source, last):
             tree.body.pop()
             shown = last.value
         self._evaluate(tree, name, "exec")
         if shown is not None:
             value = self._evaluate(Expression(shown), name, "eval")
             if value is not None:
-                self._module.__dict__["_"] = value
+                vars(builtins)["_"] = value  # as in the REPL, a variable `_` of a block is not changed
                 print(repr(value))
 
     def _evaluate(self, tree: ast.AST, name: str, mode: str) -> Any:
         # dont_inherit: the `from __future__` of this file would turn annotations of a block into strings.
         code = compile(tree, name, mode, _CODE, dont_inherit=True)  # type: ignore[call-overload]
-        value = eval(code, self._module.__dict__)
+        value = self._context.run(eval, code, self._module.__dict__)
         return self._awaited(value) if code.co_flags & CO_COROUTINE else value
 
     def _awaited(self, coroutine: Any) -> Any:
         """Run a coroutine of a block to its end. An interrupted coroutine is cancelled."""
-        import asyncio
+        try:
+            import asyncio
 
-        if self._loop is None or self._loop.is_closed():
-            self._loop = asyncio.new_event_loop()  # keeps its tasks between blocks
-        loop = self._loop
-        task = loop.create_task(coroutine)
+            if self._loop is None or self._loop.is_closed():
+                self._loop = asyncio.new_event_loop()  # keeps its tasks between blocks
+            loop = self._loop
+            task = loop.create_task(coroutine, context=self._context)
+        except BaseException:
+            coroutine.close()  # otherwise Python warns that it was never awaited
+            raise
         try:
             return loop.run_until_complete(task)
         except BaseException:
@@ -187,22 +199,34 @@ class Session:
             raise
 
     def _save_figures(self) -> None:
-        """Save the figures that a block has left open, and print their names."""
+        """Save the figures that a block has left open, and print their names.
+
+        An error, such as an invalid formula in a title, is not an error of the block.
+        """
         plt: Any = sys.modules.get("matplotlib.pyplot")
-        if not hasattr(plt, "get_fignums"):  # a thread may be importing the module
-            return
-        for number in plt.get_fignums():
+        try:
+            # A thread may be importing the module.
+            for number in plt.get_fignums() if hasattr(plt, "get_fignums") else ():
+                self._save_figure(plt, number)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a block may have changed the module
+            self._show(f"[figures could not be saved or closed: {error_message(error).rstrip()}]\n")
+
+    def _save_figure(self, plt: Any, number: int) -> None:
+        self._figures += 1
+        while os.path.exists(path := f"{_FIGURES}/figure-{self._figures}.png"):
             self._figures += 1
-            while os.path.exists(path := f"{_FIGURES}/figure-{self._figures}.png"):
-                self._figures += 1
-            try:
-                plt.figure(number).savefig(path, bbox_inches="tight")
-            except Exception as error:  # such as an invalid formula in a title
-                print(f"[a figure could not be saved: {error}]")
-            else:
-                print(f"[figure saved: {path}]")
-            finally:
-                plt.close(number)  # otherwise it would fail again after every later block
+        try:
+            plt.figure(number).savefig(path, bbox_inches="tight")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self._show(f"[a figure could not be saved: {error_message(error).rstrip()}]\n")
+        else:
+            self._show(f"[figure saved: {path}]\n")
+        finally:
+            plt.close(number)  # otherwise it would fail again after every later block
 
 
 def attempt(do: Callable[..., Result], *arguments: Any) -> Result | None:
@@ -247,12 +271,6 @@ def _look_in_user_site() -> None:
 
 def _flush(name: str) -> None:
     getattr(sys, name).flush()
-
-
-def _is_muted(source: str, last: ast.stmt) -> bool:
-    """Whether a semicolon follows the last statement. As in a notebook, `plot(x);` prints nothing."""
-    line = source.split("\n")[(last.end_lineno or 1) - 1]
-    return line.encode()[last.end_col_offset :].lstrip().startswith(b";")
 
 
 def _interruptible(do: Callable[..., Result], *arguments: Any) -> Result:

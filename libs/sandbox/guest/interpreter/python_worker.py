@@ -42,6 +42,12 @@ _INTERRUPTED = 130
 """Exit code of a block that was cancelled before it began."""
 _FRESH = b"[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
 _FORGED = "[the interpreter was ended: the block answered in its place, and its variables are lost]"
+_TAKEN = (
+    "[the interpreter was ended: the block closed or replaced its descriptors, and its variables are lost]"
+)
+_TAKEN_SIGNAL = _signal.SIGRTMAX
+"""Ends the interpreter if a block has closed or replaced its descriptors. See `block_server.py`."""
+_MISSED = "[earlier blocks' threads and processes have printed {} bytes since the last block: not shown]\n"
 
 
 class Interpreter(ProcessWorker):
@@ -89,13 +95,14 @@ class Interpreter(ProcessWorker):
                     (os.POSIX_SPAWN_DUP2, self._null, 0),
                     (os.POSIX_SPAWN_DUP2, self._pipe[1], 1),
                     (os.POSIX_SPAWN_DUP2, self._pipe[1], 2),
-                    # Through free numbers, because the descriptors themselves may be 3 and 4.
-                    (os.POSIX_SPAWN_DUP2, theirs_in, 103),
-                    (os.POSIX_SPAWN_DUP2, theirs_out, 104),
-                    (os.POSIX_SPAWN_DUP2, 103, 3),
-                    (os.POSIX_SPAWN_DUP2, 104, 4),
-                    (os.POSIX_SPAWN_CLOSE, 103),
-                    (os.POSIX_SPAWN_CLOSE, 104),
+                    # Through free numbers, because the descriptors themselves may be 3 and 4. 64 files are
+                    # the lowest limit of open files.
+                    (os.POSIX_SPAWN_DUP2, theirs_in, 62),
+                    (os.POSIX_SPAWN_DUP2, theirs_out, 63),
+                    (os.POSIX_SPAWN_DUP2, 62, 3),
+                    (os.POSIX_SPAWN_DUP2, 63, 4),
+                    (os.POSIX_SPAWN_CLOSE, 62),
+                    (os.POSIX_SPAWN_CLOSE, 63),
                 ],
                 setsid=True,
                 setsigmask=[],
@@ -109,8 +116,7 @@ class Interpreter(ProcessWorker):
     def _run(self, stream: int, request: BlockRequest) -> None:
         begun = time.monotonic()
         born = time.clock_gettime(time.CLOCK_BOOTTIME)
-        for _ in read_waiting(self._pipe[0]):
-            pass  # drop output of earlier threads and children
+        missed = sum(map(len, read_waiting(self._pipe[0])))
         before = memory_kills()
         captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
         given_up = self._cancelled = False
@@ -121,6 +127,8 @@ class Interpreter(ProcessWorker):
                 kill(self._python, SIGCONT)  # an earlier block or command may have stopped the interpreter
             if self._unread:
                 captured.add(_FRESH, live=True)
+            if missed:
+                captured.add(_MISSED.format(missed).encode(), live=True)
             given_up = self._link.waiting()
             self._mark = os.urandom(8)
             if not given_up:
@@ -198,6 +206,8 @@ class Interpreter(ProcessWorker):
 
 
 def _how_it_ended(code: int) -> tuple[int, str]:
+    if code == -_TAKEN_SIGNAL:
+        return 1, _TAKEN
     if code >= 0:
         return code, f"[the interpreter ended with exit code {code}: its variables are lost]"
     return 128 - code, f"[the interpreter was ended by signal {-code}: its variables are lost]"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, kill
+from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, count_tasks, kill
 from libs.sandbox.wire.frames import REQUEST, Decoder, Worker
 from libs.sandbox.wire.messages import BlockRequest
 
-__all__ = ["Child", "Job", "write_some"]
+__all__ = ["Child", "Job", "Sessions", "write_some"]
+
+_MOST_SESSIONS = 8
+"""Live interpreters, unless more run blocks at once. A further session ends those that were idle longest."""
 
 
 class Job:
@@ -84,6 +87,43 @@ class Child:
         """Close both pipes."""
         os.close(self.reader)
         os.close(self.writer)
+
+
+class Sessions:
+    """The workers of live interpreters, the last used at the end."""
+
+    def __init__(self) -> None:
+        self._workers: dict[bytes, Child] = {}
+
+    def add(self, session: bytes, child: Child) -> None:
+        """Add a worker as the last used."""
+        self._workers[session] = child
+
+    def take(self, session: bytes) -> Child | None:
+        """Remove and return the worker of a session."""
+        return self._workers.pop(session, None)
+
+    def forget(self, child: Child) -> None:
+        """Remove a worker, if it is still here."""
+        if self._workers.get(child.session or b"") is child:
+            del self._workers[child.session or b""]
+
+    def take_surplus(self) -> list[Child]:
+        """Remove and return the idle workers that must end for a further session."""
+        surplus = self._resting()[: max(0, len(self._workers) + 1 - _MOST_SESSIONS)]
+        for child in surplus:
+            self.forget(child)
+        return surplus
+
+    def take_largest(self) -> Child | None:
+        """Remove and return the idle worker with the most processes and threads."""
+        largest = max(self._resting(), key=lambda child: count_tasks(child.pid), default=None)
+        if largest:
+            self.forget(largest)
+        return largest
+
+    def _resting(self) -> list[Child]:
+        return [child for child in self._workers.values() if child.job is None]
 
 
 def write_some(descriptor: int, unsent: list[bytes]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 
-from libs.sandbox.wire.frames import CHUNK, Decoder, Frame
+from libs.sandbox.wire.frames import PIPE, Decoder, Frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Link:
     def frames(self) -> Iterator[Frame]:
         """Yield the supervisor's frames until it closes its end."""
         decoder = Decoder()
-        while data := os.read(self.reader, CHUNK):
+        while data := os.read(self.reader, PIPE):
             self._ahead = list(decoder.feed(data))
             while self._ahead:
                 yield self._ahead.pop(0)

@@ -24,6 +24,7 @@ __all__ = [
     "SUBREAPERS",
     "become_subreaper",
     "children_of",
+    "count_tasks",
     "descendants",
     "have_zombies",
     "hide_from_own_uid",
@@ -115,6 +116,22 @@ def _processes() -> dict[int, tuple[int, str, int]]:
 def children_of(pid: int) -> list[int]:
     """Return the direct children of a process, zombies included."""
     return [child for child, (parent, _, _) in _processes().items() if parent == pid]
+
+
+def count_tasks(root: int) -> int:
+    """Return the number of threads of all processes below `root`, ended ones included."""
+    table = _processes()
+    found = [root]
+    for pid in found:  # grows meanwhile
+        found += [child for child, (parent, _, _) in table.items() if parent == pid]
+    return sum(_threads(pid) for pid in found[1:])
+
+
+def _threads(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
 
 
 def have_zombies(*pids: int) -> bool:

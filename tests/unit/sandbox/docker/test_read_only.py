@@ -81,7 +81,8 @@ def test_skill_cannot_be_changed(disk: Path, backend: WorkspaceBackend, change: 
         assert error == "permission_denied" if "upload" in change else error and "is read-only" in error, path
     assert snapshot(disk) == before
     assert backend.write("//skills/csv/SKILL.md", "x") == WriteResult(
-        error="Error: /skills/csv/SKILL.md is read-only. Copy it to /workspace and change the copy."
+        error="Error: /skills/csv/SKILL.md is read-only, like all of /skills. "
+        "Work below /workspace, on a copy of what is to change."
     )
 
 

@@ -1,0 +1,85 @@
+"""Decides which paths a restore changes, and which paths are changed back after a restore that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from libs.workspace.contents import SnapshotsUnavailable
+from libs.workspace.manifest import Difference, Entry, Manifest
+
+__all__ = ["HalfRestored", "difference_at", "to_touch", "to_undo"]
+
+
+class HalfRestored(SnapshotsUnavailable):
+    """A restore failed half-way and could not be undone. A later restore completes it."""
+
+
+def to_touch(
+    now: Manifest, target: Manifest, only: Collection[str] | None, expected: Manifest | None
+) -> tuple[list[str], dict[str, str]]:
+    """Return the paths to bring from `now` to `target`, and those that are kept, each with the reason."""
+    paths: list[str] = []
+    kept: dict[str, str] = {}
+    for path in sorted(_differing(now, target)):
+        old, new = now.entries.get(path), target.entries.get(path)
+        if only is not None and path not in only:
+            continue
+        # The permissions of a folder are known, even if its content is not.
+        folders = old is not None and new is not None and old.kind == new.kind == "dir"
+        if why := now.unread(path) if folders else now.reason(path):
+            kept[path] = f"its present content is not kept: {why}"
+        elif why := target.unread(path) if folders else target.reason(path):
+            kept[path] = f"its earlier content was not kept: {why}"
+        elif expected is not None and expected.entries.get(path) != old:
+            kept[path] = "it was changed by somebody else"
+        else:
+            paths.append(path)
+    return paths, kept
+
+
+def to_undo(now: Manifest, before: Manifest, target: Manifest, paths: Collection[str]) -> list[str]:
+    """Return the paths to bring back to `before`, after `paths` were partly brought to `target`.
+
+    What somebody else has changed meanwhile is not among them.
+    """
+    # A restore makes folders writable for a moment, in which it changes something.
+    touched = {*paths, *(path.rpartition("/")[0] for path in paths)}
+    return [
+        path
+        for path in _differing(now, before)
+        if path in touched
+        and now.reason(path) is None
+        and (
+            (old := now.entries.get(path)) is None
+            or old.kind == "dir"
+            or _holds(old, target.entries.get(path))
+        )
+    ]
+
+
+def difference_at(now: Manifest, target: Manifest, paths: Collection[str]) -> Difference:
+    """Return the difference of two manifests at some paths."""
+    whole = now.difference(target)
+    wanted = set(paths)
+    return Difference(*(tuple(path for path in part if path in wanted) for part in whole.parts))
+
+
+def _differing(now: Manifest, target: Manifest) -> Iterator[str]:
+    """Yield all paths at which two manifests differ, skipped ones too."""
+    for path, entry in target.entries.items():
+        if (old := now.entries.get(path)) is not entry and old != entry:
+            yield path
+    for path in now.entries:
+        if path not in target.entries:
+            yield path
+    for path in now.skipped.keys() ^ target.skipped.keys():  # such as a FIFO on one side
+        if path not in now.entries and path not in target.entries:
+            yield path
+
+
+def _holds(entry: Entry, other: Entry | None) -> bool:
+    return other is not None and (entry.kind, entry.sha256, entry.target) == (
+        other.kind,
+        other.sha256,
+        other.target,
+    )

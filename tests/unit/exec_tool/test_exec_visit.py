@@ -1,0 +1,56 @@
+"""The output of a program is returned whatever happens while its files are collected."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from libs.exec_tool import program_visit
+from libs.exec_tool.execute_code_call import Call
+from libs.exec_tool.execution_outcome import Metrics
+from libs.exec_tool.program_visit import Visit
+from libs.sandbox import RunResult, SandboxBusy, SandboxDied
+
+DONE = RunResult("[1]\n", "", 0, truncated=False, timed_out=False, spill_path=None, seconds=1.0)
+
+
+class Sandbox:
+    """Runs the program. Every later command fails."""
+
+    has_network = False
+    redact = None
+
+    def __init__(self, then: Exception | None) -> None:
+        self._then = then
+        self._ran = False
+
+    async def arun(self, *_: Any, **__: Any) -> RunResult:
+        if self._ran:
+            if self._then:
+                raise self._then
+            await asyncio.sleep(60)
+        self._ran = True
+        return DONE
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize(
+    ("then", "why"),
+    [
+        (SandboxDied("The sandbox ended.", hint=""), "collected: The sandbox ended."),
+        (SandboxBusy("Busy.", hint=""), "collected: it left no room for another process."),
+        (None, "collected: that took over 0.1 s."),
+    ],
+)
+async def test_output_is_returned_without_the_files(
+    monkeypatch: pytest.MonkeyPatch, then: Exception | None, why: str, keeps: bool
+) -> None:
+    monkeypatch.setattr(program_visit, "COLLECT_SECONDS", 0.1)
+    sandbox = cast("Any", Sandbox(then))
+    visit = Visit(sandbox, Call(code="print([1])"), {"old": b"1"}, None, keeps_files=keeps)
+    result = await visit.run(9, None, Metrics())
+    assert (result.error, result.result, dict(result.files), result.removed) == (None, [1], {}, ())
+    kept = " The thread keeps its files as they were before the program." if keeps else ""
+    assert result.note == f"The program's files could not be {why}{kept}"

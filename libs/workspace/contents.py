@@ -15,6 +15,8 @@ import zstandard
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
+from libs.sandbox import FileFailed
+
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
 
@@ -101,7 +103,10 @@ class Contents:
         return {digest: len(data) for digest, data in packed}
 
     async def put_large(self, place: str, digest: str, pieces: AsyncIterator[bytes]) -> int | None:
-        """Keep one content that comes in pieces. Return its bytes in the store; None for another SHA-256."""
+        """Keep one content that comes in pieces. Return its bytes in the store; None for another SHA-256.
+
+        Errors of `pieces` are raised as they are.
+        """
         size = 0
 
         async def packed() -> AsyncIterator[bytes]:
@@ -131,6 +136,8 @@ class Contents:
             )
         except _Another:
             return None
+        except FileFailed:  # an OSError of the sandbox, from `pieces`
+            raise
         except (BaseError, OSError) as error:
             raise self._unavailable(error) from error
         return size

@@ -73,7 +73,7 @@ class _Known:
 
 
 class WorkspaceStore:
-    """Captures of workspaces, each content once. Knows no threads: see `tickets.py`.
+    """Captures of workspaces, each content once. Knows no threads.
 
     Methods raise SandboxError and FileFailed if the sandbox fails, SnapshotsUnavailable and
     CheckpointerUnavailable if the store fails, and ManifestMissing if a named capture is not kept any more.

@@ -53,7 +53,6 @@ class _Walk:
         self._folders = {"": 0}
         """Folder -> time of its last change."""
         self.found: Known = {}
-        self.rows: list[list[Any]] = []
         self.skipped: dict[str, str] = {}
 
     def run(self) -> None:

@@ -24,5 +24,6 @@ class SnapshotSettings(BaseSettings):
     """Largest file whose content is kept. Larger files are only listed, and stay as they are when a thread \
 goes back."""
     snapshots_max: Annotated[int, size("1m", "1024t")] = Field("4g", validate_default=True)
-    """Size of all kept contents, compressed. Above it, the oldest are removed until a tenth is free. What the \
-latest state of a thread, an open question or an undo needs is never removed, nor what is younger than an hour."""
+    """Size of all kept contents, compressed. Above it, the oldest are removed until a tenth is free. What \
+is younger than an hour is never removed, nor what the latest state of a thread, an open question or an \
+undo needs."""

@@ -254,6 +254,7 @@ class WorkspaceHistory:
                 only, foreign = await self._own_paths(thread, workspace, number, target, now.id)
             restored = await self._store.arestore(sandbox, target, only=only, expect=now.id, dry_run=dry_run)
             if not dry_run:
+                await sandbox.aend_programs(thread)
                 after = await self._ledger.open(thread)
                 await self._kept_locked(thread, workspace, [after], own=list(restored.difference))
                 await self._ledger.set_head(thread, ticket or START)

@@ -222,7 +222,7 @@ class Supervisor:
         if idle:
             self._workers.rest(child)
         else:
-            self._workers.leaves_running(child)
+            self._workers.leaves_running(child, job.stream)
             self._serve_waiting()
         self._workers.reap()
 
@@ -273,7 +273,7 @@ class Supervisor:
             job.deadline = time.monotonic() + _GRACE
 
     def _cancel(self, stream: int, running: dict[Child, Job]) -> None:
-        """End a queued request, or add a running request to `running`."""
+        """End a queued request, or what a finished one left running; or add a running one to `running`."""
         for job in self._waiting:
             if job.stream == stream:
                 self._waiting.remove(job)
@@ -282,6 +282,8 @@ class Supervisor:
         child = self._streams.get(stream)
         if child and child.job and child.job.ended_by is None:
             running[child] = child.job
+        elif child is None:
+            self._workers.end_left(stream)
 
 
 def _why_lost(job: Job, status: int | None) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 from libs.redaction import Redact
 from libs.sandbox.errors import CommandInterrupted, SandboxDied, SandboxError
+from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.lifecycle import Feed, SandboxLife
 from libs.sandbox.host.loop_thread import core, on_core, synchronous
@@ -24,6 +24,7 @@ from libs.sandbox.host.request_payloads import (
 )
 from libs.sandbox.host.results import as_builtin, block_result, file_result, run_result
 from libs.sandbox.host.run_once import FILE, RUN, Once
+from libs.sandbox.host.thread_programs import ThreadPrograms
 from libs.sandbox.host.turns import Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
@@ -39,6 +40,9 @@ _MOST_SESSIONS = 100_000
 
 _CAPTURE_SECONDS = 10.0
 """Longest wait for captures when the sandbox is closed."""
+
+_END_SECONDS = 5.0
+"""Seconds until an interpreter that does not end is killed."""
 
 Result = TypeVar("Result")
 
@@ -76,8 +80,7 @@ class ChannelSandbox(SandboxLife):
         self._thread = thread
         self.turns = Turns()
         """Keeps commands and captures of the workspace apart."""
-        self._sessions: OrderedDict[int, None] = OrderedDict()
-        """Hashes of the sessions in which a block has begun, the latest last. A name may have 64 kB."""
+        self._programs = ThreadPrograms()
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor their parent folders."""
 
@@ -116,9 +119,9 @@ class ChannelSandbox(SandboxLife):
         key: str | None = None,
         continues: bool = False,
     ) -> RunResult:
-        known = continues or hash(session) in self._sessions
+        known = continues or self._programs.knows(session)
         seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
-        self._remember(session)
+        self._programs.block_begins(session, self._thread())
 
         async def work() -> RunResult:
             async with self.turns.command(self._thread()):
@@ -129,15 +132,19 @@ class ChannelSandbox(SandboxLife):
             return await self._once.do(key, ("python", code), RUN, work)
         except SandboxError as error:
             if not known and not isinstance(error, SandboxDied | CommandInterrupted):
-                self._sessions.pop(hash(session), None)  # no block has begun
+                self._programs.forget(session)  # no block has begun
             raise
 
-    def _remember(self, session: str) -> None:
-        """Record a session, so that its next block prints a note if the block runs in a new interpreter."""
-        self._sessions[hash(session)] = None
-        self._sessions.move_to_end(hash(session))
-        if len(self._sessions) > _MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+    @on_core
+    async def aend_programs(self, thread: str) -> None:
+        """End the background programs of a thread, and its live interpreters. Their next block prints a note."""
+        self._programs.end_background(thread)
+        for session in self._programs.sessions_of(thread) if self.running else ():
+            with suppress(SandboxError):
+                await self.arun_python("import os\nos._exit(0)", session=session, timeout=_END_SECONDS)
+
+    def _left_running(self, channel: Channel, stream: int) -> None:
+        self._programs.left_running(self._thread(), channel, stream)
 
     @on_core
     async def abegun(self, keys: Sequence[str]) -> set[str]:

@@ -7,7 +7,7 @@ One request, from the host's side::
 
     OPEN    REQUEST + request (messages.py)         begins the stream
     DATA*                                           input: EARLY bytes at once, more as CREDIT allows
-    CANCEL                                          ends it early
+    CANCEL                                          ends it early; after END: ends what it left running
   answered by
     CREDIT* u32                                     bytes of input that may be sent on top
     DATA*                                           content: output as it comes, or a file's bytes

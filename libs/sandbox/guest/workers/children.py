@@ -55,6 +55,8 @@ class Child:
         self.made = time.monotonic()
         self.given_up = False
         """Whether the supervisor has ended this worker."""
+        self.left_by: int | None = None
+        """The request whose background processes it keeps."""
         self.refused_before: int | None = None
         """Number of refused forks when its last command left background processes. None: it left none."""
 

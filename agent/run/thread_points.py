@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from langchain_core.messages import AnyMessage, RemoveMessage
@@ -12,11 +13,14 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from libs.middleware.approvals import AddressedGraph
 from libs.middleware.captures import WORKSPACE
-from libs.middleware.program_messages import by_person
+from libs.middleware.program_messages import by_person, told
 from libs.persistence.lineage import Ancestor
 from libs.workspace import Difference, Moved, NoCapture, WayBack, WorkspaceHistory
 
 __all__ = ["Point", "ThreadPoints", "WrongPoint"]
+
+_MOST_NAMED = 10
+"""Paths that the model is told of."""
 
 
 class WrongPoint(Exception):
@@ -173,7 +177,9 @@ class ThreadPoints:
             # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
             await self.graph.aupdate_state(self._config(checkpoint), None, as_node=END)
             if empty:
-                await self._without_messages()
+                await self._add(RemoveMessage(REMOVE_ALL_MESSAGES))
+            else:
+                await self._add(told(_note(moved)))
         if is_undo:
             await history.keep_way_back(self._thread, None)
         else:
@@ -181,11 +187,10 @@ class ThreadPoints:
             await history.keep_way_back(self._thread, way)
         return moved
 
-    async def _without_messages(self) -> None:
-        """Remove the first message, which LangGraph saves together with a thread's first checkpoint."""
+    async def _add(self, message: AnyMessage | RemoveMessage) -> None:
+        """Add a message at the end of the thread, without a pending step."""
         config: Any = {"configurable": {"thread_id": self._thread}}
-        nothing = {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]}
-        await self.graph.aupdate_state(config, nothing, as_node=START)
+        await self.graph.aupdate_state(config, {"messages": [message]}, as_node=START)
         await self.graph.aupdate_state(config, None, as_node=END)
 
     async def _changed(self, before: str | None, after: str | None) -> Difference | None:
@@ -213,3 +218,14 @@ class ThreadPoints:
 
     def _config(self, checkpoint: str) -> Any:
         return {"configurable": {"thread_id": self._thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}}
+
+
+def _note(moved: Moved) -> str:
+    """Return what the model is told after a thread has gone back."""
+    kept = [f"{path} ({why})" for path, why in islice(moved.restored.kept.items(), _MOST_NAMED)]
+    more = len(moved.restored.kept) - len(kept)
+    besides = f", except: {'; '.join(kept)}{f', and {more} more' if more else ''}" if kept else ""
+    return (
+        "The person has taken this conversation and its files back to this point. The files are as they were "
+        f"here{besides}. Programs in the background and variables of Python blocks have ended."
+    )

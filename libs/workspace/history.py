@@ -73,6 +73,8 @@ class WorkspaceHistory:
         self._captured = captured
         self._waiting: defaultdict[str, list[str]] = defaultdict(list)
         """Thread -> tickets for its next capture."""
+        self._moves: dict[str, int] = {}
+        """Thread -> how often it had gone back when this program last ran something in it."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Workspace -> held while a capture of it enters the ledger."""
 
@@ -219,6 +221,7 @@ class WorkspaceHistory:
             ticket: the ticket in the state of the checkpoint.
             is_held: returns whether a checkpoint of the thread holds a ticket.
         """
+        await self._end_if_moved(thread)
         wanted = ticket or START
         at = await self._ledger.head(thread)
         if at is None:
@@ -227,6 +230,13 @@ class WorkspaceHistory:
         while at not in (wanted, START) and not await is_held(at):
             at = await self._ledger.before(thread, at)
         return None if at == wanted else await self.go_back(thread, ticket)
+
+    async def _end_if_moved(self, thread: str) -> None:
+        """End the programs of a thread that another program has taken back meanwhile."""
+        moves = await self._ledger.moves(thread)
+        if self._moves.setdefault(thread, moves) != moves:
+            self._moves[thread] = moves
+            await self._sandbox_of(thread).aend_programs(thread)
 
     @on_core
     async def go_back(self, thread: str, ticket: str | None, *, dry_run: bool = False) -> Moved:
@@ -257,7 +267,8 @@ class WorkspaceHistory:
                 await sandbox.aend_programs(thread)
                 after = await self._ledger.open(thread)
                 await self._kept_locked(thread, workspace, [after], own=list(restored.difference))
-                await self._ledger.set_head(thread, ticket or START)
+                await self._ledger.set_head(thread, ticket or START, moved=True)
+                self._moves[thread] = await self._ledger.moves(thread)
                 if sandbox.records:
                     # What is pending at this point runs again.
                     began = made_at(ticket).timestamp() if ticket else 0.0

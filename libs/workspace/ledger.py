@@ -57,8 +57,9 @@ class Ledger:
             "CREATE TABLE IF NOT EXISTS workspace_tickets (thread TEXT NOT NULL, id TEXT NOT NULL, "
             "number BIGINT, why TEXT, before TEXT NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (thread, id))",
             # wanted: the ticket in the latest checkpoint of the thread.
+            # moves: how often the thread has gone back.
             "CREATE TABLE IF NOT EXISTS workspace_heads (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL, "
-            "wanted TEXT NOT NULL)",
+            "wanted TEXT NOT NULL, moves INTEGER NOT NULL)",
             "CREATE TABLE IF NOT EXISTS workspace_ways_back (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL, "
             "checkpoint TEXT NOT NULL, since TEXT NOT NULL)",
         )
@@ -172,9 +173,23 @@ class Ledger:
         """
         return await self._database.awaited(lambda do: _head(do, thread))
 
-    async def set_head(self, thread: str, ticket: str) -> None:
-        """Note the ticket to which the files of a thread were brought back."""
-        await self._database.awaited(lambda do: _set_head(do, thread, ticket))
+    async def set_head(self, thread: str, ticket: str, *, moved: bool = False) -> None:
+        """Note the ticket to which the files of a thread belong. `moved`: they were brought back to it."""
+
+        def work(do: Do) -> None:
+            _set_head(do, thread, ticket)
+            do("UPDATE workspace_heads SET moves = moves + ? WHERE thread = ?", int(moved), thread)
+
+        await self._database.awaited(work)
+
+    async def moves(self, thread: str) -> int:
+        """Return how often a thread has gone back, in any program."""
+
+        def work(do: Do) -> int:
+            rows = do("SELECT moves FROM workspace_heads WHERE thread = ?", thread)
+            return int(rows[0][0]) if rows else 0
+
+        return await self._database.awaited(work)
 
     async def way_back(self, thread: str) -> WayBack | None:
         """Return the way back of a thread that has gone back."""
@@ -243,7 +258,7 @@ class Ledger:
             )
             for ticket, wanted in do("SELECT ticket, wanted FROM workspace_heads WHERE thread = ?", source):
                 do(
-                    "INSERT INTO workspace_heads VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    "INSERT INTO workspace_heads VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING",
                     *(target, ticket if shared else START, wanted),
                 )
 
@@ -257,7 +272,7 @@ def _head(do: Do, thread: str) -> str | None:
 
 def _set_head(do: Do, thread: str, ticket: str) -> None:
     do(
-        "INSERT INTO workspace_heads VALUES (?, ?, ?) ON CONFLICT (thread) DO UPDATE "
+        "INSERT INTO workspace_heads VALUES (?, ?, ?, 0) ON CONFLICT (thread) DO UPDATE "
         "SET ticket = excluded.ticket, wanted = excluded.wanted",
         *(thread, ticket, ticket),
     )

@@ -35,9 +35,6 @@ __all__ = ["ChannelSandbox"]
 
 _AT_ONCE = 1_000_000
 """Bytes of an answer that are decoded on the event loop. A larger answer is decoded in a thread."""
-_MOST_SESSIONS = 100_000
-"""Number of sessions that are remembered, to report lost variables to the next block."""
-
 _CAPTURE_SECONDS = 10.0
 """Longest wait for captures when the sandbox is closed."""
 
@@ -137,11 +134,11 @@ class ChannelSandbox(SandboxLife):
 
     @on_core
     async def aend_programs(self, thread: str) -> None:
-        """End the background programs of a thread, and its live interpreters. Their next block prints a note."""
+        """End background programs and live interpreters of a thread. The next block prints a note."""
         self._programs.end_background(thread)
         for session in self._programs.sessions_of(thread) if self.running else ():
             with suppress(SandboxError):
-                await self.arun_python("import os\nos._exit(0)", session=session, timeout=_END_SECONDS)
+                await self._ask(*_ending(self.limits, session))
 
     def _left_running(self, channel: Channel, stream: int) -> None:
         self._programs.left_running(self._thread(), channel, stream)
@@ -211,6 +208,13 @@ class ChannelSandbox(SandboxLife):
     file = synchronous(afile)
     read_file = synchronous(aread_file)
     write_file = synchronous(awrite_file)
+
+
+def _ending(limits: SandboxLimits, session: str) -> tuple[bytes, float]:
+    """Return the request that ends the interpreter of a session."""
+    code = "import os\nos._exit(0)"
+    seconds, payload = block_request(limits, code, session, _END_SECONDS, continues=True)
+    return payload, seconds
 
 
 async def _read(call: Call, answer: Answer, make: Callable[[], Result]) -> Result:

@@ -8,7 +8,7 @@ from libs.sandbox.host.channel import Channel
 
 __all__ = ["ThreadPrograms"]
 
-_MOST_SESSIONS = 1_000
+_MOST_SESSIONS = 100_000
 """Number of sessions that are remembered, to report lost variables to the next block."""
 _LONGEST_NAME = 200
 """Characters of a session's name that is remembered. A name may have 64 kB."""

@@ -9,7 +9,7 @@ from libs.workspace.background_prune import BackgroundPrune
 from libs.workspace.catalog import Catalog, ManifestMissing
 from libs.workspace.contents import ContentMissing, Contents, SnapshotsUnavailable
 from libs.workspace.history import Moved, NoCapture, WorkspaceHistory
-from libs.workspace.ledger import Ledger, WayBack
+from libs.workspace.capture_ledger import Ledger, WayBack
 from libs.workspace.manifest import Difference, Entry, Manifest
 from libs.workspace.pruner import Pruned, Pruner
 from libs.workspace.restoring import HalfRestored

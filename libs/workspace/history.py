@@ -16,7 +16,7 @@ from libs.sandbox.host import ChannelSandbox, on_core
 from libs.workspace.catalog import ManifestMissing
 from libs.workspace.changed_by import by_thread
 from libs.workspace.contents import SnapshotsUnavailable
-from libs.workspace.ledger import Ledger, WayBack, thread_workspace
+from libs.workspace.capture_ledger import Ledger, WayBack, thread_workspace
 from libs.workspace.manifest import Difference, Manifest
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 from libs.workspace.tickets import NOTHING_RAN, START, made_at

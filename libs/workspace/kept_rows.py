@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from libs.persistence.thread_database import Do
 from libs.workspace.catalog import in_parts
-from libs.workspace.ledger import thread_workspace
+from libs.workspace.capture_ledger import thread_workspace
 from libs.workspace.packed_changes import packed, unpacked
 
 __all__ = ["TURNS", "KeptRow", "forget_tickets", "kept_rows", "remove_rows"]

@@ -24,8 +24,7 @@ from libs.sandbox.host.request_payloads import (
 )
 from libs.sandbox.host.results import as_builtin, block_result, file_result, run_result
 from libs.sandbox.host.run_once import FILE, RUN, Once
-from libs.sandbox.host.thread_programs import ThreadPrograms
-from libs.sandbox.host.turns import Turns
+from libs.sandbox.host.thread_work import ThreadPrograms, Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
 from libs.sandbox.wire.frames import Fd

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from libs.sandbox.host.turns import Turns
+from libs.sandbox.host.thread_work import Turns
 
 SOON = 0.05
 """Seconds in which something would happen if it could."""

@@ -97,7 +97,7 @@ async def race(open_snapshots: Callable[[], Snapshots], steps: int) -> None:
         for _ in range(steps):
             files = {f"file{number}": choice.choice(contents) for number in range(4)}
             ticket = await snapshots.step(thread, **files)
-            row = await snapshots.ledger.ticket(thread, ticket)
+            row = await snapshots.ledger.at(thread, ticket)
             if row is None or row.number is None:
                 failed.append(str(row and row.why))  # these prunes never rest, and spare nothing young
                 continue

@@ -107,7 +107,7 @@ def test_content_that_is_lost_or_damaged_leaves_nothing_half_restored(
     before = tree(root)
     with pytest.raises(ContentMissing) as caught:
         store.restore(sandbox, captured.id)
-    assert "snapshots ls" in caught.value.hint
+    assert "code-agent rewind" in caught.value.hint
     assert tree(root) == before
     with pytest.raises(ContentMissing):
         store.read(captured.id, "/workspace/zbad")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
@@ -26,9 +27,12 @@ async def arrive_at_start(
     """Call `arrive` with the ticket in the checkpoint from which a run with `config` starts."""
 
     async def is_held(ticket: str) -> bool:
-        async for each in saver.alist(_checkpoints_of(thread)):  # the newest first
-            if (answer := _holds(each, ticket)) is not None:
-                return answer
+        checkpoints = cast("AsyncGenerator[CheckpointTuple, None]", saver.alist(_checkpoints_of(thread)))
+        # Closed at once: until then, the saver for SQLite is locked.
+        async with aclosing(checkpoints):
+            async for each in checkpoints:  # the newest first
+                if (answer := _holds(each, ticket)) is not None:
+                    return answer
         return False
 
     await arrive(thread, _ticket_in(await saver.aget_tuple(_start_of(config))), is_held)

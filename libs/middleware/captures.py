@@ -49,8 +49,8 @@ class _State(AgentState[Any]):
 class CaptureMiddleware(AgentMiddleware[_State, Any, Any]):
     """Captures the workspace before a turn, and after each tool call that may have changed it.
 
-    Belongs to the outermost agent, before all other middleware: the capture follows everything that a call
-    does. The captures of a subagent's calls would name moments to which nobody can go back.
+    Belongs to the outermost agent: the captures of a subagent's calls would name moments to which nobody can
+    go back.
 
     Args:
         reads: names of the tools that change nothing.

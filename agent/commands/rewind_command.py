@@ -14,7 +14,7 @@ from agent.commands.command_output import AsJson, end, say, say_json, table
 
 if TYPE_CHECKING:
     from agent.run import Point
-    from libs.workspace import Moved
+    from libs.workspace.history import Moved
 
 __all__ = ["rewind"]
 

@@ -29,7 +29,7 @@ def list_snapshots(as_json: AsJson = False) -> None:
 
     Threads that have the same files share the contents, so the sizes of the threads add up to more.
     """
-    from libs.workspace import made_at, thread_uses
+    from libs.workspace.history import made_at, thread_uses
 
     async def read(kept: SnapshotStore) -> tuple[list[dict[str, Any]], int]:
         rows = [

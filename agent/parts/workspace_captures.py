@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from libs.backends import WorkspaceBackend
     from libs.backends.docker import DockerExecutionBackend
     from libs.sandbox.host import ChannelSandbox
-    from libs.workspace import WorkspaceHistory
+    from libs.workspace.history import WorkspaceHistory
 
 __all__ = ["DeferredCaptures", "captures_of"]
 
@@ -44,14 +44,16 @@ class DeferredCaptures:
     @functools.cached_property
     def history(self) -> WorkspaceHistory:
         """Opens nothing itself."""
-        from libs.workspace import BackgroundPrune, WorkspaceHistory, WorkspaceStore
+        from libs.workspace import WorkspaceStore
+        from libs.workspace.history import BackgroundPrune, TurnCaptures, WorkspaceHistory
 
         settings = self._settings
         kept = build_snapshots(settings)
         store = WorkspaceStore(kept.catalog, kept.contents, file_max=settings.snapshot_file_max)
         prune = BackgroundPrune(kept.pruner, settings.snapshots_max)
         shared = settings.scope == "shared"
-        return WorkspaceHistory(store, kept.ledger, self._sandbox_of, shared=shared, captured=prune.captured)
+        captures = TurnCaptures(store, kept.ledger, self._sandbox_of, shared=shared, captured=prune.captured)
+        return WorkspaceHistory(captures)
 
     def _sandbox_of(self, thread: str) -> ChannelSandbox:
         computer = self._computer()
@@ -60,10 +62,10 @@ class DeferredCaptures:
         return computer.sandbox_of(thread)
 
     async def begin_turn(self, thread: str) -> str | None:
-        return await (await self.made()).begin_turn(thread)
+        return await (await self.made()).captures.begin_turn(thread)
 
     async def after_step(self, thread: str) -> str | None:
-        return await (await self.made()).after_step(thread)
+        return await (await self.made()).captures.after_step(thread)
 
     async def arrive(
         self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]

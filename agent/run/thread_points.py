@@ -15,7 +15,8 @@ from libs.middleware.approvals import AddressedGraph
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person, told
 from libs.persistence.lineage import Ancestor
-from libs.workspace import Difference, Moved, NoCapture, WayBack, WorkspaceHistory
+from libs.workspace import Difference
+from libs.workspace.history import Moved, NoCapture, WayBack, WorkspaceHistory
 
 __all__ = ["Point", "ThreadPoints", "WrongPoint"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from agent.run import Point
-from libs.workspace import Moved
+from libs.workspace.history import Moved
 
 __all__ = ["moved_lines", "point_rows"]
 

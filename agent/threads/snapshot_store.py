@@ -12,7 +12,8 @@ from agent.settings import WORKSPACES, Settings
 from libs.persistence.thread_database import Database, PostgresDatabase, SqliteDatabase
 
 if TYPE_CHECKING:
-    from libs.workspace import Catalog, Contents, Ledger, Pruner
+    from libs.workspace import Catalog, Contents
+    from libs.workspace.history import Ledger, Pruner
 
 __all__ = ["SnapshotStore", "build_snapshots", "kept_snapshots"]
 
@@ -34,7 +35,8 @@ def build_snapshots(settings: Settings) -> SnapshotStore:
     Raises:
         SnapshotsUnavailable: SNAPSHOTS_URL is not valid.
     """
-    from libs.workspace import Catalog, Contents, Ledger, Pruner
+    from libs.workspace import Catalog, Contents
+    from libs.workspace.history import Ledger, Pruner
 
     database = PostgresDatabase(url) if (url := settings.postgres_url) else SqliteDatabase(WORKSPACES)
     catalog, contents = Catalog(database), Contents(settings.snapshots_url)

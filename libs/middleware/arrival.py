@@ -18,7 +18,7 @@ from libs.sandbox.host import blocking
 __all__ = ["Arrive", "arrive_at_start", "arrive_at_start_now"]
 
 Arrive = Callable[[str, str | None, Callable[[str], Awaitable[bool]]], Awaitable[object]]
-"""See `libs.workspace.WorkspaceHistory.arrive`."""
+"""See `libs.workspace.history.WorkspaceHistory.arrive`."""
 
 
 async def arrive_at_start(
@@ -72,7 +72,7 @@ def _ticket_in(found: CheckpointTuple | None) -> str | None:
 def _holds(found: CheckpointTuple, ticket: str) -> bool | None:
     """Return whether a checkpoint holds a ticket. None: an older checkpoint may hold it."""
     # Importing a graph should not import the store.
-    from libs.workspace import made_at
+    from libs.workspace.history import made_at
 
     if _ticket_in(found) == ticket:
         return True

@@ -26,7 +26,7 @@ WORKSPACE = "workspace"
 
 
 class Captures(Protocol):
-    """Captures the workspace of a thread. See `libs.workspace.WorkspaceHistory`."""
+    """Captures the workspace of a thread. See `libs.workspace.history.TurnCaptures`."""
 
     async def begin_turn(self, thread: str) -> str | None:
         """Capture the workspace before a person's turn. Return the ticket."""

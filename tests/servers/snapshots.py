@@ -9,7 +9,8 @@ from pathlib import Path
 
 from libs.persistence.thread_database import Database
 from libs.sandbox.host.local_sandbox import LocalSandbox
-from libs.workspace import Catalog, Contents, Ledger, Pruner, WorkspaceHistory, WorkspaceStore
+from libs.workspace import Catalog, Contents, WorkspaceStore
+from libs.workspace.history import Ledger, Pruner, TurnCaptures, WorkspaceHistory
 
 __all__ = ["Snapshots", "noise", "race"]
 
@@ -33,7 +34,7 @@ class Snapshots:
         self.pruner = Pruner(database, self.catalog, self.contents)
         self.store = WorkspaceStore(self.catalog, self.contents)
         self.history = WorkspaceHistory(
-            self.store, self.ledger, self.sandbox, shared=shared, captured=captured
+            TurnCaptures(self.store, self.ledger, self.sandbox, shared=shared, captured=captured)
         )
         self.shared = shared
         self.running = "1"
@@ -60,8 +61,8 @@ class Snapshots:
                 (sandbox.root / name).unlink()
             else:
                 (sandbox.root / name).write_bytes(content)
-        ticket = await self.history.after_step(thread)
-        await self.history.settled(thread)
+        ticket = await self.history.captures.after_step(thread)
+        await self.history.captures.settled(thread)
         return ticket
 
     def bytes_at_place(self) -> int:

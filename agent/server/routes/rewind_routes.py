@@ -17,7 +17,8 @@ from agent.server.method_routes import routes
 from agent.server.openapi import described
 from agent.server.routes.file_routes import thread_of
 from agent.server.routes.run_service import held_or_refused
-from libs.workspace import Difference, Moved, NoCapture
+from libs.workspace import Difference
+from libs.workspace.history import Moved, NoCapture
 
 __all__ = ["ROUTES"]
 

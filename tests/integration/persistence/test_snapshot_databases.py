@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from libs.persistence.thread_database import PostgresDatabase
-from libs.workspace import NoCapture, thread_uses
+from libs.workspace.history import NoCapture, thread_uses
 from tests.servers.postgres_server import Postgres
 from tests.servers.snapshots import Snapshots, noise, race
 

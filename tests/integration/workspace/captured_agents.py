@@ -15,7 +15,7 @@ from agent.parts import captures_of
 from libs.backends.docker import DockerExecutionBackend
 from libs.middleware.approvals import AddressedGraph
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
-from libs.workspace import WorkspaceHistory
+from libs.workspace.history import WorkspaceHistory
 
 __all__ = ["CapturedAgent", "captured_agent", "uses"]
 
@@ -38,7 +38,7 @@ class CapturedAgent:
     async def ask(self, task: str) -> Any:
         """Carry out a turn of a person."""
         done = await self.graph.ainvoke({"messages": [HumanMessage(task)]}, THREAD)
-        await self.history.settled("t")
+        await self.history.captures.settled("t")
         return done
 
     async def states(self) -> list[Any]:

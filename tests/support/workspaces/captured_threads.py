@@ -10,7 +10,8 @@ from typing import Self
 
 from libs.persistence.thread_database import Database
 from libs.sandbox.host.local_sandbox import LocalSandbox
-from libs.workspace import Catalog, Contents, Ledger, WorkspaceHistory, WorkspaceStore
+from libs.workspace import Catalog, Contents, WorkspaceStore
+from libs.workspace.history import Ledger, TurnCaptures, WorkspaceHistory
 
 __all__ = ["CapturedThreads", "later"]
 
@@ -31,7 +32,7 @@ class CapturedThreads:
         self._sandboxes: dict[str, LocalSandbox] = {}
         self._stack = ExitStack()
         store = WorkspaceStore(Catalog(database), Contents(str(folder / "snapshots")))
-        self.history = WorkspaceHistory(store, Ledger(database), self.sandbox_of, shared=shared)
+        self.history = WorkspaceHistory(TurnCaptures(store, Ledger(database), self.sandbox_of, shared=shared))
 
     def __enter__(self) -> Self:
         return self
@@ -67,10 +68,10 @@ class CapturedThreads:
     async def turn(self, *commands: str, thread: str = "t") -> str:
         """Carry out a turn of a person. Return the ticket at its end."""
         await later()
-        ticket = await self.history.begin_turn(thread)
+        ticket = await self.history.captures.begin_turn(thread)
         for command in commands:
             await self.command(command, thread)
-            ticket = await self.history.after_step(thread)
-        await self.history.settled(thread)
+            ticket = await self.history.captures.after_step(thread)
+        await self.history.captures.settled(thread)
         await later()
         return ticket

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from libs.sandbox.host import core
-from libs.workspace import BackgroundPrune
+from libs.workspace.history import BackgroundPrune
 from tests.servers.snapshots import Snapshots, noise
 
 SIZE = 100_000
@@ -44,8 +44,8 @@ async def test_store_is_pruned_after_a_capture_of_changed_files(
     for table in ("workspace_manifests", "workspace_contents"):
         snapshots.database.wait(lambda do, table=table: do(f"UPDATE {table} SET at = ?", hours_ago))
     prune._next = 0.0
-    await snapshots.history.after_step("1")
-    await snapshots.history.settled("1")
+    await snapshots.history.captures.after_step("1")
+    await snapshots.history.captures.settled("1")
     await ended(prune)
     assert await snapshots.pruner.size() > 4 * SIZE, "nothing has changed since the latest capture"
     await step()

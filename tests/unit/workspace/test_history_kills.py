@@ -15,7 +15,8 @@ KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from libs.persistence.thread_database import SqliteDatabase
-from libs.workspace import Catalog, Contents, Ledger
+from libs.workspace import Catalog, Contents
+from libs.workspace.history import Ledger
 from tests.support.workspaces.captured_threads import CapturedThreads
 
 folder = Path(os.environ["FOLDER"])
@@ -32,11 +33,11 @@ async def main():
     with CapturedThreads(folder, SqliteDatabase(folder / "threads.sqlite"), shared=shared) as threads:
         first = await threads.turn("echo 1 > a; echo 1 > b")
         if os.environ["ACTION"] == "capture":
-            await threads.history.begin_turn("t")
+            await threads.history.captures.begin_turn("t")
             await threads.command("echo 2 > a; echo 2 > b")
             kill_at()
-            await threads.history.after_step("t")
-            await threads.history.settled("t")
+            await threads.history.captures.after_step("t")
+            await threads.history.captures.settled("t")
         else:
             await threads.turn("echo 2 > a; echo 2 > b")
             print(first, flush=True)
@@ -64,7 +65,7 @@ async def test_killed_capture_falls_back_to_a_whole_one(tmp_path: Path, moment: 
     database = SqliteDatabase(tmp_path / "threads.sqlite")
     with CapturedThreads(tmp_path, database, shared=False) as threads:
         [[unfinished]] = database.wait(lambda do: do("SELECT ticket FROM workspace_heads"))
-        begin = await threads.history.begin_turn("t")
+        begin = await threads.history.captures.begin_turn("t")
         await threads.command("echo 3 > a; echo 3 > b")
         # The next turn has captured what the killed one left.
         assert (await threads.history.go_back("t", begin)).instead is None

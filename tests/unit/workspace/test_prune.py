@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from libs.workspace import NoCapture, WayBack
+from libs.workspace.history import NoCapture, WayBack
 from tests.servers.snapshots import Snapshots, noise
 
 SIZE = 100_000
@@ -101,13 +101,13 @@ async def test_changes_of_removed_captures_still_count(open_snapshots: Callable[
     async def command(thread: str, line: str) -> str:
         snapshots.running = thread
         assert (await sandbox.arun(line)).exit_code == 0
-        ticket = await history.after_step(thread)
-        await history.settled(thread)
+        ticket = await history.captures.after_step(thread)
+        await history.captures.settled(thread)
         return ticket
 
     await sandbox.astart()
-    await history.begin_turn("1")
-    await history.settled("1")
+    await history.captures.begin_turn("1")
+    await history.captures.settled("1")
     start = await command("1", "echo 1 > both; echo 1 > own")
     await command("2", "echo 2 > both")
     await command("1", "echo 3 > both; echo 5 > own")

@@ -55,14 +55,14 @@ async def test_own_file_that_somebody_changed_since_is_kept(threads: CapturedThr
 
 async def test_change_during_commands_of_two_threads_belongs_to_none(threads: CapturedThreads) -> None:
     first = await threads.turn("echo 1 > a; echo 1 > b")
-    await threads.history.begin_turn("t")
-    await threads.history.begin_turn("u")
+    await threads.history.captures.begin_turn("t")
+    await threads.history.captures.begin_turn("u")
     await asyncio.gather(
         threads.command("sleep 0.5; echo 2 > a; sleep 0.5"),
         threads.command("sleep 1; sleep 1", "u"),
     )
-    await threads.history.after_step("t")
-    await threads.history.settled("t")
+    await threads.history.captures.after_step("t")
+    await threads.history.captures.settled("t")
     await later()
     await threads.turn("echo 2 > b")
     moved = await threads.history.go_back("t", first)
@@ -72,7 +72,7 @@ async def test_change_during_commands_of_two_threads_belongs_to_none(threads: Ca
 
 async def test_capture_does_not_wait_for_another_threads_command(threads: CapturedThreads) -> None:
     await threads.turn("echo 1 > a")
-    await threads.history.begin_turn("u")
+    await threads.history.captures.begin_turn("u")
     long = asyncio.ensure_future(threads.command("sleep 60 || true", "u"))
     try:
         first = await asyncio.wait_for(threads.turn("echo 2 > a"), 20)

@@ -43,8 +43,8 @@ def as_json(*arguments: str) -> dict[str, Any]:
 
 async def turn(snapshots: Snapshots, thread: str, content: bytes) -> None:
     await snapshots.sandbox(thread).astart()
-    await snapshots.history.begin_turn(thread)
-    await snapshots.history.settled(thread)
+    await snapshots.history.captures.begin_turn(thread)
+    await snapshots.history.captures.settled(thread)
     await snapshots.step(thread, file=content)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
-from libs.workspace import NoCapture, SnapshotsUnavailable
+from libs.workspace import SnapshotsUnavailable
+from libs.workspace.history import NoCapture
 from tests.support.workspaces.captured_threads import CapturedThreads
 
 
@@ -85,9 +86,9 @@ async def test_thread_that_ran_no_command_goes_back_without_a_sandbox(threads: C
 
 
 async def test_step_before_the_first_command_starts_no_sandbox(threads: CapturedThreads) -> None:
-    await threads.history.begin_turn("t")
-    talk = await threads.history.after_step("t")
-    await threads.history.settled("t")
+    await threads.history.captures.begin_turn("t")
+    talk = await threads.history.captures.after_step("t")
+    await threads.history.captures.settled("t")
     assert not threads.sandbox_of("t").running
     await threads.turn("echo 1 > a")
     await threads.history.go_back("t", talk)
@@ -154,7 +155,7 @@ async def test_going_back_changes_nothing_if_contents_are_missing(
 async def test_closing_waits_for_the_capture(threads: CapturedThreads) -> None:
     await threads.turn()
     await threads.command("echo 1 > a; seq 300 | xargs -I% sh -c 'echo % > f%'")
-    ticket = await threads.history.after_step("t")
+    ticket = await threads.history.captures.after_step("t")
     await threads.sandbox_of("t").aclose()
     await threads.command("rm f*; echo 2 > a")
     moved = await threads.history.go_back("t", ticket)

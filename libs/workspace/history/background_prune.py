@@ -8,8 +8,8 @@ import time
 from typing import Final
 
 from libs.persistence import CheckpointerUnavailable
-from libs.workspace.contents import SnapshotsUnavailable
-from libs.workspace.pruner import Pruner
+from libs.workspace import SnapshotsUnavailable
+from libs.workspace.history.pruner import Pruner
 
 __all__ = ["BackgroundPrune"]
 

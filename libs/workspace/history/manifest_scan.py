@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import zstandard
 
 from libs.persistence.thread_database import Database
-from libs.workspace.manifest import Change
+from libs.workspace import Change
 
 __all__ = ["named_contents"]
 

@@ -14,10 +14,9 @@ from typing import Final
 
 from libs.persistence.thread_database import Database, Do
 from libs.sandbox.host import on_core
-from libs.workspace.catalog import Catalog, ManifestMissing, in_parts
-from libs.workspace.contents import Contents
-from libs.workspace.kept_rows import KeptRow, forget_tickets, kept_rows, remove_rows
-from libs.workspace.manifest_scan import named_contents
+from libs.workspace import Catalog, Contents, ManifestMissing, in_parts
+from libs.workspace.history.kept_rows import KeptRow, forget_tickets, kept_rows, remove_rows
+from libs.workspace.history.manifest_scan import named_contents
 
 __all__ = ["Pruned", "Pruner"]
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from libs.persistence.thread_database import Database, Do
-from libs.workspace.catalog import manifest_missing
-from libs.workspace.packed_changes import packed, unpacked
-from libs.workspace.tickets import NOTHING_RAN, START, Ticket, new_ticket
+from libs.workspace import manifest_missing
+from libs.workspace.history.packed_changes import packed, unpacked
+from libs.workspace.history.tickets import NOTHING_RAN, START, Ticket, new_ticket
 
 __all__ = ["Ledger", "Row", "WayBack", "thread_workspace"]
 

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from libs.persistence.thread_database import Do
-from libs.workspace.catalog import in_parts
-from libs.workspace.capture_ledger import thread_workspace
-from libs.workspace.packed_changes import packed, unpacked
+from libs.workspace import in_parts
+from libs.workspace.history.capture_ledger import thread_workspace
+from libs.workspace.history.packed_changes import packed, unpacked
 
 __all__ = ["TURNS", "KeptRow", "forget_tickets", "kept_rows", "remove_rows"]
 

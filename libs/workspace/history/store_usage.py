@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from libs.persistence.thread_database import Database, Do
-from libs.workspace.kept_rows import TURNS
-from libs.workspace.manifest_scan import named_contents
+from libs.workspace.history.kept_rows import TURNS
+from libs.workspace.history.manifest_scan import named_contents
 
 __all__ = ["ThreadUse", "thread_uses"]
 

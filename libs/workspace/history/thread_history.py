@@ -1,29 +1,17 @@
-"""Captures the workspace of threads at the right moments, and brings a thread's files back to one of them."""
+"""Brings a thread's files back to an earlier moment."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import time
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from libs.persistence import CheckpointerUnavailable
-from libs.sandbox import FileFailed, SandboxError
-from libs.sandbox.host import ChannelSandbox, on_core
-from libs.workspace.catalog import ManifestMissing
-from libs.workspace.changed_by import by_thread
-from libs.workspace.contents import SnapshotsUnavailable
-from libs.workspace.capture_ledger import Ledger, WayBack, thread_workspace
-from libs.workspace.manifest import Difference, Manifest
-from libs.workspace.store import Captured, Restored, WorkspaceStore
-from libs.workspace.tickets import NOTHING_RAN, START, made_at
+from libs.sandbox.host import on_core
+from libs.workspace import Difference, Manifest, Restored, SnapshotsUnavailable
+from libs.workspace.history.capture_ledger import WayBack
+from libs.workspace.history.tickets import NOTHING_RAN, START, made_at
+from libs.workspace.history.turn_captures import TurnCaptures
 
 __all__ = ["Moved", "NoCapture", "WorkspaceHistory"]
-
-logger = logging.getLogger(__name__)
 
 
 class NoCapture(SnapshotsUnavailable):
@@ -46,123 +34,17 @@ class Moved:
 class WorkspaceHistory:
     """Knows which capture belongs to which moment of a thread.
 
-    A ticket names a moment. It is kept before its capture begins, so that a checkpoint can hold it at once.
     A ticket whose capture was not made stands for the latest capture before it.
     """
 
-    def __init__(
-        self,
-        store: WorkspaceStore,
-        ledger: Ledger,
-        sandbox_of: Callable[[str], ChannelSandbox],
-        *,
-        shared: bool,
-        captured: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Create the object.
-
-        Args:
-            sandbox_of: returns the sandbox of a thread.
-            shared: whether all threads have one workspace.
-            captured: called after each capture of changed files, on the core.
-        """
-        self._store = store
-        self._ledger = ledger
-        self._sandbox_of = sandbox_of
-        self._shared = shared
-        self._captured = captured
-        self._waiting: defaultdict[str, list[str]] = defaultdict(list)
-        """Thread -> tickets for its next capture."""
+    def __init__(self, captures: TurnCaptures) -> None:
+        self.captures = captures
+        self._store = captures.store
+        self._ledger = captures.ledger
+        self._sandbox_of = captures.sandbox_of
+        self._shared = captures.shared
         self._moves: dict[str, int] = {}
         """Thread -> how often it had gone back when this program last ran something in it."""
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Workspace -> held while a capture of it enters the ledger."""
-
-    # -- captures
-
-    @on_core
-    async def begin_turn(self, thread: str) -> str:
-        """Return a ticket for the workspace before a person's turn.
-
-        The capture begins now if the sandbox runs, otherwise before the first command.
-        """
-        sandbox = self._sandbox_of(thread)
-        now = sandbox.running
-        ticket = await self._ledger.open(thread, why=None if now else NOTHING_RAN, turn=True)
-        if now:
-            self._waiting[thread].append(ticket)
-            sandbox.turns.capture(thread, lambda: self._capture(thread))
-        else:
-            # No command has used the ticket of an earlier turn that still waits: it stays without a capture.
-            self._waiting[thread] = [ticket]
-            sandbox.turns.before_next(thread, lambda: self._capture(thread))
-        return ticket
-
-    @on_core
-    async def after_step(self, thread: str) -> str:
-        """Return a ticket for the workspace after a step that may have changed it.
-
-        The capture begins now. If no command has run in this turn, there is nothing to capture.
-        """
-        turns = self._sandbox_of(thread).turns
-        ran = not turns.is_due(thread)
-        ticket = await self._ledger.open(thread, why=None if ran else NOTHING_RAN)
-        self._waiting[thread].append(ticket)
-        if ran:
-            turns.capture(thread, lambda: self._capture(thread))
-        return ticket
-
-    @on_core
-    async def settled(self, thread: str) -> None:
-        """Wait until the captures of a thread have ended."""
-        await self._sandbox_of(thread).turns.settled(thread)
-
-    async def _capture(self, thread: str) -> None:
-        tickets = self._waiting.pop(thread, [])
-        try:
-            await self._kept(thread, tickets)
-        except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
-            hint = getattr(error, "hint", "")
-            logger.warning("The workspace of thread %s was not captured: %s %s", thread, error, hint)
-            with suppress(CheckpointerUnavailable):  # an open ticket is as good as a failed one
-                await self._ledger.fail(thread, tickets, str(error))
-        except Exception:  # the ticket stays without a capture
-            logger.exception("the workspace of thread %s was not captured", thread)
-
-    async def _kept(self, thread: str, tickets: Collection[str]) -> Captured:
-        """Capture the workspace of a thread now, and add the capture to the ledger."""
-        sandbox = self._sandbox_of(thread)
-        workspace = self._workspace(thread, sandbox)
-        async with self._locks[workspace]:
-            return await self._kept_locked(thread, workspace, tickets)
-
-    async def _kept_locked(
-        self, thread: str, workspace: str, tickets: Collection[str], *, own: Collection[str] = ()
-    ) -> Captured:
-        """As `_kept`, for a caller that holds the lock. `own`: paths that were changed for this thread."""
-        sandbox = self._sandbox_of(thread)
-        began = time.time_ns()
-        captured = await self._store.acapture(sandbox)
-        spans = sandbox.turns.take_spans(began)
-        latest = await self._ledger.latest(workspace)
-        changes: dict[str, list[str]] = {}
-        if latest and latest.manifest != captured.id:
-            difference = await self._store.adifference(latest.manifest, captured.id)
-            changes = by_thread(set(difference).difference(own), captured.times, spans)
-            changes[thread] = [*changes.get(thread, ()), *own]
-        try:
-            await self._ledger.add(workspace, captured.id, changes, thread, tickets)
-        except ManifestMissing:
-            captured = await self._store.acapture(sandbox)  # a prune came between
-            await self._ledger.add(workspace, captured.id, changes, thread, tickets)
-        if latest is None or latest.manifest != captured.id:
-            self._captured()
-        return captured
-
-    def _workspace(self, thread: str, sandbox: ChannelSandbox) -> str:
-        return f"folder {sandbox.root}" if self._shared else thread_workspace(thread)
-
-    # -- going back
 
     @on_core
     async def manifest_at(self, thread: str, ticket: str | None) -> Manifest:
@@ -252,12 +134,11 @@ class WorkspaceHistory:
         if number is None:
             return await self._unmoved(thread, ticket, dry_run=dry_run)
         target = await self._manifest_id(number)
-        await self.settled(thread)
+        await self.captures.settled(thread)
         sandbox = self._sandbox_of(thread)
-        workspace = self._workspace(thread, sandbox)
         before = after = await self._ledger.open(thread)
-        async with self._locks[workspace]:
-            now = await self._kept_locked(thread, workspace, [before])
+        async with self.captures.one_at_a_time(thread) as workspace:
+            now = await self.captures.keep(thread, workspace, [before])
             only: set[str] | None = None
             foreign: dict[str, str] = {}
             if self._shared:
@@ -266,7 +147,7 @@ class WorkspaceHistory:
             if not dry_run:
                 await sandbox.aend_programs(thread)
                 after = await self._ledger.open(thread)
-                await self._kept_locked(thread, workspace, [after], own=list(restored.difference))
+                await self.captures.keep(thread, workspace, [after], own=list(restored.difference))
                 await self._ledger.set_head(thread, ticket or START, moved=True)
                 self._moves[thread] = await self._ledger.moves(thread)
                 if sandbox.records:

@@ -125,7 +125,8 @@ class WorkspaceHistory:
         """Bring the files of a thread back to a ticket; None: to before its first turn.
 
         In a workspace of all threads, a path is touched only if it has changed only while commands of this
-        thread ran, and still holds what they left.
+        thread ran, and still holds what they left. The thread's background programs and live interpreters
+        end, those in the sandbox of another program before its next run: see `arrive`.
 
         Raises:
             NoCapture: there is no capture up to this ticket. Nothing was changed.
@@ -138,6 +139,9 @@ class WorkspaceHistory:
         sandbox = self._sandbox_of(thread)
         before = after = await self._ledger.open(thread)
         async with self.captures.one_at_a_time(thread) as workspace:
+            if not dry_run:
+                # First: what still runs could change a file while it is brought back.
+                await sandbox.aend_programs(thread)
             now = await self.captures.keep(thread, workspace, [before])
             only: set[str] | None = None
             foreign: dict[str, str] = {}
@@ -145,7 +149,6 @@ class WorkspaceHistory:
                 only, foreign = await self._own_paths(thread, workspace, number, target, now.id)
             restored = await self._store.arestore(sandbox, target, only=only, expect=now.id, dry_run=dry_run)
             if not dry_run:
-                await sandbox.aend_programs(thread)
                 after = await self._ledger.open(thread)
                 await self.captures.keep(thread, workspace, [after], own=list(restored.difference))
                 await self._ledger.set_head(thread, ticket or START, moved=True)

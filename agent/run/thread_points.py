@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, pairwise
 from typing import Any
 
 from langchain_core.messages import AnyMessage, RemoveMessage
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.graph import END, START
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from agent.run.turn_points import Point, turn_points
 from libs.middleware.approvals import AddressedGraph
 from libs.middleware.captures import WORKSPACE
-from libs.middleware.program_messages import by_person, told
-from libs.persistence.lineage import Ancestor
+from libs.middleware.program_messages import told
+from libs.persistence.served_saver import ServedSaver
 from libs.workspace import Difference
 from libs.workspace.history import Moved, NoCapture, WayBack, WorkspaceHistory
 
-__all__ = ["Point", "ThreadPoints", "WrongPoint"]
+__all__ = ["ThreadPoints", "WrongPoint"]
 
 _MOST_NAMED = 10
 """Paths that the model is told of."""
@@ -28,28 +29,11 @@ class WrongPoint(Exception):
     """There is no such point in the thread, or nothing to undo; the message says what there is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """The end of a turn. Number 0 is the begin of the thread."""
-
-    number: int
-    at: str
-    """When the turn ended, in ISO 8601."""
-    words: str
-    """What the person asked in this turn."""
-    ticket: str | None
-    """Names the files."""
-    checkpoint: str
-    """The checkpoint to which the conversation goes back."""
-    changed: Difference | None = None
-    """What the turn changed. None: not known, because a snapshot is missing."""
-
-
 class ThreadPoints:
     """The turns of one thread. Hold the thread's lock (`agent.threads.held`) to change anything.
 
     Args:
-        lineage: the checkpoints of the thread.
+        saver: holds the checkpoints of the thread.
         history: the captures; None for an agent without a workspace of its own.
     """
 
@@ -57,39 +41,45 @@ class ThreadPoints:
         self,
         thread: str,
         graph: AddressedGraph,
-        lineage: Callable[[str], Awaitable[list[Ancestor]]],
+        saver: ServedSaver,
         history: WorkspaceHistory | None,
     ) -> None:
         self._thread = thread
         self.graph = graph
-        self._lineage = lineage
+        self._saver = saver
         self._history = history
 
     async def points(self) -> list[Point]:
         """Return the begin of the thread, and the end of each turn on the way to its latest checkpoint."""
-        line = await self._lineage(self._thread)
-        begins = [place for place, one in enumerate(line) if one.source == "input"]
-        if not begins:
-            return []
-        ends = [*(place - 1 for place in begins[1:]), len(line) - 1]
-        first = await self.graph.aget_state(self._config(line[begins[0]].id))
-        points = [Point(0, first.created_at or "", "", None, line[begins[0]].id)]
-        seen: Sequence[AnyMessage] = ()
-        for end in ends:
-            state = await self.graph.aget_state(self._config(line[end].id))
-            messages: list[AnyMessage] = state.values.get("messages", [])
-            known = {message.id for message in seen}
-            asked = [each.text for each in messages if each.id not in known and by_person(each)]
-            ticket = state.values.get(WORKSPACE)
-            seen = messages
-            if not messages:  # the thread went back to its begin
-                del points[1:]
-            if not asked:
-                continue
-            changed = await self._changed(points[-1].ticket, ticket)
-            words = "\n".join(asked)
-            points.append(Point(len(points), state.created_at or "", words, ticket, line[end].id, changed))
-        return points
+        points = await turn_points(self._saver, self._thread)
+        ends = [
+            replace(end, changed=await self._changed(before.ticket, end.ticket))
+            for before, end in pairwise(points)
+        ]
+        return [*points[:1], *ends]
+
+    async def point(self, number: int | None) -> Point:
+        """Return the end of a turn; None: of the latest one; 0: the begin of the thread.
+
+        Raises:
+            WrongPoint: the thread has no such turn.
+            NoCapture: the files of this point were never kept.
+        """
+        points = await turn_points(self._saver, self._thread)
+        if not points:
+            raise WrongPoint(f"There is no thread {self._thread!r} to go back in.")
+        number = len(points) - 1 if number is None else number
+        if not 0 <= number < len(points):
+            raise WrongPoint(
+                f"The thread has no turn {number}: give 0 (before the first turn) to {len(points) - 1}."
+            )
+        # The files of point 0 are those that the first turn found.
+        if len(points) > 1 and points[max(number, 1)].ticket is None:
+            raise NoCapture(
+                f"The files of turn {max(number, 1)} were not kept, so the thread cannot go back there.",
+                hint="Only turns since snapshots are kept can be gone back to.",
+            )
+        return points[number]
 
     async def go_to(self, number: int, *, dry_run: bool = False, files_only: bool = False) -> Moved:
         """Go back to the end of a turn; 0: to before the first.
@@ -104,13 +94,7 @@ class ThreadPoints:
             WrongPoint: the thread has no such turn.
             NoCapture: the files of this point are not kept. Nothing was changed.
         """
-        points = await self.points()
-        point = self._at(points, number)
-        if len(points) > 1 and points[max(number, 1)].ticket is None:
-            raise NoCapture(
-                f"The files of turn {max(number, 1)} were not kept, so the thread cannot go back there.",
-                hint="Only turns since snapshots are kept can be gone back to.",
-            )
+        point = await self.point(number)
         return await self._move(
             point.ticket, point.checkpoint, dry_run=dry_run, files_only=files_only, empty=number == 0
         )
@@ -122,7 +106,7 @@ class ThreadPoints:
             WrongPoint: the thread has not gone back, or a turn has begun since.
         """
         way = await self._captures().way_back(self._thread)
-        if way is None or way.since != await self._latest():
+        if way is None or way.since != await self._latest_id():
             raise WrongPoint(
                 "There is nothing to undo: the thread has not gone back since its latest turn began."
             )
@@ -136,24 +120,15 @@ class ThreadPoints:
     async def can_undo(self) -> bool:
         """Return whether the thread has gone back since its latest turn began."""
         way = await self._history.way_back(self._thread) if self._history else None
-        return way is not None and way.since == await self._latest()
+        return way is not None and way.since == await self._latest_id()
 
-    async def number(self, asked: int | None) -> int:
-        """Return the number of an existing turn: `asked`, or the latest.
-
-        Raises:
-            WrongPoint: the thread has no such turn.
-        """
-        points = await self.points()
-        return self._at(points, len(points) - 1 if asked is None else asked).number
-
-    async def begin_as_copy(self, number: int) -> None:
-        """Go to the end of a turn in a thread that was just copied. There is no way back.
+    async def begin_as_copy(self, point: Point) -> None:
+        """Go to a point in a thread that was just copied. There is no way back.
 
         Raises:
-            WrongPoint, NoCapture: see `go_to`.
+            NoCapture: see `go_to`.
         """
-        await self.go_to(number)
+        await self._move(point.ticket, point.checkpoint, dry_run=False, empty=point.number == 0)
         await self._captures().keep_way_back(self._thread, None)
 
     async def _move(
@@ -168,12 +143,11 @@ class ThreadPoints:
     ) -> Moved:
         history = self._captures()
         before = await self._latest()
-        state = await self.graph.aget_state(self._config(before))
         moved = await history.go_back(self._thread, ticket, dry_run=dry_run)
         if dry_run:
             return moved
         if files_only:
-            await history.stays_at(self._thread, state.values.get(WORKSPACE))
+            await history.stays_at(self._thread, before.checkpoint["channel_values"].get(WORKSPACE))
         else:
             # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
             await self.graph.aupdate_state(self._config(checkpoint), None, as_node=END)
@@ -184,7 +158,7 @@ class ThreadPoints:
         if is_undo:
             await history.keep_way_back(self._thread, None)
         else:
-            way = WayBack(moved.before, before, await self._latest())
+            way = WayBack(moved.before, before.checkpoint["id"], await self._latest_id())
             await history.keep_way_back(self._thread, way)
         return moved
 
@@ -200,17 +174,15 @@ class ThreadPoints:
         except (NoCapture, WrongPoint):
             return None
 
-    async def _latest(self) -> str:
-        return (await self._lineage(self._thread))[-1].id
-
-    def _at(self, points: Sequence[Point], number: int) -> Point:
-        if not points:
+    async def _latest(self) -> CheckpointTuple:
+        config: Any = {"configurable": {"thread_id": self._thread, "checkpoint_ns": ""}}
+        found = await self._saver.aget_tuple(config)
+        if found is None:
             raise WrongPoint(f"There is no thread {self._thread!r} to go back in.")
-        if not 0 <= number < len(points):
-            raise WrongPoint(
-                f"The thread has no turn {number}: give 0 (before the first turn) to {len(points) - 1}."
-            )
-        return points[number]
+        return found
+
+    async def _latest_id(self) -> str:
+        return (await self._latest()).checkpoint["id"]
 
     def _captures(self) -> WorkspaceHistory:
         if self._history is None:

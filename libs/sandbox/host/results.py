@@ -137,7 +137,7 @@ def _result(
         note = f"[{lost}]"
     if note:
         output += "\n" * bool(output and not output.endswith("\n")) + note
-    spilled = [item.spill_path.decode("utf-8", "replace") for item in report.outputs if item.spill_path]
+    spilled = [item.spill_path.decode("utf-8", "replace") for item in report.outputs if item.spilled]
     return RunResult(
         output=output,
         stderr="".join(errors),
@@ -190,7 +190,11 @@ def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cu
         first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
     half = limit // 2
     path = report.spill_path.decode("utf-8", "replace")
-    if not path or not report.spilled:
+    if path and not report.spilled:
+        where = (
+            f"it was kept in {path}, but that file was removed or changed meanwhile: run it again to see all"
+        )
+    elif not path:
         where = "it could not be kept, because nothing can be written to .output"
     elif report.spilled < report.total:
         where = f"its first {report.spilled:,} bytes are in {path}"

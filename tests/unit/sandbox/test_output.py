@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from libs.sandbox.guest.workers.output_limit import Output
 from libs.sandbox.guest.workers.spill import make_room
+from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.programs import finished
 
 TEXT = st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
@@ -92,6 +94,29 @@ def test_full_disk_ends_the_file_and_not_the_output(tmp_path: Path) -> None:
         print(len(output.finish()), output.chars, output.total, output.spilled)
     """)
     assert told == "2000 3000000 3000000 1000000\n"
+
+
+@pytest.mark.parametrize("change", ["rm -rf {0}", "mv {0} {0}.old", ": > {0}/spill", "echo >> {0}/spill"])
+def test_spill_file_that_a_program_removes_or_changes_is_not_named_as_whole(
+    tmp_path: Path, change: str
+) -> None:
+    path = tmp_path / "output" / "spill"
+    output = Output(1_000, str(path))
+    output.add(b"x" * 100_000)
+    subprocess.run(["bash", "-c", change.format(path.parent)], check=True)
+    output.add(b"x")
+    output.finish()
+    assert (output.spill_path, output.spilled) == (str(path), 0)
+
+
+def test_removed_spill_file_is_told(tmp_path: Path) -> None:
+    with LocalSandbox(tmp_path) as sandbox:
+        result = sandbox.run("seq 200000; rm -rf .output; sleep .2; echo end")
+        assert "but that file was removed or changed meanwhile" in result.output
+        assert (result.truncated, result.spill_path) == (True, None)
+        kept = sandbox.run("seq 200000; rm -rf .output/none; sleep .2; echo end")
+        assert kept.spill_path
+        assert f"the whole output is in {kept.spill_path}" in kept.output
 
 
 class TestRoom:

@@ -29,7 +29,8 @@ class RunResult:
     """Whether the middle of an output was replaced by a line that says how much is left out."""
     timed_out: bool
     spill_path: str | None
-    """File inside the sandbox that holds the complete output of a truncated result, up to 64 MB."""
+    """File inside the sandbox that holds the complete output of a truncated result, up to 64 MB. None if the
+    file could not be written, or was removed or changed before the end. The output says so."""
     seconds: float
     """Wall time inside the sandbox."""
     interrupted: Literal["stopped", "ended"] | None = None
@@ -55,7 +56,8 @@ class FileFailed(OSError):
 
     file_not_found, is_directory, not_a_directory, permission_denied, invalid_path, exists, protected,
     too_many, too_large, past_end, not_text, empty_old, not_found, ambiguous, timeout, failed, half_character
-    (a text that UTF-8 cannot encode), secret (a binary file that holds a known secret).
+    (a text that UTF-8 cannot encode), secret (a binary file that holds a known secret), in_use (a program
+    locks, writes or changes the file).
     """
 
     def __init__(self, code: str, detail: str) -> None:
@@ -192,14 +194,20 @@ class Sandbox(Protocol):
         Raises:
             FileNotFoundError, IsADirectoryError, PermissionError: as for a local file.
             ValueError: the path is malformed, or names a FIFO, socket or device.
-            OSError: any other failure, such as a file of over 512 MB, or a binary file with a known secret.
+            OSError: any other failure, such as a file of over 512 MB, a binary file with a known secret, or
+                a file that a program changed while it was read. Of a file that grows, what it held at some
+                moment is returned.
         """
         ...
 
     async def aread_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, content: bytes) -> None:
-        """Create or replace a file atomically, with missing folders. Raises like `read_file`."""
+        """Create or replace a file atomically, with missing folders. Raises like `read_file`.
+
+        A replaced file keeps its mode. As with `mv`, other hard links and programs that have the file open
+        keep the old content, and owner and attributes are those of a new file.
+        """
         ...
 
     async def awrite_file(self, path: str, content: bytes) -> None: ...
@@ -214,6 +222,25 @@ class Sandbox(Protocol):
         `unread` and `unread_first` of `grep` (number and first names of the files and folders that it could
         not search). A path of an answer reaches the file that it was listed for: bytes that are not UTF-8 are
         surrogates, as with `os.fsdecode`. Texts are written exactly as given, or refused.
+
+        A path means the same to every operation as to a command: `..` behind a missing folder is
+        file_not_found, behind a file not_a_directory. Only `write` makes missing folders.
+
+        `page` shows each line end as `\\n`. A page within a long line tells at which byte the rest of the file
+        begins. `edit` finds text as a page shows it, counts it so, and keeps the line ends of the file.
+
+        Edits and writes of a file happen one after another, each with what the earlier one left, and also
+        beside programs that take flock(2) on the file. An edit replaces the file atomically and keeps mode,
+        access list and `user.*` attributes. Other hard links keep the old content, and the file belongs to
+        the sandbox's user. If a program changes the file meanwhile, the edit begins again. It waits for a
+        program that has the file open for writing, and is then refused (in_use), because the program's next
+        output would be lost. This is not noticed on file systems without leases, see fcntl(2), or if another
+        user owns the file.
+
+        A pattern has at most 10,000 characters, and its braces stand for at most 1,000 patterns with 100,000.
+        An absolute pattern names files below the path that is searched, or is refused (invalid_path). `grep`
+        leaves out folders named `.git` or `.output` below that path, and neither search follows links to
+        folders.
 
         Args:
             key: as for `run`, for an operation that changes something.

@@ -226,8 +226,9 @@ class Sandbox(Protocol):
         A path means the same to every operation as to a command: `..` behind a missing folder is
         file_not_found, behind a file not_a_directory. Only `write` makes missing folders.
 
-        `page` shows each line end as `\\n`. A page within a long line tells at which byte the rest of the file
-        begins. `edit` finds text as a page shows it, counts it so, and keeps the line ends of the file.
+        `page` shows each line end as a line feed. A page that ends within its only line tells at which byte
+        of the file the rest begins. `edit` finds and counts text as a page shows it, and keeps the line ends
+        of the file.
 
         Edits and writes of a file happen one after another, each with what the earlier one left, and also
         beside programs that take flock(2) on the file. An edit replaces the file atomically and keeps mode,

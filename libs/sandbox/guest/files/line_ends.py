@@ -47,12 +47,20 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
     count = shown.count(old)
     if not count or (count > 1 and not everywhere):
         return count, content
+    before = _alike(old, new)
+    after = _alike(old[before:][::-1], new[before:][::-1])
+    lines = new[before : len(new) - after].split(b"\n")
     pieces: list[bytes] = []
     size = done = 0
     for begin, end in _places(content, shown, old):
-        pieces += content[done:begin], _with_ends(content, begin, end, old, new)
-        size += begin - done + len(pieces[-1])
-        done = end
+        first, last, given = begin, end, new
+        if b"\r" not in new:
+            first = _forward(content, begin, before)
+            last = _forward(content, first, len(old) - before - after)
+            given = _joined(lines, content, first, last)
+        pieces += content[done:first], given
+        size += first - done + len(given)
+        done = last
         if size > most:
             raise TooLong
     pieces.append(content[done:])
@@ -104,20 +112,14 @@ def _forward(content: bytes, place: int, shown: int) -> int:
     return place
 
 
-def _with_ends(content: bytes, begin: int, end: int, old: bytes, new: bytes) -> bytes:
-    """Return `new` for one occurrence of `old`, with the line ends of the occurrence."""
-    if b"\r" in new:
-        return new
-    before = _alike(old, new)
-    after = _alike(old[before:][::-1], new[before:][::-1])
-    first = _forward(content, begin, before)
-    last = _forward(content, first, len(old) - before - after)
-    lines = new[before : len(new) - after].split(b"\n")
-    ends = _END.findall(content, first, last)
-    middle = lines[0]
-    for number, line in enumerate(lines[1:]):
-        middle += (ends[min(number, len(ends) - 1)] if ends else _end_beside(content, last)) + line
-    return content[begin:first] + middle + content[last:end]
+def _joined(lines: list[bytes], content: bytes, begin: int, end: int) -> bytes:
+    """Join lines with the line ends between two places."""
+    joined = lines[0]
+    if len(lines) > 1:
+        ends = _END.findall(content, begin, end) or [_end_beside(content, end)]
+        for number, line in enumerate(lines[1:]):
+            joined += ends[min(number, len(ends) - 1)] + line
+    return joined
 
 
 def _end_beside(content: bytes, place: int) -> bytes:

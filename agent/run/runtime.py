@@ -17,7 +17,8 @@ from agent.listing import NamedPath, absent
 from agent.parts import Parts, build_parts, captures_of, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
-from agent.run.thread_points import ThreadPoints, WrongPoint
+from agent.run.thread_points import ThreadPoints
+from agent.run.turn_points import WrongPoint
 from agent.secrets import secret_filter
 from agent.settings import load_settings
 from agent.threads import open_threads, place
@@ -154,10 +155,15 @@ class Runtime:
                 "All threads share one workspace, so a copy would have no files of its own: set "
                 "SANDBOX_SCOPE=thread for new threads."
             )
-        at = await (await self.points(thread_id)).point(number)
+        source = await self.points(thread_id)
+        at = None if number is None else await source.point(number)
         copy = secrets.token_hex(4)
         await self.threads.acopy_thread(thread_id, copy)
-        await (await self.points(copy)).begin_as_copy(at)
+        try:
+            await (await self.points(copy)).begin_as_copy(at)
+        except BaseException:
+            await self.threads.adelete_thread(copy)
+            raise
         return copy
 
     async def goes_on(self, thread_id: str) -> bool:

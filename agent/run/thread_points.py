@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.graph import END, START
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from agent.run.turn_points import Point, turn_points
+from agent.run.turn_points import Point, TurnPoints, WrongPoint
 from libs.middleware.approvals import AddressedGraph
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import told
@@ -19,14 +19,10 @@ from libs.persistence.served_saver import ServedSaver
 from libs.workspace import Difference
 from libs.workspace.history import Moved, NoCapture, WayBack, WorkspaceHistory
 
-__all__ = ["ThreadPoints", "WrongPoint"]
+__all__ = ["ThreadPoints"]
 
 _MOST_NAMED = 10
 """Paths that the model is told of."""
-
-
-class WrongPoint(Exception):
-    """There is no such point in the thread, or nothing to undo; the message says what there is."""
 
 
 class ThreadPoints:
@@ -46,40 +42,37 @@ class ThreadPoints:
     ) -> None:
         self._thread = thread
         self.graph = graph
-        self._saver = saver
+        self._turns = TurnPoints(saver, thread)
         self._history = history
 
     async def points(self) -> list[Point]:
         """Return the begin of the thread, and the end of each turn on the way to its latest checkpoint."""
-        points = await turn_points(self._saver, self._thread)
+        points = await self._turns.all()
         ends = [
             replace(end, changed=await self._changed(before.ticket, end.ticket))
             for before, end in pairwise(points)
         ]
         return [*points[:1], *ends]
 
-    async def point(self, number: int | None) -> Point:
-        """Return the end of a turn; None: of the latest one; 0: the begin of the thread.
+    async def point(self, number: int) -> Point:
+        """Return the end of a turn; 0: the begin of the thread.
 
         Raises:
             WrongPoint: the thread has no such turn.
             NoCapture: the files of this point were never kept.
         """
-        points = await turn_points(self._saver, self._thread)
-        if not points:
-            raise WrongPoint(f"There is no thread {self._thread!r} to go back in.")
-        number = len(points) - 1 if number is None else number
-        if not 0 <= number < len(points):
-            raise WrongPoint(
-                f"The thread has no turn {number}: give 0 (before the first turn) to {len(points) - 1}."
-            )
+        point = await self._turns.one(number)
+        if point is None:
+            last = len(await self._turns.all()) - 1
+            raise WrongPoint(f"The thread has no turn {number}: give 0 (before the first turn) to {last}.")
         # The files of point 0 are those that the first turn found.
-        if len(points) > 1 and points[max(number, 1)].ticket is None:
+        named = point if number else await self._turns.one(1)
+        if named and named.ticket is None:
             raise NoCapture(
-                f"The files of turn {max(number, 1)} were not kept, so the thread cannot go back there.",
+                f"The files of turn {named.number} were not kept, so the thread cannot go back there.",
                 hint="Only turns since snapshots are kept can be gone back to.",
             )
-        return points[number]
+        return point
 
     async def go_to(self, number: int, *, dry_run: bool = False, files_only: bool = False) -> Moved:
         """Go back to the end of a turn; 0: to before the first.
@@ -122,13 +115,17 @@ class ThreadPoints:
         way = await self._history.way_back(self._thread) if self._history else None
         return way is not None and way.since == await self._latest_id()
 
-    async def begin_as_copy(self, point: Point) -> None:
-        """Go to a point in a thread that was just copied. There is no way back.
+    async def begin_as_copy(self, point: Point | None) -> None:
+        """Go to a point of a thread that was just copied; None: to its latest checkpoint. No way leads back.
 
         Raises:
             NoCapture: see `go_to`.
         """
-        await self._move(point.ticket, point.checkpoint, dry_run=False, empty=point.number == 0)
+        if point is None:
+            latest = (await self._latest()).checkpoint
+            await self._move(latest["channel_values"].get(WORKSPACE), latest["id"], dry_run=False)
+        else:
+            await self._move(point.ticket, point.checkpoint, dry_run=False, empty=point.number == 0)
         await self._captures().keep_way_back(self._thread, None)
 
     async def _move(
@@ -175,8 +172,7 @@ class ThreadPoints:
             return None
 
     async def _latest(self) -> CheckpointTuple:
-        config: Any = {"configurable": {"thread_id": self._thread, "checkpoint_ns": ""}}
-        found = await self._saver.aget_tuple(config)
+        found = await self._turns.latest()
         if found is None:
             raise WrongPoint(f"There is no thread {self._thread!r} to go back in.")
         return found

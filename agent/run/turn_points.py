@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,11 @@ from libs.persistence.lineage import Ancestor, lineage
 from libs.persistence.served_saver import ServedSaver
 from libs.workspace import Difference
 
-__all__ = ["Point", "turn_points"]
+__all__ = ["Point", "TurnPoints", "WrongPoint"]
+
+
+class WrongPoint(Exception):
+    """There is no such point in the thread, or nothing to undo; the message says what there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,43 +41,68 @@ class Point:
     """What the turn changed. None: not known, because a snapshot is missing."""
 
 
-async def turn_points(saver: ServedSaver, thread: str) -> list[Point]:
-    """Return the begin of a thread, and the end of each turn on the way to its latest checkpoint.
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    number: int
+    words: str
+    end: str
+    """Its last checkpoint."""
 
-    `changed` is not filled in. The messages of the turns are not read, only the inputs: some agents rebuild
-    their messages from all checkpoints, which takes long for each.
+
+class TurnPoints:
+    """The begin of a thread, and the end of each turn on the way to its latest checkpoint.
+
+    Reads the inputs of the turns and not their messages: some agents rebuild the messages from all
+    checkpoints, which takes long for each turn. `Point.changed` is not filled in.
     """
 
-    async def read(place: int) -> CheckpointTuple:
-        found = await saver.aget_tuple(
-            {"configurable": {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": line[place].id}}
-        )
-        assert found is not None  # noqa: S101 - the line was just read
+    def __init__(self, saver: ServedSaver, thread: str) -> None:
+        self._saver = saver
+        self._thread = thread
+
+    async def all(self) -> list[Point]:
+        """Return all points: none, or the begin and each turn."""
+        return [await self._point(turn) async for turn in self._turns()]
+
+    async def one(self, number: int) -> Point | None:
+        """Return a point; None: the thread has no such turn."""
+        async for turn in self._turns():
+            if turn.number == number:
+                return await self._point(turn)
+        return None
+
+    async def latest(self) -> CheckpointTuple | None:
+        """Return the latest checkpoint."""
+        return await self._saver.aget_tuple(self._config())
+
+    async def _turns(self) -> AsyncIterator[_Turn]:
+        line = await lineage(self._saver, self._thread)
+        begins = [place for place, one in enumerate(line) if one.source == "input"]
+        seen: set[str | None] = set()
+        number = 0
+        for begin, after in pairwise([*begins, len(line)]):
+            given = await self._read(line[begin].id)
+            if number == 0:
+                yield _Turn(0, "", line[begin].id)
+            asked = [each for each in _input(given) if by_person(each) and each.id not in seen]
+            seen.update(each.id for each in asked if each.id)
+            if asked and not (begin == begins[0] and _left(line[begin + 1 : after])):
+                number += 1
+                yield _Turn(number, "\n".join(each.text for each in asked), line[after - 1].id)
+
+    async def _point(self, turn: _Turn) -> Point:
+        end = (await self._read(turn.end)).checkpoint
+        ticket = end["channel_values"].get(WORKSPACE) if turn.number else None
+        return Point(turn.number, end["ts"], turn.words, ticket, turn.end)
+
+    async def _read(self, checkpoint: str) -> CheckpointTuple:
+        found = await self._saver.aget_tuple(self._config(checkpoint_id=checkpoint))
+        if found is None:
+            raise WrongPoint(f"The thread {self._thread!r} was deleted meanwhile.")
         return found
 
-    line = await lineage(saver, thread)
-    begins = [place for place, one in enumerate(line) if one.source == "input"]
-    points: list[Point] = []
-    seen: set[str | None] = {None}
-    for begin, next_begin in pairwise([*begins, len(line)]):
-        given = await read(begin)
-        if not points:
-            points.append(Point(0, given.checkpoint["ts"], "", None, line[begin].id))
-        asked = [each for each in _input(given) if by_person(each) and each.id not in seen - {None}]
-        seen.update(each.id for each in asked)
-        if not asked or (begin == begins[0] and _left(line[begin + 1 : next_begin])):
-            continue
-        end = await read(next_begin - 1)
-        points.append(
-            Point(
-                len(points),
-                end.checkpoint["ts"],
-                "\n".join(each.text for each in asked),
-                end.checkpoint["channel_values"].get(WORKSPACE),
-                line[next_begin - 1].id,
-            )
-        )
-    return points
+    def _config(self, **more: str) -> Any:
+        return {"configurable": {"thread_id": self._thread, "checkpoint_ns": "", **more}}
 
 
 def _input(found: CheckpointTuple) -> Sequence[BaseMessage]:

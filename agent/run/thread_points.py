@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Any
@@ -12,7 +13,8 @@ from langgraph.graph import END, START
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from agent.run.turn_points import Point, TurnPoints, WrongPoint
-from libs.middleware.approvals import AddressedGraph
+from libs.middleware.approvals import GRANTS, AddressedGraph, standing_in
+from libs.middleware.arrival import arrive_at_start
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import told
 from libs.persistence.served_saver import ServedSaver
@@ -21,6 +23,12 @@ from libs.workspace.history import Moved, NoCapture, WayBack, WorkspaceHistory
 
 __all__ = ["ThreadPoints"]
 
+_OF_THE_THREAD = ("graph_id", "assistant_id", "owner")
+"""Metadata that each checkpoint of a thread has."""
+_BOTH = (
+    "The person has taken this conversation and its files back to this point. The files are as they were here"
+)
+_FILES_ONLY = "The person has brought the files back to an earlier point of this conversation"
 _MOST_NAMED = 10
 """Paths that the model is told of."""
 
@@ -42,6 +50,7 @@ class ThreadPoints:
     ) -> None:
         self._thread = thread
         self.graph = graph
+        self._saver = saver
         self._turns = TurnPoints(saver, thread)
         self._history = history
 
@@ -88,9 +97,14 @@ class ThreadPoints:
             NoCapture: the files of this point are not kept. Nothing was changed.
         """
         point = await self.point(number)
-        return await self._move(
-            point.ticket, point.checkpoint, dry_run=dry_run, files_only=files_only, empty=number == 0
-        )
+        if dry_run:
+            return await self._captures().go_back(self._thread, point.ticket, dry_run=True)
+        before = (await self._turns.latest()).checkpoint["id"]
+        moved = await self._move(point.ticket, None if files_only else point.checkpoint, empty=number == 0)
+        since = (await self._turns.latest()).checkpoint["id"]
+        await self._captures().keep_way_back(self._thread, WayBack(moved.before, before, since, files_only))
+        await self._captures().ends_move(self._thread)
+        return moved
 
     async def undo(self, *, dry_run: bool = False) -> Moved:
         """Return to where the thread was before it went back.
@@ -98,12 +112,18 @@ class ThreadPoints:
         Raises:
             WrongPoint: the thread has not gone back, or a turn has begun since.
         """
-        way = await self._captures().way_back(self._thread)
-        if way is None or way.since != await self._latest_id():
+        history = self._captures()
+        way = await history.way_back(self._thread)
+        if way is None or way.since != (await self._turns.latest()).checkpoint["id"]:
             raise WrongPoint(
                 "There is nothing to undo: the thread has not gone back since its latest turn began."
             )
-        return await self._move(way.ticket, way.checkpoint, dry_run=dry_run, is_undo=True)
+        if dry_run:
+            return await history.go_back(self._thread, way.ticket, dry_run=True)
+        moved = await self._move(way.ticket, None if way.files_only else way.checkpoint)
+        await history.keep_way_back(self._thread, None)
+        await history.ends_move(self._thread)
+        return moved
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -113,57 +133,57 @@ class ThreadPoints:
     async def can_undo(self) -> bool:
         """Return whether the thread has gone back since its latest turn began."""
         way = await self._history.way_back(self._thread) if self._history else None
-        return way is not None and way.since == await self._latest_id()
+        return way is not None and way.since == (await self._turns.latest()).checkpoint["id"]
 
-    async def begin_as_copy(self, point: Point | None) -> None:
+    async def begin_as_copy(self, point: Point | None) -> Moved:
         """Go to a point of a thread that was just copied; None: to its latest checkpoint. No way leads back.
 
         Raises:
             NoCapture: see `go_to`.
         """
         if point is None:
-            latest = (await self._latest()).checkpoint
-            await self._move(latest["channel_values"].get(WORKSPACE), latest["id"], dry_run=False)
+            latest = (await self._turns.latest()).checkpoint
+            ticket, checkpoint = latest["channel_values"].get(WORKSPACE), latest["id"]
         else:
-            await self._move(point.ticket, point.checkpoint, dry_run=False, empty=point.number == 0)
-        await self._captures().keep_way_back(self._thread, None)
-
-    async def _move(
-        self,
-        ticket: str | None,
-        checkpoint: str,
-        *,
-        dry_run: bool,
-        files_only: bool = False,
-        is_undo: bool = False,
-        empty: bool = False,
-    ) -> Moved:
-        history = self._captures()
-        before = await self._latest()
-        moved = await history.go_back(self._thread, ticket, dry_run=dry_run)
-        if dry_run:
-            return moved
-        if files_only:
-            await history.stays_at(self._thread, before.checkpoint["channel_values"].get(WORKSPACE))
-        else:
-            # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
-            await self.graph.aupdate_state(self._config(checkpoint), None, as_node=END)
-            if empty:
-                await self._add(RemoveMessage(REMOVE_ALL_MESSAGES))
-            else:
-                await self._add(told(_note(moved)))
-        if is_undo:
-            await history.keep_way_back(self._thread, None)
-        else:
-            way = WayBack(moved.before, before.checkpoint["id"], await self._latest_id())
-            await history.keep_way_back(self._thread, way)
+            ticket, checkpoint = point.ticket, point.checkpoint
+        moved = await self._move(ticket, checkpoint, empty=point is not None and point.number == 0)
+        await self._captures().ends_move(self._thread)
         return moved
 
-    async def _add(self, message: AnyMessage | RemoveMessage) -> None:
+    async def _move(self, ticket: str | None, checkpoint: str | None, *, empty: bool = False) -> Moved:
+        """Bring back the files, and the conversation unless `checkpoint` is None. `empty`: to its begin."""
+        history = self._captures()
+        latest = await self._turns.latest()
+        if await history.has_unfinished_move(self._thread):
+            config: Any = {"configurable": {"thread_id": self._thread}}
+            await arrive_at_start(history.arrive, self._saver, self._thread, config)
+        moved = await history.go_back(self._thread, ticket, more_follows=True)
+        if checkpoint is None:
+            await history.stays_at(self._thread, latest.checkpoint["channel_values"].get(WORKSPACE))
+            if not (await self.graph.aget_state(self._config())).next:  # a question must not lapse
+                await self._add(latest, told(_note(moved, _FILES_ONLY)))
+            return moved
+        # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
+        await self._update(latest, None, as_node=END, checkpoint_id=checkpoint)
+        # A grant that was revoked since stays revoked.
+        given = standing_in(await self._turns.read(checkpoint)).keys() - standing_in(latest).keys()
+        message = RemoveMessage(REMOVE_ALL_MESSAGES) if empty else told(_note(moved, _BOTH))
+        await self._add(latest, message, revoked=given)
+        return moved
+
+    async def _add(
+        self, latest: CheckpointTuple, message: AnyMessage | RemoveMessage, *, revoked: Collection[str] = ()
+    ) -> None:
         """Add a message at the end of the thread, without a pending step."""
-        config: Any = {"configurable": {"thread_id": self._thread}}
-        await self.graph.aupdate_state(config, {"messages": [message]}, as_node=START)
-        await self.graph.aupdate_state(config, None, as_node=END)
+        values = {"messages": [message]} | ({GRANTS: dict.fromkeys(revoked)} if revoked else {})
+        await self._update(latest, values, as_node=START)
+        await self._update(latest, None, as_node=END)
+
+    async def _update(self, latest: CheckpointTuple, values: Any, *, as_node: str, **where: str) -> None:
+        """Update the state. The new checkpoint belongs to the same owner as the thread's latest one."""
+        kept = {key: value for key, value in latest.metadata.items() if key in _OF_THE_THREAD}
+        config: Any = {**self._config(**where), "metadata": {**self.metadata, **kept}}
+        await self.graph.aupdate_state(config, values, as_node=as_node)
 
     async def _changed(self, before: str | None, after: str | None) -> Difference | None:
         try:
@@ -171,30 +191,20 @@ class ThreadPoints:
         except (NoCapture, WrongPoint):
             return None
 
-    async def _latest(self) -> CheckpointTuple:
-        found = await self._turns.latest()
-        if found is None:
-            raise WrongPoint(f"There is no thread {self._thread!r} to go back in.")
-        return found
-
-    async def _latest_id(self) -> str:
-        return (await self._latest()).checkpoint["id"]
-
     def _captures(self) -> WorkspaceHistory:
         if self._history is None:
             raise WrongPoint("This agent has no workspace of its own, so its threads cannot go back.")
         return self._history
 
-    def _config(self, checkpoint: str) -> Any:
-        return {"configurable": {"thread_id": self._thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}}
+    def _config(self, **where: str) -> Any:
+        return {"configurable": {"thread_id": self._thread, "checkpoint_ns": "", **where}}
 
 
-def _note(moved: Moved) -> str:
+def _note(moved: Moved, text: str) -> str:
     """Return what the model is told after a thread has gone back."""
     kept = [f"{path} ({why})" for path, why in islice(moved.restored.kept.items(), _MOST_NAMED)]
     more = len(moved.restored.kept) - len(kept)
     besides = f", except: {'; '.join(kept)}{f', and {more} more' if more else ''}" if kept else ""
-    return (
-        "The person has taken this conversation and its files back to this point. The files are as they were "
-        f"here{besides}. Programs in the background and variables of Python blocks have ended."
-    )
+    instead = f" Note: {moved.instead}." if moved.instead else ""
+    ended = " Programs in the background and variables of Python blocks have ended."
+    return f"{text}{besides}.{instead}{ended}"

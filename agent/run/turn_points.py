@@ -71,9 +71,16 @@ class TurnPoints:
                 return await self._point(turn)
         return None
 
-    async def latest(self) -> CheckpointTuple | None:
-        """Return the latest checkpoint."""
-        return await self._saver.aget_tuple(self._config())
+    async def latest(self) -> CheckpointTuple:
+        """Return the latest checkpoint.
+
+        Raises:
+            WrongPoint: there is no such thread.
+        """
+        found = await self._saver.aget_tuple(self._config())
+        if found is None:
+            raise WrongPoint(f"There is no thread {self._thread!r} to go back in.")
+        return found
 
     async def _turns(self) -> AsyncIterator[_Turn]:
         line = await lineage(self._saver, self._thread)
@@ -81,7 +88,7 @@ class TurnPoints:
         seen: set[str | None] = set()
         number = 0
         for begin, after in pairwise([*begins, len(line)]):
-            given = await self._read(line[begin].id)
+            given = await self.read(line[begin].id)
             if number == 0:
                 yield _Turn(0, "", line[begin].id)
             asked = [each for each in _input(given) if by_person(each) and each.id not in seen]
@@ -91,11 +98,12 @@ class TurnPoints:
                 yield _Turn(number, "\n".join(each.text for each in asked), line[after - 1].id)
 
     async def _point(self, turn: _Turn) -> Point:
-        end = (await self._read(turn.end)).checkpoint
+        end = (await self.read(turn.end)).checkpoint
         ticket = end["channel_values"].get(WORKSPACE) if turn.number else None
         return Point(turn.number, end["ts"], turn.words, ticket, turn.end)
 
-    async def _read(self, checkpoint: str) -> CheckpointTuple:
+    async def read(self, checkpoint: str) -> CheckpointTuple:
+        """Return a checkpoint of the thread."""
         found = await self._saver.aget_tuple(self._config(checkpoint_id=checkpoint))
         if found is None:
             raise WrongPoint(f"The thread {self._thread!r} was deleted meanwhile.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,6 +27,7 @@ from libs.persistence.served_saver import ServedSaver
 
 if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
+    from libs.workspace.history import Moved
 
 __all__ = ["Runtime", "open_runtime"]
 
@@ -140,11 +140,12 @@ class Runtime:
         history = await captures.made() if captures else None
         return ThreadPoints(thread_id, graph, self.threads, history)
 
-    async def fork(self, thread_id: str, number: int | None = None) -> str:
-        """Copy a thread as it was at the end of a turn, with its files. Return the copy's id.
+    async def fork(self, thread_id: str, number: int | None = None, *, copy: str) -> Moved:
+        """Copy a thread as it was at the end of a turn, with its files. Return what the files became.
 
         Args:
             number: the turn; 0: before the first; None: as the thread is now.
+            copy: the id of the new thread.
 
         Raises:
             WrongPoint: there is no such thread or turn, or all threads share one workspace.
@@ -156,15 +157,13 @@ class Runtime:
                 "SANDBOX_SCOPE=thread for new threads."
             )
         source = await self.points(thread_id)
-        at = None if number is None else await source.point(number)
-        copy = secrets.token_hex(4)
+        at = await (source.present() if number is None else source.point(number))
         await self.threads.acopy_thread(thread_id, copy)
         try:
-            await (await self.points(copy)).begin_as_copy(at)
+            return await (await self.points(copy)).begin_as_copy(at)
         except BaseException:
             await self.threads.adelete_thread(copy)
             raise
-        return copy
 
     async def goes_on(self, thread_id: str) -> bool:
         """Return whether the model can answer another message in a thread: a script may be at its end."""

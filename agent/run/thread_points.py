@@ -135,18 +135,19 @@ class ThreadPoints:
         way = await self._history.way_back(self._thread) if self._history else None
         return way is not None and way.since == (await self._turns.latest()).checkpoint["id"]
 
-    async def begin_as_copy(self, point: Point | None) -> Moved:
-        """Go to a point of a thread that was just copied; None: to its latest checkpoint. No way leads back.
+    async def present(self) -> Point:
+        """Capture the files as they are now. Return a point with the latest checkpoint, and number -1."""
+        latest = (await self._turns.latest()).checkpoint
+        ticket = await self._captures().captures.present(self._thread)
+        return Point(-1, latest["ts"], "", ticket, latest["id"])
+
+    async def begin_as_copy(self, point: Point) -> Moved:
+        """Go to a point of the thread of which this one is a new copy. No way leads back.
 
         Raises:
             NoCapture: see `go_to`.
         """
-        if point is None:
-            latest = (await self._turns.latest()).checkpoint
-            ticket, checkpoint = latest["channel_values"].get(WORKSPACE), latest["id"]
-        else:
-            ticket, checkpoint = point.ticket, point.checkpoint
-        moved = await self._move(ticket, checkpoint, empty=point is not None and point.number == 0)
+        moved = await self._move(point.ticket, point.checkpoint, empty=point.number == 0)
         await self._captures().ends_move(self._thread)
         return moved
 

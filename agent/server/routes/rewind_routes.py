@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 from pydantic import BaseModel, Field
 from starlette.requests import Request
@@ -120,7 +121,8 @@ async def _fork(request: Request) -> Response:
     asked = await read_body(request, _Fork)
     thread = thread_of(request)
     async with _refusing(), held_or_refused(thread):
-        copy = await _runtime(request).fork(thread, asked.at)
+        copy = str(uuid4())
+        await _runtime(request).fork(thread, asked.at, copy=copy)
         points = await _runtime(request).points(copy)
         async with listed(points.graph, copy, points.metadata):
             pass

@@ -55,7 +55,7 @@ async def test_variables_of_the_thread_are_gone_and_its_next_block_says_so(threa
 async def test_programs_in_the_sandbox_of_another_program_end_before_its_next_run(
     threads: CapturedThreads, tmp_path: Path
 ) -> None:
-    async def is_held(ticket: str) -> bool:  # noqa: ARG001
+    async def is_held(ticket: str) -> bool:
         return True
 
     begin = await threads.turn("true")

@@ -1,0 +1,38 @@
+"""Checks that contents are where the database says: SNAPSHOTS_URL may name another place than before."""
+
+from __future__ import annotations
+
+from libs.workspace.catalog import Catalog
+from libs.workspace.contents import Contents, SnapshotsUnavailable
+
+__all__ = ["StorePlace"]
+
+
+class StorePlace:
+    """Compares the id at the place of the contents with that in the database, once."""
+
+    def __init__(self, catalog: Catalog, contents: Contents) -> None:
+        self._catalog = catalog
+        self._contents = contents
+        self._checked = False
+
+    async def check(self) -> None:
+        """Check the place. At the first use of a database, the place becomes that of its contents.
+
+        Raises:
+            SnapshotsUnavailable: the contents that the database knows are at another place, or are gone.
+        """
+        if self._checked:
+            return
+        known = await self._catalog.store_id()
+        found = await self._contents.store_id(make=known is None)
+        if known is None and found:
+            await self._catalog.use_store(found)
+            known = await self._catalog.store_id()  # another program may have been first
+        if known != found:
+            raise SnapshotsUnavailable(
+                "The earlier snapshots are not at SNAPSHOTS_URL.",
+                hint="Set SNAPSHOTS_URL back to their place. If they are gone for good, begin anew with "
+                "`code-agent snapshots forget`.",
+            )
+        self._checked = True

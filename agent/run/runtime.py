@@ -134,7 +134,8 @@ class Runtime:
         """
         name = await agent_of(self.threads, thread_id)
         if name is None:
-            raise WrongPoint(f"There is no thread {thread_id!r} in {place(self.settings)}.")
+            where = await asyncio.to_thread(place, self.settings)  # reads the working directory
+            raise WrongPoint(f"There is no thread {thread_id!r} in {where}.")
         graph = await self._graph(name, "ask")
         captures = None if name == "exec" else captures_of(self.settings, self._parts.backend)
         history = await captures.made() if captures else None

@@ -160,10 +160,11 @@ class CommandRecords:
         """Remove the records of commands that began after a time, because their effects were taken back."""
         await self.awaited(self._forget, _name(thread), began)
 
-    async def of_other_programs(self, since: float) -> list[tuple[str, float, float | None]]:
+    async def of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
         """Return thread, begin and end of the commands of other programs that ran at a time or later.
 
-        The end is None while the command runs. If its program was killed, the end is the latest possible one.
+        The end is None while the command runs. The thread is None if its program was killed meanwhile:
+        then the end is the latest possible one.
         """
         return await self.awaited(self._of_other_programs, since)
 
@@ -254,12 +255,14 @@ class CommandRecords:
             finally:
                 _under_way.discard(self._place(entry))
 
-    def _of_other_programs(self, since: float) -> list[tuple[str, float, float | None]]:
+    def _of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
         with self._explained():
             rows = self._open().execute(_OTHERS, (self._owner, math.inf, since)).fetchall()
         lives = {owner: owner_lives(owner) for _, _, ended, owner in rows if ended is None}
         return [
-            (thread, began, ended if ended is not None or lives[owner] else began + MAX_TIMEOUT)
+            (thread, began, ended)
+            if ended is not None or lives[owner]
+            else (None, began, began + MAX_TIMEOUT)
             for thread, began, ended, owner in rows
         ]
 

@@ -17,7 +17,7 @@ from libs.sandbox import FileFailed, SandboxError
 from libs.sandbox.host import ChannelSandbox, Span, on_core
 from libs.workspace import Captured, ManifestMissing, SnapshotsUnavailable, WorkspaceStore
 from libs.workspace.history.capture_ledger import Ledger, thread_workspace
-from libs.workspace.history.changed_by import by_thread
+from libs.workspace.history.changed_by import CUT_OFF, by_thread
 from libs.workspace.history.tickets import NOTHING_RAN
 
 __all__ = ["TurnCaptures"]
@@ -208,6 +208,6 @@ class TurnCaptures:
             return []
         found = await sandbox.records.of_other_programs(min(times) / 1e9 - 1)
         return [
-            Span(thread, int(began * 1e9), None if ended is None else int(ended * 1e9))
+            Span(CUT_OFF if thread is None else thread, int(began * 1e9), None if ended is None else int(ended * 1e9))
             for thread, began, ended in found
         ]

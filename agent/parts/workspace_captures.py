@@ -80,7 +80,7 @@ class DeferredCaptures:
         self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]
     ) -> object:
         moved = await (await self.made()).arrive(thread, ticket, is_held)
-        if moved:
+        if moved and (moved.restored.difference or moved.restored.kept):
             self._news[thread] = arrival_note(moved)
             logger.info("thread %s went back: %s", thread, self._news[thread])
         return moved

@@ -67,7 +67,8 @@ class Snapshots:
 
     def bytes_at_place(self) -> int:
         """Return the bytes of all contents at their place."""
-        return sum(file.stat().st_size for file in (self.folder / "snapshots" / "contents").rglob("*") if file.is_file())
+        contents = self.folder / "snapshots" / "contents"
+        return sum(file.stat().st_size for file in contents.rglob("*") if file.is_file())
 
     async def read_all(self, capture: str) -> None:
         """Read every content of a capture."""

@@ -141,11 +141,12 @@ class Runtime:
         history = await captures.made() if captures else None
         return ThreadPoints(thread_id, graph, partial(lineage, self.threads), history)
 
-    async def fork(self, thread_id: str, number: int | None = None) -> str:
+    async def fork(self, thread_id: str, number: int | None = None, *, copy: str | None = None) -> str:
         """Copy a thread as it was at the end of a turn, with its files. Return the copy's id.
 
         Args:
             number: the turn; 0: before the first; None: as the thread is now.
+            copy: ID of the copy; None: a new short one.
 
         Raises:
             WrongPoint: there is no such thread or turn, or all threads share one workspace.
@@ -157,7 +158,7 @@ class Runtime:
                 "SANDBOX_SCOPE=thread for new threads."
             )
         at = await (await self.points(thread_id)).number(number)
-        copy = secrets.token_hex(4)
+        copy = copy or secrets.token_hex(4)
         await self.threads.acopy_thread(thread_id, copy)
         await (await self.points(copy)).begin_as_copy(at)
         return copy

@@ -15,7 +15,7 @@ from libs.middleware.approvals import AddressedGraph
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person, told
 from libs.persistence.lineage import Ancestor
-from libs.workspace import Difference
+from libs.workspace import Difference, Manifest
 from libs.workspace.history import Moved, NoCapture, WayBack, WorkspaceHistory
 
 __all__ = ["Point", "ThreadPoints", "WrongPoint"]
@@ -37,6 +37,8 @@ class Point:
     """When the turn ended, in ISO 8601."""
     words: str
     """What the person asked in this turn."""
+    messages: tuple[str, ...]
+    """IDs of the messages that hold `words`."""
     ticket: str | None
     """Names the files."""
     checkpoint: str
@@ -67,19 +69,21 @@ class ThreadPoints:
 
     async def points(self) -> list[Point]:
         """Return the begin of the thread, and the end of each turn on the way to its latest checkpoint."""
+        if self._history:
+            await self._history.captures.settled(self._thread)
         line = await self._lineage(self._thread)
         begins = [place for place, one in enumerate(line) if one.source == "input"]
         if not begins:
             return []
         ends = [*(place - 1 for place in begins[1:]), len(line) - 1]
         first = await self.graph.aget_state(self._config(line[begins[0]].id))
-        points = [Point(0, first.created_at or "", "", None, line[begins[0]].id)]
+        points = [Point(0, first.created_at or "", "", (), None, line[begins[0]].id)]
         seen: Sequence[AnyMessage] = ()
         for end in ends:
             state = await self.graph.aget_state(self._config(line[end].id))
             messages: list[AnyMessage] = state.values.get("messages", [])
             known = {message.id for message in seen}
-            asked = [each.text for each in messages if each.id not in known and by_person(each)]
+            asked = [each for each in messages if each.id not in known and by_person(each)]
             ticket = state.values.get(WORKSPACE)
             seen = messages
             if not messages:  # the thread went back to its begin
@@ -87,8 +91,10 @@ class ThreadPoints:
             if not asked:
                 continue
             changed = await self._changed(points[-1].ticket, ticket)
-            words = "\n".join(asked)
-            points.append(Point(len(points), state.created_at or "", words, ticket, line[end].id, changed))
+            words = "\n".join(each.text for each in asked)
+            ids = tuple(each.id or "" for each in asked)
+            at = state.created_at or ""
+            points.append(Point(len(points), at, words, ids, ticket, line[end].id, changed))
         return points
 
     async def go_to(self, number: int, *, dry_run: bool = False, files_only: bool = False) -> Moved:
@@ -104,16 +110,28 @@ class ThreadPoints:
             WrongPoint: the thread has no such turn.
             NoCapture: the files of this point are not kept. Nothing was changed.
         """
-        points = await self.points()
-        point = self._at(points, number)
-        if len(points) > 1 and points[max(number, 1)].ticket is None:
-            raise NoCapture(
-                f"The files of turn {max(number, 1)} were not kept, so the thread cannot go back there.",
-                hint="Only turns since snapshots are kept can be gone back to.",
-            )
+        point = self._kept_at(await self.points(), number)
         return await self._move(
             point.ticket, point.checkpoint, dry_run=dry_run, files_only=files_only, empty=number == 0
         )
+
+    async def manifest(self, number: int, *, begin: bool = False) -> Manifest:
+        """Return the files at the end of a turn, or at its begin. Turn 0: before the first turn.
+
+        Raises:
+            WrongPoint: the thread has no such turn, or the agent has no workspace of its own.
+            NoCapture: the files of this point are not kept.
+        """
+        points = await self.points()
+        ticket = self._kept_at(points, number).ticket
+        history = self._captures()
+        if begin and number:
+            ticket = await history.begin_of(self._thread, points[number - 1].ticket, ticket)
+        return await history.manifest_at(self._thread, ticket)
+
+    async def content(self, manifest: Manifest, path: str) -> bytes:
+        """Return the content of a file of a manifest. Raises as `WorkspaceStore.aread`."""
+        return await self._captures().captures.store.aread(manifest.id, path)
 
     async def undo(self, *, dry_run: bool = False) -> Moved:
         """Return to where the thread was before it went back.
@@ -127,6 +145,11 @@ class ThreadPoints:
                 "There is nothing to undo: the thread has not gone back since its latest turn began."
             )
         return await self._move(way.ticket, way.checkpoint, dry_run=dry_run, is_undo=True)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether the agent has a workspace of its own, so its threads can go back."""
+        return self._history is not None
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -211,6 +234,15 @@ class ThreadPoints:
                 f"The thread has no turn {number}: give 0 (before the first turn) to {len(points) - 1}."
             )
         return points[number]
+
+    def _kept_at(self, points: Sequence[Point], number: int) -> Point:
+        point = self._at(points, number)
+        if len(points) > 1 and points[max(number, 1)].ticket is None:
+            raise NoCapture(
+                f"The files of turn {max(number, 1)} were not kept, so the thread cannot go back there.",
+                hint="Only turns since snapshots are kept can be gone back to.",
+            )
+        return point
 
     def _captures(self) -> WorkspaceHistory:
         if self._history is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from libs.workspace.catalog import Catalog, ManifestMissing, in_parts, manifest_missing
 from libs.workspace.contents import ContentMissing, Contents, SnapshotsUnavailable
-from libs.workspace.manifest import Change, Difference, Entry, Manifest
+from libs.workspace.manifest import Change, Difference, Entry, Manifest, inside, shown
 from libs.workspace.restoring import HalfRestored
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 
@@ -26,5 +26,7 @@ __all__ = [
     "SnapshotsUnavailable",
     "WorkspaceStore",
     "in_parts",
+    "inside",
     "manifest_missing",
+    "shown",
 ]

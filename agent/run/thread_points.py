@@ -18,7 +18,10 @@ from libs.persistence.lineage import Ancestor
 from libs.workspace import Difference, Manifest
 from libs.workspace.history import Moved, NoCapture, WayBack, WorkspaceHistory
 
-__all__ = ["Point", "ThreadPoints", "WrongPoint"]
+__all__ = ["OWNER", "Point", "ThreadPoints", "WrongPoint"]
+
+OWNER = "owner"
+"""Key of the owner in the metadata of a thread's checkpoints."""
 
 _MOST_NAMED = 10
 """Paths that the model is told of."""
@@ -198,12 +201,11 @@ class ThreadPoints:
         if files_only:
             await history.stays_at(self._thread, state.values.get(WORKSPACE))
         else:
+            owner = {key: value for key, value in (state.metadata or {}).items() if key == OWNER}
+            config: Any = {**self._config(checkpoint), "metadata": owner}
             # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
-            await self.graph.aupdate_state(self._config(checkpoint), None, as_node=END)
-            if empty:
-                await self._add(RemoveMessage(REMOVE_ALL_MESSAGES))
-            else:
-                await self._add(told(_note(moved)))
+            await self.graph.aupdate_state(config, None, as_node=END)
+            await self._add(RemoveMessage(REMOVE_ALL_MESSAGES) if empty else told(_note(moved)), owner)
         if is_undo:
             await history.keep_way_back(self._thread, None)
         else:
@@ -211,9 +213,9 @@ class ThreadPoints:
             await history.keep_way_back(self._thread, way)
         return moved
 
-    async def _add(self, message: AnyMessage | RemoveMessage) -> None:
+    async def _add(self, message: AnyMessage | RemoveMessage, owner: dict[str, Any]) -> None:
         """Add a message at the end of the thread, without a pending step."""
-        config: Any = {"configurable": {"thread_id": self._thread}}
+        config: Any = {"configurable": {"thread_id": self._thread}, "metadata": owner}
         await self.graph.aupdate_state(config, {"messages": [message]}, as_node=START)
         await self.graph.aupdate_state(config, None, as_node=END)
 

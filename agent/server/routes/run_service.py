@@ -15,6 +15,7 @@ from agent.parts import served
 from agent.run import (
     GRACE,
     GRAPH_IDS,
+    OWNER,
     AgentName,
     AgentRefused,
     Event,
@@ -33,10 +34,7 @@ from agent.threads import DRAIN, CutOff, held
 from libs.middleware.approvals import NothingWaits, WrongAnswer, answers_by_id, read_answer
 from libs.persistence import ThreadInUse, database_errors
 
-__all__ = ["OWNER", "Ended", "Runs", "held_or_refused", "open_runs"]
-
-OWNER = "owner"
-"""Key of the owner in the metadata of a thread's checkpoints."""
+__all__ = ["Ended", "Runs", "held_or_refused", "open_runs"]
 
 _DRAINED = (
     "The server is ending or restarting. The run has stopped after a step, and its thread keeps all results. "

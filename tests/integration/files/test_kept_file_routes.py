@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from tests.integration.files.calls import is_refused
 from tests.servers.served import Served
@@ -18,30 +18,35 @@ pytestmark = pytest.mark.docker
 KEY = "sk-known-to-this-server-0123456789"
 OWNED = {"APPROVALS": "auto", "OPENAI_API_KEY": KEY}
 PICTURE = "".join(f"\\x{byte:02x}" for byte in png())
-SCRIPT = rf"""
-- tool_calls:
-  - name: execute
-    args:
-      command: "echo one > /results/a; echo going > /results/gone; printf '{PICTURE.replace(chr(92), chr(92) * 2)}' \
-        > /results/dot.png; head -c 300000 /dev/zero | tr '\\0' x > /results/long; ln -s a /results/link"
-- text: First.
-- tool_calls:
-  - name: execute
-    args: {{command: "echo two > /results/a; rm /results/gone; printf 'sk-known-to-this-%s' server-0123456789 > /results/key"}}
-- text: Second.
-- text: Third.
-"""
+MAKES = [
+    "echo one > /results/a",
+    "echo going > /results/gone",
+    "ln -s a /results/link",
+    f"printf '{PICTURE}' > /results/dot.png",
+    "head -c 300000 /dev/zero | tr '\\0' x > /results/long",
+]
+SPOILS = ["echo two > /results/a", "rm /results/gone", f"printf '%s%s' {KEY[:9]} {KEY[9:]} > /results/key"]
+
+
+def _reply(commands: list[str]) -> dict[str, Any]:
+    return {"tool_calls": [{"name": "execute", "args": {"command": "; ".join(commands)}}]}
+
+
+SCRIPT = yaml.safe_dump(
+    [_reply(MAKES), {"text": "First."}, _reply(SPOILS), {"text": "Second."}], width=10_000
+)
 
 
 @pytest.fixture(scope="module")
-def thread(alice: httpx.Client) -> Iterator[str]:
-    """A thread with two turns, whose files were changed afterwards."""
+def thread(alice: httpx.Client) -> str:
+    """A thread of alice with two turns."""
     made = alice.post("/threads", json={"metadata": {"graph_id": "deep_agent"}}).json()["thread_id"]
     for words in ("make files", "spoil files"):
         message = {"messages": [{"role": "user", "content": words}]}
         run = {"assistant_id": "deep_agent", "input": message}
-        alice.post(f"/threads/{made}/runs/wait", json=run).raise_for_status()
-    yield str(made)
+        ended = alice.post(f"/threads/{made}/runs/wait", json=run).raise_for_status().json()
+        assert ended["messages"][-2]["artifact"]["exit_code"] == 0, ended["messages"][-2]
+    return str(made)
 
 
 @pytest.fixture
@@ -90,6 +95,9 @@ def test_copy_belongs_to_its_owner_and_has_the_files_of_its_turn(
         assert http.get(f"/page/threads/{copy}/turns").status_code == status
     words = [turn["words"] for turn in alice.get(f"/page/threads/{copy}/turns").json()["turns"]]
     assert words == ["", "make files"]
+    went_on = {"input": "go on", "thread_id": copy}
+    assert bob.post("/run", json=went_on).status_code == 404
+    assert alice.post("/run", json=went_on).json()["output"] == "Second."
     with server.client(ALICE) as http:
         found = http.post("/threads/search", json={"ids": [copy]}).json()
     assert [each["metadata"]["graph_id"] for each in found] == ["deep_agent"]

@@ -25,12 +25,12 @@ from agent.run.run_events import (
 )
 from agent.run.run_steps import run_result, steps_taken
 from agent.run.runtime import Runtime, open_runtime
-from agent.run.thread_points import OWNER, Point, ThreadPoints, WrongPoint
+from agent.run.thread_points import ThreadPoints
+from agent.run.turn_points import Point, WrongPoint
 
 __all__ = [
     "GRACE",
     "GRAPH_IDS",
-    "OWNER",
     "AgentName",
     "AgentRefused",
     "Approval",

@@ -7,7 +7,6 @@ import functools
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.language_models import BaseChatModel
@@ -18,13 +17,13 @@ from agent.listing import NamedPath, absent
 from agent.parts import Parts, build_parts, captures_of, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
-from agent.run.thread_points import ThreadPoints, WrongPoint
+from agent.run.thread_points import ThreadPoints
+from agent.run.turn_points import WrongPoint
 from agent.secrets import secret_filter
 from agent.settings import load_settings
 from agent.threads import open_threads, place
 from libs.middleware.approvals import AddressedGraph
 from libs.models import DeferredChatModel, ScriptedChatModel
-from libs.persistence.lineage import lineage
 from libs.persistence.served_saver import ServedSaver
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ class Runtime:
         graph = await self._graph(name, "ask")
         captures = None if name == "exec" else captures_of(self.settings, self._parts.backend)
         history = await captures.made() if captures else None
-        return ThreadPoints(thread_id, graph, partial(lineage, self.threads), history)
+        return ThreadPoints(thread_id, graph, self.threads, history)
 
     async def fork(self, thread_id: str, number: int | None = None, *, copy: str | None = None) -> str:
         """Copy a thread as it was at the end of a turn, with its files. Return the copy's id.
@@ -157,10 +156,15 @@ class Runtime:
                 "All threads share one workspace, so a copy would have no files of its own: set "
                 "SANDBOX_SCOPE=thread for new threads."
             )
-        at = await (await self.points(thread_id)).number(number)
+        source = await self.points(thread_id)
+        at = None if number is None else await source.point(number)
         copy = copy or secrets.token_hex(4)
         await self.threads.acopy_thread(thread_id, copy)
-        await (await self.points(copy)).begin_as_copy(at)
+        try:
+            await (await self.points(copy)).begin_as_copy(at)
+        except BaseException:
+            await self.threads.adelete_thread(copy)
+            raise
         return copy
 
     async def goes_on(self, thread_id: str) -> bool:

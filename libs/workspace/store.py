@@ -13,26 +13,15 @@ from libs.sandbox import FileFailed, Sandbox, SandboxError
 from libs.sandbox.host import on_core, synchronous
 from libs.workspace.catalog import Catalog, manifest_missing
 from libs.workspace.contents import Contents, SnapshotsUnavailable, content_missing
-from libs.workspace.manifest import Difference, Entry, Manifest, inside
+from libs.workspace.kept_contents import keep_contents
+from libs.workspace.manifest import Difference, Manifest, inside
 from libs.workspace.restoring import HalfRestored, difference_at, to_touch, to_undo
-from libs.workspace.transfer import (
-    BATCH,
-    Part,
-    batches,
-    bring_to,
-    digests_in,
-    parts_of,
-    read_parts,
-    steps_to,
-    walked,
-)
+from libs.workspace.transfer import bring_to, digests_in, steps_to, walked
 
 __all__ = ["Captured", "Restored", "WorkspaceStore"]
 
 _TRIES: Final = 3
 """Walks of one capture. A file that changes between walk and reading is read again."""
-_AT_ONCE: Final = 2
-"""Batches of contents on their way at once, so memory stays bounded."""
 _CHANGING: Final = "it changes while it is read"
 
 
@@ -215,7 +204,7 @@ class WorkspaceStore:
             )
             times |= found.times
             now = found.manifest
-            changing = await self._keep_contents(sandbox, now, earlier)
+            changing = await keep_contents(sandbox, self._catalog, self._contents, now, earlier)
             if changing and attempt == _TRIES:
                 now = now.without_contents(changing, _CHANGING)
             known = _Known(now, found.known, frozenset(map(inside, changing)))
@@ -227,7 +216,7 @@ class WorkspaceStore:
                 break
             # A prune has removed contents since they were found.
             base = None
-            changing = await self._keep_contents(sandbox, now, base)
+            changing = await keep_contents(sandbox, self._catalog, self._contents, now, base)
             now = now.without_contents(changing, _CHANGING) if changing else now
             known = _Known(now, known.walk, known.again | {*map(inside, changing)})
         else:
@@ -236,62 +225,6 @@ class WorkspaceStore:
             )
         self._known[sandbox] = known
         return now, times
-
-    async def _keep_contents(
-        self, sandbox: Sandbox, now: Manifest, earlier: Manifest | None
-    ) -> set[str]:
-        """Keep the contents of a workspace that the store does not have.
-
-        Returns the paths of files whose content has changed since the walk, so it could not be kept.
-        """
-        if await self._catalog.has(now.id):
-            return set()
-        new = now.digests
-        if earlier and await self._catalog.has(earlier.id):
-            new -= earlier.digests
-        missing = await self._catalog.missing(new)
-        paths = {digest: path for path, entry in now.entries.items() if (digest := entry.sha256) in missing}
-        files = {inside(path): now.entries[path] for path in paths.values()}
-        if not files:
-            return set()
-        wrong: set[str | None] = set()
-        place = await self._catalog.open_place()
-        slots = asyncio.Semaphore(_AT_ONCE)
-
-        async def keep(batch: list[Part]) -> None:
-            async with slots:
-                contents = await read_parts(sandbox, batch)
-                named = [
-                    (files[path].sha256 or "", content)
-                    for (path, _, _), content in zip(batch, contents, strict=True)
-                ]
-                sizes = await self._contents.put(place, named)
-                await self._catalog.kept(place, sizes)
-                wrong.update({files[path].sha256 for path, _, _ in batch} - sizes.keys())
-
-        async def keep_large(path: str, entry: Entry, digest: str) -> None:
-            async def pieces() -> AsyncIterator[bytes]:
-                for part in parts_of(path, entry):
-                    yield (await read_parts(sandbox, [part]))[0]
-
-            async with slots:
-                size = await self._contents.put_large(place, digest, pieces())
-                if size is None:
-                    wrong.add(digest)
-                else:
-                    await self._catalog.kept(place, {digest: size})
-
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for batch in batches({path: entry for path, entry in files.items() if entry.size <= BATCH}):
-                    tasks.create_task(keep(batch))
-                for path, entry in files.items():
-                    if entry.size > BATCH and entry.sha256:
-                        tasks.create_task(keep_large(path, entry, entry.sha256))
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from errors
-        await self._catalog.close_place(place)
-        return {path for path, entry in now.entries.items() if entry.sha256 and entry.sha256 in wrong}
 
     async def _bring(
         self, sandbox: Sandbox, now: Manifest, target: Manifest, paths: Collection[str]

@@ -9,13 +9,13 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.run import OWNER, Point, WrongPoint
+from agent.run import Point, WrongPoint
 from agent.server.durable.listed_threads import listed
 from agent.server.json_exchange import Refused, answer, endpoint, read_body
 from agent.server.method_routes import routes
 from agent.server.openapi import described
 from agent.server.routes.file_routes import thread_of
-from agent.server.routes.run_service import held_or_refused
+from agent.server.routes.run_service import OWNER, held_or_refused
 from agent.server.routes.thread_turns import points_of, refusing, runtime_of
 from libs.workspace import Difference
 from libs.workspace.history import Moved

@@ -15,7 +15,6 @@ from agent.parts import served
 from agent.run import (
     GRACE,
     GRAPH_IDS,
-    OWNER,
     AgentName,
     AgentRefused,
     Event,
@@ -34,7 +33,10 @@ from agent.threads import DRAIN, CutOff, held
 from libs.middleware.approvals import NothingWaits, WrongAnswer, answers_by_id, read_answer
 from libs.persistence import ThreadInUse, database_errors
 
-__all__ = ["Ended", "Runs", "held_or_refused", "open_runs"]
+__all__ = ["OWNER", "Ended", "Runs", "held_or_refused", "open_runs"]
+
+OWNER = "owner"
+"""Key of the owner in the metadata of a thread's checkpoints."""
 
 _DRAINED = (
     "The server is ending or restarting. The run has stopped after a step, and its thread keeps all results. "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from libs.sandbox.host import on_core
 from libs.workspace import Difference, Manifest, Restored, SnapshotsUnavailable
-from libs.workspace.history.capture_ledger import WayBack
+from libs.workspace.history.thread_places import WayBack
 from libs.workspace.history.tickets import NOTHING_RAN, START, made_at
 from libs.workspace.history.turn_captures import TurnCaptures
 
@@ -92,7 +92,7 @@ class WorkspaceHistory:
         await self._ledger.keep_way_back(thread, way)
 
     async def stays_at(self, thread: str, ticket: str | None) -> None:
-        """Note that the files of a thread belong to a ticket, although they were brought back further."""
+        """Note that the conversation of a thread stays at a ticket, although its files were brought back."""
         await self._ledger.set_head(thread, ticket or START)
 
     @on_core
@@ -102,21 +102,34 @@ class WorkspaceHistory:
         """Bring back the files if a run starts from an earlier checkpoint than the thread has reached.
 
         LangGraph's own ways to go back (a fork in Studio, a run with `checkpoint_id`) move the conversation
-        only. Return None if the files belong to the checkpoint, or to a run that was cut off after it.
+        only. A way back that was cut off is undone, or finished if the conversation has moved. Return None if
+        the files belong to the checkpoint, or to a run that was cut off after it.
 
         Args:
             ticket: the ticket in the state of the checkpoint.
             is_held: returns whether a checkpoint of the thread holds a ticket.
         """
         await self._end_if_moved(thread)
+        moved = await self._moved_to(thread, ticket, is_held)
+        await self.captures.go_on(thread)
+        return moved
+
+    async def _moved_to(
+        self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]
+    ) -> Moved | None:
         wanted = ticket or START
+
+        async def belongs(at: str) -> bool:
+            # Tickets that no checkpoint holds belong to steps that were cut off.
+            while at not in (wanted, START) and not await is_held(at):
+                at = await self._ledger.before(thread, at)
+            return at == wanted
+
+        if unfinished := await self._ledger.unfinished_move(thread):
+            back = unfinished.before if await belongs(unfinished.wanted) else ticket
+            return await self.go_back(thread, back)
         at = await self._ledger.head(thread)
-        if at is None:
-            return None
-        # Tickets that no checkpoint holds belong to steps that were cut off.
-        while at not in (wanted, START) and not await is_held(at):
-            at = await self._ledger.before(thread, at)
-        return None if at == wanted else await self.go_back(thread, ticket)
+        return None if at is None or await belongs(at) else await self.go_back(thread, ticket)
 
     async def _end_if_moved(self, thread: str) -> None:
         """End the programs of a thread that another program has taken back meanwhile."""
@@ -126,47 +139,75 @@ class WorkspaceHistory:
             await self._sandbox_of(thread).aend_programs(thread)
 
     @on_core
-    async def go_back(self, thread: str, ticket: str | None, *, dry_run: bool = False) -> Moved:
+    async def go_back(
+        self, thread: str, ticket: str | None, *, dry_run: bool = False, more_follows: bool = False
+    ) -> Moved:
         """Bring the files of a thread back to a ticket; None: to before its first turn.
 
         In a workspace of all threads, a path is touched only if it has changed only while commands of this
-        thread ran, and still holds what they left.
+        thread ran, and still holds what they left. The thread's background programs and live interpreters
+        end, those in the sandbox of another program before its next run: see `arrive`.
+
+        Args:
+            more_follows: the conversation is moved next. Until `ends_move`, the next `arrive` undoes or
+                finishes the move.
 
         Raises:
             NoCapture: there is no capture up to this ticket. Nothing was changed.
         """
-        number, instead = await self._found(thread, ticket)
-        if number is None:
-            return await self._unmoved(thread, ticket, dry_run=dry_run)
-        target = await self._manifest_id(number)
         await self.captures.settled(thread)
+        number, instead = await self._found(thread, ticket)
+        if dry_run:
+            restored = await self._dry_run(thread, number)
+            return Moved(restored, "", "", instead)
+        if number is None:
+            return await self._unmoved(thread, ticket)
+        target = await self._manifest_id(number)
         sandbox = self._sandbox_of(thread)
-        before = after = await self._ledger.open(thread)
+        # First: what still runs could change a file while it is brought back.
+        await sandbox.aend_programs(thread)
+        before = await self._ledger.open(thread)
         async with self.captures.one_at_a_time(thread) as workspace:
-            now = await self.captures.keep(thread, workspace, [before])
-            only: set[str] | None = None
-            foreign: dict[str, str] = {}
-            if self._shared:
-                only, foreign = await self._own_paths(thread, workspace, number, target, now.id)
-            restored = await self._store.arestore(sandbox, target, only=only, expect=now.id, dry_run=dry_run)
-            if not dry_run:
-                await sandbox.aend_programs(thread)
-                after = await self._ledger.open(thread)
-                await self.captures.keep(thread, workspace, [after], own=list(restored.difference))
-                await self._ledger.set_head(thread, ticket or START, moved=True)
-                self._moves[thread] = await self._ledger.moves(thread)
-                if sandbox.records:
-                    # What is pending at this point runs again.
-                    began = made_at(ticket).timestamp() if ticket else 0.0
-                    await sandbox.records.forget_since(thread, began)
-        restored = Restored(restored.before, restored.difference, {**foreign, **restored.kept})
-        return Moved(restored, after, before, instead)
+            now = (await self.captures.keep(thread, workspace, [before])).id
+            only, foreign = await self._own_paths(thread, workspace, number, target, now)
+            await self._ledger.begin_move(thread, before)
+            restored = await self._store.arestore(sandbox, target, only=only, expect=now)
+            after = await self._ledger.open(thread)
+            await self.captures.keep(thread, workspace, [after], own=list(restored.difference))
+            await self._ledger.set_head(thread, ticket or START, moved=True)
+        self._moves[thread] = await self._ledger.moves(thread)
+        if sandbox.records:
+            # What is pending at this point runs again.
+            began = made_at(ticket).timestamp() if ticket else 0.0
+            await sandbox.records.forget_since(thread, began)
+        if not more_follows:
+            await self._ledger.end_move(thread)
+        return Moved(_naming(restored, foreign), after, before, instead)
 
-    async def _unmoved(self, thread: str, ticket: str | None, *, dry_run: bool) -> Moved:
+    async def has_unfinished_move(self, thread: str) -> bool:
+        """Return whether a way back of a thread was cut off: `arrive` undoes or finishes the move."""
+        return await self._ledger.unfinished_move(thread) is not None
+
+    async def ends_move(self, thread: str) -> None:
+        """Note that the conversation of a thread has moved, too: see `go_back`."""
+        await self._ledger.end_move(thread)
+
+    async def _dry_run(self, thread: str, number: int | None) -> Restored:
+        if number is None:
+            return Restored("", Difference(), {})
+        target = await self._manifest_id(number)
+        async with self.captures.one_at_a_time(thread) as workspace:
+            now = (await self.captures.keep(thread, workspace, [])).id
+            only, foreign = await self._own_paths(thread, workspace, number, target, now)
+            restored = await self._store.arestore(
+                self._sandbox_of(thread), target, only=only, expect=now, dry_run=True
+            )
+        return _naming(restored, foreign)
+
+    async def _unmoved(self, thread: str, ticket: str | None) -> Moved:
         """Go back in a thread in which no command has run yet: its files are as they were."""
         before = await self._ledger.open(thread, why=NOTHING_RAN)
-        if not dry_run:
-            await self._ledger.set_head(thread, ticket or START)
+        await self._ledger.set_head(thread, ticket or START)
         return Moved(Restored("", Difference(), {}), before, before, None)
 
     async def _found(self, thread: str, ticket: str | None) -> tuple[int | None, str | None]:
@@ -187,7 +228,7 @@ class WorkspaceHistory:
         if at is None or kept is None:
             raise NoCapture(
                 "There is no snapshot of the files at this point.",
-                hint="Only turns since snapshots are kept can be gone back to.",
+                hint="The turn is older than the first snapshot of the thread.",
             )
         why = at.why or "the program ended before the snapshot was complete"
         return kept.number, f"the snapshot of this point is missing ({why}), so the one before it was used"
@@ -202,8 +243,13 @@ class WorkspaceHistory:
 
     async def _own_paths(
         self, thread: str, workspace: str, number: int, target: str, now: str
-    ) -> tuple[set[str], dict[str, str]]:
-        """Return the paths that only this thread changed since a capture, and the others with the reason."""
+    ) -> tuple[set[str] | None, dict[str, str]]:
+        """Return the paths to touch, None for all, and the others with the reason.
+
+        In a workspace of all threads: the paths that only this thread has changed since a capture.
+        """
+        if not self._shared:
+            return None, {}
         own: set[str] = set()
         foreign: set[str] = set()
         for row in await self._ledger.since(workspace, number):
@@ -213,3 +259,7 @@ class WorkspaceHistory:
         kept = dict.fromkeys(sorted(differing & foreign & own), "somebody else has changed it, too")
         kept |= dict.fromkeys(sorted(differing - own), "it was changed by somebody else")
         return own - foreign, kept
+
+
+def _naming(restored: Restored, foreign: dict[str, str]) -> Restored:
+    return Restored(restored.before, restored.difference, {**foreign, **restored.kept})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Self
 
 from libs.persistence.thread_database import Database
+from libs.sandbox import RunResult
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Catalog, Contents, WorkspaceStore
 from libs.workspace.history import Ledger, TurnCaptures, WorkspaceHistory
@@ -16,6 +18,15 @@ from libs.workspace.history import Ledger, TurnCaptures, WorkspaceHistory
 __all__ = ["CapturedThreads", "later"]
 
 _current: ContextVar[str] = ContextVar("thread", default="")
+
+
+@contextmanager
+def _in_thread(thread: str) -> Iterator[None]:
+    token = _current.set(thread)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 async def later() -> None:
@@ -58,12 +69,14 @@ class CapturedThreads:
 
     async def command(self, command: str, thread: str = "t") -> None:
         """Run a command of a thread."""
-        token = _current.set(thread)
-        try:
+        with _in_thread(thread):
             result = await self.sandbox_of(thread).arun(command)
-        finally:
-            _current.reset(token)
         assert result.exit_code == 0, result.output
+
+    async def block(self, code: str, thread: str = "t") -> RunResult:
+        """Run a block in the live interpreter of a thread."""
+        with _in_thread(thread):
+            return await self.sandbox_of(thread).arun_python(code, session=thread)
 
     async def turn(self, *commands: str, thread: str = "t") -> str:
         """Carry out a turn of a person. Return the ticket at its end."""

@@ -134,7 +134,9 @@ class Runtime:
         """
         name = await agent_of(self.threads, thread_id)
         if name is None:
-            raise WrongPoint(f"There is no thread {thread_id!r} in {place(self.settings)}.")
+            # In a thread: the working directory is asked for.
+            where = await asyncio.to_thread(place, self.settings)
+            raise WrongPoint(f"There is no thread {thread_id!r} in {where}.")
         graph = await self._graph(name, "ask")
         captures = None if name == "exec" else captures_of(self.settings, self._parts.backend)
         history = await captures.made() if captures else None

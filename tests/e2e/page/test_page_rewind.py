@@ -92,7 +92,7 @@ def test_chat_and_files_go_back_and_return(tidied: Page, page_server: Served) ->
     expect(listed(dialog, "Gets its earlier content")).to_have_text(["/scripts/report.py"])
     expect(listed(dialog, "Is deleted")).to_have_text([f"/results/{n}.txt" for n in (1, 2, 3)])
     expect(listed(dialog, "Stays as it is")).to_have_text(
-        ["/results/mine.md it was changed by somebody else"]
+        ["/results/mine.md: it was changed by somebody else"]
     )
     found = Axe().run(page, context=".move-dialog")
     assert found.violations_count == 0, found.generate_report()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.integration.files.calls import is_refused
+from tests.integration.files.calls import is_refused, new_thread
 from tests.servers.served import Served
 from tests.support.owners import ALICE
 from tests.support.small_files import png
@@ -67,6 +67,19 @@ def test_file_is_read_as_it_was_before_and_after_a_turn(kept: Any) -> None:
     assert picture.headers["content-security-policy"] == "sandbox; default-src 'none'"
     long = kept("/results/long", 1, view="text")
     assert (long.headers["x-truncated"], len(long.text)) == ("1", 262_144)
+
+
+def test_turns_name_the_messages_of_the_person(alice: httpx.Client, thread: str) -> None:
+    messages = alice.get(f"/threads/{thread}/state").json()["values"]["messages"]
+    turns = alice.get(f"/page/threads/{thread}/turns").json()["turns"]
+    asked = [[each["id"]] for each in messages if each["type"] == "human"]
+    assert [turn["messages"] for turn in turns] == [[], *asked]
+
+
+def test_thread_without_a_run_has_no_turns(alice: httpx.Client) -> None:
+    thread = new_thread(alice)
+    turns = alice.get(f"/page/threads/{thread}/turns")
+    assert (turns.status_code, turns.json()["turns"]) == (200, [])
 
 
 def test_known_secret_is_removed_from_a_kept_file(kept: Any) -> None:

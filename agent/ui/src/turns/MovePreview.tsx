@@ -38,7 +38,7 @@ function Group({ name, paths, reasons }: GroupProps) {
           {(path) => (
             <>
               <code>{harmless(path)}</code>
-              {reasons && <span className="note"> {harmless(reasons[path] ?? "")}</span>}
+              {reasons && <span className="note">: {harmless(reasons[path] ?? "")}</span>}
             </>
           )}
         </Paths>

@@ -23,7 +23,7 @@ from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import BYTES, described
 from agent.server.routes.held_bytes import ROOM, HeldResponse
 from agent.server.routes.kept_files import beginning, find_kept
-from agent.server.routes.thread_turns import points_of, refusing
+from agent.server.routes.turn_requests import points_of, refusing
 from agent.server.routes.workspace_files import MOST_ROWS, Listing, Table, WorkspaceFiles
 
 __all__ = ["ROUTES", "picture_type", "thread_of"]

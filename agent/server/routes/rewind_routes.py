@@ -16,7 +16,7 @@ from agent.server.method_routes import routes
 from agent.server.openapi import described
 from agent.server.routes.file_routes import thread_of
 from agent.server.routes.run_service import OWNER, held_or_refused
-from agent.server.routes.thread_turns import points_of, refusing, runtime_of
+from agent.server.routes.turn_requests import points_of, refusing, runtime_of
 from libs.workspace import Difference
 from libs.workspace.history import Moved
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any
 
 from langchain_core.messages import AnyMessage, RemoveMessage
@@ -12,6 +12,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.graph import END, START
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from agent.prompts import back_note, files_note
 from agent.run.turn_points import Point, TurnPoints, WrongPoint
 from libs.middleware.approvals import GRANTS, AddressedGraph, standing_in
 from libs.middleware.arrival import arrive_at_start
@@ -25,12 +26,6 @@ __all__ = ["ThreadPoints"]
 
 _OF_THE_THREAD = ("graph_id", "assistant_id", "owner")
 """Metadata that each checkpoint of a thread has."""
-_BOTH = (
-    "The person has taken this conversation and its files back to this point. The files are as they were here"
-)
-_FILES_ONLY = "The person has brought the files back to an earlier point of this conversation"
-_MOST_NAMED = 10
-"""Paths that the model is told of."""
 
 
 class ThreadPoints:
@@ -51,7 +46,7 @@ class ThreadPoints:
         self._thread = thread
         self.graph = graph
         self._saver = saver
-        self._turns = TurnPoints(saver, thread)
+        self._turns = TurnPoints(saver, graph, thread)
         self._history = history
 
     async def points(self) -> list[Point]:
@@ -139,7 +134,7 @@ class ThreadPoints:
         before = (await self._turns.latest()).checkpoint["id"]
         moved = await self._move(point.ticket, None if files_only else point.checkpoint, empty=number == 0)
         since = (await self._turns.latest()).checkpoint["id"]
-        await self._captures().keep_way_back(self._thread, WayBack(moved.before, before, since, files_only))
+        await self._captures().add_way_back(self._thread, WayBack(moved.before, before, since, files_only))
         await self._captures().ends_move(self._thread)
         return moved
 
@@ -158,7 +153,7 @@ class ThreadPoints:
         if dry_run:
             return await history.go_back(self._thread, way.ticket, dry_run=True)
         moved = await self._move(way.ticket, None if way.files_only else way.checkpoint)
-        await history.keep_way_back(self._thread, None)
+        await history.end_way_back(self._thread, (await self._turns.latest()).checkpoint["id"])
         await history.ends_move(self._thread)
         return moved
 
@@ -177,18 +172,19 @@ class ThreadPoints:
         way = await self._history.way_back(self._thread) if self._history else None
         return way is not None and way.since == (await self._turns.latest()).checkpoint["id"]
 
-    async def begin_as_copy(self, point: Point | None) -> Moved:
-        """Go to a point of a thread that was just copied; None: to its latest checkpoint. No way leads back.
+    async def present(self) -> Point:
+        """Capture the files as they are now. Return a point with the latest checkpoint, and number -1."""
+        latest = (await self._turns.latest()).checkpoint
+        ticket = await self._captures().captures.present(self._thread)
+        return Point(-1, latest["ts"], "", ticket, latest["id"])
+
+    async def begin_as_copy(self, point: Point) -> Moved:
+        """Go to a point of the thread of which this one is a new copy. No way leads back.
 
         Raises:
             NoCapture: see `go_to`.
         """
-        if point is None:
-            latest = (await self._turns.latest()).checkpoint
-            ticket, checkpoint = latest["channel_values"].get(WORKSPACE), latest["id"]
-        else:
-            ticket, checkpoint = point.ticket, point.checkpoint
-        moved = await self._move(ticket, checkpoint, empty=point is not None and point.number == 0)
+        moved = await self._move(point.ticket, point.checkpoint, empty=point.number == 0)
         await self._captures().ends_move(self._thread)
         return moved
 
@@ -203,13 +199,13 @@ class ThreadPoints:
         if checkpoint is None:
             await history.stays_at(self._thread, latest.checkpoint["channel_values"].get(WORKSPACE))
             if not (await self.graph.aget_state(self._config())).next:  # a question must not lapse
-                await self._add(latest, told(_note(moved, _FILES_ONLY)))
+                await self._add(latest, told(files_note(moved)))
             return moved
         # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
         await self._update(latest, None, as_node=END, checkpoint_id=checkpoint)
         # A grant that was revoked since stays revoked.
         given = standing_in(await self._turns.read(checkpoint)).keys() - standing_in(latest).keys()
-        message = RemoveMessage(REMOVE_ALL_MESSAGES) if empty else told(_note(moved, _BOTH))
+        message = RemoveMessage(REMOVE_ALL_MESSAGES) if empty else told(back_note(moved))
         await self._add(latest, message, revoked=given)
         return moved
 
@@ -240,13 +236,3 @@ class ThreadPoints:
 
     def _config(self, **where: str) -> Any:
         return {"configurable": {"thread_id": self._thread, "checkpoint_ns": "", **where}}
-
-
-def _note(moved: Moved, text: str) -> str:
-    """Return what the model is told after a thread has gone back."""
-    kept = [f"{path} ({why})" for path, why in islice(moved.restored.kept.items(), _MOST_NAMED)]
-    more = len(moved.restored.kept) - len(kept)
-    besides = f", except: {'; '.join(kept)}{f', and {more} more' if more else ''}" if kept else ""
-    instead = f" Note: {moved.instead}." if moved.instead else ""
-    ended = " Programs in the background and variables of Python blocks have ended."
-    return f"{text}{besides}.{instead}{ended}"

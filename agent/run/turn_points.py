@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.constants import START
 
+from libs.middleware.approvals import AddressedGraph
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person
 from libs.persistence.lineage import Ancestor, lineage
@@ -37,7 +38,7 @@ class Point:
     """Names the files."""
     checkpoint: str
     """The checkpoint to which the conversation goes back."""
-    asked: tuple[str, ...]
+    asked: tuple[str, ...] = ()
     """The texts of the person's messages."""
     messages: tuple[str, ...] = ()
     """The IDs of these messages. Empty: not known."""
@@ -60,8 +61,9 @@ class TurnPoints:
     checkpoints, which takes long for each turn. `Point.messages` and `Point.changed` are not filled in.
     """
 
-    def __init__(self, saver: ServedSaver, thread: str) -> None:
+    def __init__(self, saver: ServedSaver, graph: AddressedGraph, thread: str) -> None:
         self._saver = saver
+        self._graph = graph
         self._thread = thread
 
     async def all(self) -> list[Point]:
@@ -88,18 +90,43 @@ class TurnPoints:
 
     async def _turns(self) -> AsyncIterator[_Turn]:
         line = await lineage(self._saver, self._thread)
-        begins = [place for place, one in enumerate(line) if one.source == "input"]
+        begins = [place for place in range(len(line)) if _may_begin(line, place)]
         seen: set[str | None] = set()
-        number = 0
+        turn: _Turn | None = None
         for begin, after in pairwise([*begins, len(line)]):
-            given = await self.read(line[begin].id)
-            if number == 0:
-                yield _Turn(0, (), line[begin].id)
-            asked = [each for each in _input(given) if by_person(each) and each.id not in seen]
+            one = line[begin]
+            turn = turn or _Turn(0, (), one.id)
+            given = await (self._input(one) if one.source == "input" else self._added(one))
+            asked = [each for each in given if by_person(each) and each.id not in seen]
             seen.update(each.id for each in asked if each.id)
-            if asked and not (begin == begins[0] and _left(line[begin + 1 : after])):
-                number += 1
-                yield _Turn(number, tuple(each.text for each in asked), line[after - 1].id)
+            steps = [one.id for one in line[begin + 1 : after] if one.source == "loop"]
+            # After a return to the begin of the thread, updates follow the first input, and no step.
+            if asked and (steps or begin + 1 == after or begin != begins[0]):
+                yield turn
+                texts = tuple(each.text for each in asked)
+                turn = _Turn(turn.number + 1, texts, line[after - 1].id)
+            if steps and turn.number:
+                # Without what was added after the turn, such as the note of a return.
+                turn = replace(turn, end=steps[-1])
+        if turn:
+            yield turn
+
+    async def _input(self, begin: Ancestor) -> Sequence[BaseMessage]:
+        """Return the messages that a run was given."""
+        given: Any = (await self.read(begin.id)).checkpoint["channel_values"].get(START)
+        messages: Any = given.get("messages", []) if isinstance(given, dict) else []
+        return convert_to_messages(messages if isinstance(messages, list) else [messages])
+
+    async def _added(self, update: Ancestor) -> Sequence[BaseMessage]:
+        """Return the messages that an update of the state added, as Studio does before a run."""
+        states = [
+            await self._graph.aget_state(self._config(checkpoint_id=each))
+            for each in (update.parent, update.id)
+            if each
+        ]
+        before = {message.id for state in states[:-1] for message in state.values.get("messages", [])}
+        messages: list[BaseMessage] = states[-1].values.get("messages", [])
+        return [message for message in messages if message.id not in before]
 
     async def _point(self, turn: _Turn) -> Point:
         end = (await self.read(turn.end)).checkpoint
@@ -117,13 +144,9 @@ class TurnPoints:
         return {"configurable": {"thread_id": self._thread, "checkpoint_ns": "", **more}}
 
 
-def _input(found: CheckpointTuple) -> Sequence[BaseMessage]:
-    """Return the messages that a run was given."""
-    given: Any = found.checkpoint["channel_values"].get(START)
-    messages: Any = given.get("messages", []) if isinstance(given, dict) else []
-    return convert_to_messages(messages if isinstance(messages, list) else [messages])
-
-
-def _left(after: Sequence[Ancestor]) -> bool:
-    """Return whether the thread went back to its begin, so that the input was never worked on."""
-    return bool(after) and all(one.source != "loop" for one in after)
+def _may_begin(line: Sequence[Ancestor], place: int) -> bool:
+    """Return whether a turn may begin with a checkpoint: with an input, or an update before a step."""
+    source = line[place].source
+    return source == "input" or (
+        source in ("update", "fork") and place + 1 < len(line) and line[place + 1].source == "loop"
+    )

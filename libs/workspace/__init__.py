@@ -10,6 +10,7 @@ from libs.workspace.contents import ContentMissing, Contents, SnapshotsUnavailab
 from libs.workspace.manifest import Change, Difference, Entry, Manifest, inside, shown
 from libs.workspace.restoring import HalfRestored
 from libs.workspace.store import Captured, Restored, WorkspaceStore
+from libs.workspace.store_place import StorePlace
 
 __all__ = [
     "Captured",
@@ -24,6 +25,7 @@ __all__ = [
     "ManifestMissing",
     "Restored",
     "SnapshotsUnavailable",
+    "StorePlace",
     "WorkspaceStore",
     "in_parts",
     "inside",

@@ -126,8 +126,8 @@ async def _fork(request: Request) -> Response:
     asked = await read_body(request, _Fork)
     thread = thread_of(request)
     async with refusing(), held_or_refused(thread):
-        # LangGraph's routes take only UUIDs.
-        copy = await runtime_of(request).fork(thread, asked.at, copy=str(uuid4()))
+        copy = str(uuid4())
+        await runtime_of(request).fork(thread, asked.at, copy=copy)
         points = await points_of(request, copy)
         owner = request.scope.get("owner")
         async with listed(points.graph, copy, points.metadata | ({OWNER: owner} if owner else {})):

@@ -139,6 +139,10 @@ class ChannelSandbox(SandboxLife):
             with suppress(SandboxError):
                 await self._ask(*_ending(self.limits, session))
 
+    def has_background(self, thread: str) -> bool:
+        """Return whether commands of a thread may have left something running. Call this on the core."""
+        return self._programs.has_background(thread)
+
     def _left_running(self, channel: Channel, stream: int) -> None:
         self._programs.left_running(self._thread(), channel, stream)
 

@@ -196,6 +196,10 @@ class ThreadPrograms:
         alive = [left for left in self._left[thread] if not left[0].closed]
         self._left[thread] = [*alive, (channel, stream)][-_MOST_LEFT:]
 
+    def has_background(self, thread: str) -> bool:
+        """Return whether commands of a thread may have left something running."""
+        return any(not channel.closed for channel, _ in self._left.get(thread, ()))
+
     def end_background(self, thread: str) -> None:
         """End what the commands of a thread have left running."""
         for channel, stream in self._left.pop(thread, []):

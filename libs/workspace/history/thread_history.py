@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
-from libs.sandbox.host import on_core
+from libs.persistence import CheckpointerUnavailable
+from libs.sandbox import SandboxError
+from libs.sandbox.host import core, on_core
 from libs.workspace import Difference, Manifest, Restored, SnapshotsUnavailable
+from libs.workspace.history.changed_by import CUT_OFF
 from libs.workspace.history.thread_places import WayBack
 from libs.workspace.history.tickets import NOTHING_RAN, START, made_at
 from libs.workspace.history.turn_captures import TurnCaptures
 
 __all__ = ["Moved", "NoCapture", "WorkspaceHistory"]
+
+
+_WATCH_SECONDS: Final = 2.0
+"""Longest time until a background program ends after another program has taken its thread back."""
 
 
 class NoCapture(SnapshotsUnavailable):
@@ -45,6 +55,8 @@ class WorkspaceHistory:
         self._shared = captures.shared
         self._moves: dict[str, int] = {}
         """Thread -> how often it had gone back when this program last ran something in it."""
+        self._watched: set[str] = set()
+        """Threads whose background programs are watched."""
 
     @on_core
     async def manifest_at(self, thread: str, ticket: str | None) -> Manifest:
@@ -67,8 +79,13 @@ class WorkspaceHistory:
             after: the ticket at the end of the turn.
 
         Raises:
-            NoCapture: one of them has no capture.
+            NoCapture: one of them has no capture, or the capture has not ended yet.
         """
+        for ticket in (before, after):
+            if ticket and (at := await self._ledger.at(thread, ticket)) and at.number is None:
+                raise NoCapture(
+                    "The files of this turn are not kept, or not yet.", hint="Look again in a moment."
+                )
         begin = await self.begin_of(thread, before, after)
         numbers = [(await self._found(thread, ticket))[0] for ticket in (begin, after)]
         if None in numbers:
@@ -87,9 +104,13 @@ class WorkspaceHistory:
         """Return where a thread was before it went back."""
         return await self._ledger.way_back(thread)
 
-    async def keep_way_back(self, thread: str, way: WayBack | None) -> None:
-        """Keep where a thread was before it went back, or forget it."""
-        await self._ledger.keep_way_back(thread, way)
+    async def add_way_back(self, thread: str, way: WayBack) -> None:
+        """Keep where a thread was before it went back."""
+        await self._ledger.add_way_back(thread, way)
+
+    async def end_way_back(self, thread: str, since: str) -> None:
+        """Forget where the thread was before it went back: it has returned, to the checkpoint `since`."""
+        await self._ledger.end_way_back(thread, since)
 
     async def stays_at(self, thread: str, ticket: str | None) -> None:
         """Note that the conversation of a thread stays at a ticket, although its files were brought back."""
@@ -130,6 +151,24 @@ class WorkspaceHistory:
             return await self.go_back(thread, back)
         at = await self._ledger.head(thread)
         return None if at is None or await belongs(at) else await self.go_back(thread, ticket)
+
+    @on_core
+    async def watch(self, thread: str) -> None:
+        """Call this after a step: what it left running ends soon after another program takes the thread back."""
+        sandbox = self._sandbox_of(thread)
+
+        async def watch() -> None:
+            try:
+                while sandbox.has_background(thread):
+                    await asyncio.sleep(_WATCH_SECONDS)
+                    with suppress(CheckpointerUnavailable, SandboxError):
+                        await self._end_if_moved(thread)
+            finally:
+                self._watched.discard(thread)
+
+        if thread not in self._watched and sandbox.has_background(thread):
+            self._watched.add(thread)
+            core().spawn(watch())
 
     async def _end_if_moved(self, thread: str) -> None:
         """End the programs of a thread that another program has taken back meanwhile."""
@@ -252,13 +291,18 @@ class WorkspaceHistory:
             return None, {}
         own: set[str] = set()
         foreign: set[str] = set()
+        cut_off: set[str] = set()
         for row in await self._ledger.since(workspace, number):
             for who, paths in row.changes.items():
-                (own if who == thread else foreign).update(paths)
+                (own if who == thread else cut_off if who == CUT_OFF else foreign).update(paths)
         differing = set(await self._store.adifference(now, target))
-        kept = dict.fromkeys(sorted(differing & foreign & own), "somebody else has changed it, too")
-        kept |= dict.fromkeys(sorted(differing - own), "it was changed by somebody else")
-        return own - foreign, kept
+        kept = dict.fromkeys(sorted(differing - own), "it was changed by somebody else")
+        kept |= dict.fromkeys(sorted(differing & foreign & own), "somebody else has changed it, too")
+        kept |= dict.fromkeys(
+            sorted((differing & cut_off) - foreign),
+            "it was changed during or after a command that was cut off, perhaps by somebody else",
+        )
+        return own - foreign - cut_off, kept
 
 
 def _naming(restored: Restored, foreign: dict[str, str]) -> Restored:

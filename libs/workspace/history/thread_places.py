@@ -44,8 +44,10 @@ class ThreadPlaces:
             # moves: how often the thread has gone back.
             "CREATE TABLE IF NOT EXISTS workspace_heads (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL, "
             "wanted TEXT NOT NULL, moves INTEGER NOT NULL)",
-            "CREATE TABLE IF NOT EXISTS workspace_ways_back (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL, "
-            "checkpoint TEXT NOT NULL, since TEXT NOT NULL, files_only INTEGER NOT NULL)",
+            # Each return adds a row, which an undo removes.
+            "CREATE TABLE IF NOT EXISTS workspace_ways_back (thread TEXT NOT NULL, number INTEGER NOT NULL, "
+            "ticket TEXT NOT NULL, checkpoint TEXT NOT NULL, since TEXT NOT NULL, "
+            "files_only INTEGER NOT NULL, PRIMARY KEY (thread, number))",
             "CREATE TABLE IF NOT EXISTS workspace_moves (thread TEXT PRIMARY KEY, wanted TEXT NOT NULL, "
             "before TEXT NOT NULL)",
         )
@@ -76,11 +78,10 @@ class ThreadPlaces:
         return await self._database.awaited(work)
 
     async def way_back(self, thread: str) -> WayBack | None:
-        """Return the way back of a thread that has gone back."""
+        """Return the way back of a thread that has gone back; of several returns, that of the latest."""
 
         def work(do: Do) -> WayBack | None:
-            columns = "ticket, checkpoint, since, files_only"
-            rows = do(f"SELECT {columns} FROM workspace_ways_back WHERE thread = ?", thread)  # noqa: S608
+            rows = do(f"SELECT ticket, checkpoint, since, files_only {_LATEST_WAY}", thread)
             if not rows:
                 return None
             ticket, checkpoint, since, files_only = rows[0]
@@ -88,14 +89,28 @@ class ThreadPlaces:
 
         return await self._database.awaited(work)
 
-    async def keep_way_back(self, thread: str, way: WayBack | None) -> None:
-        """Keep the way back of a thread, or remove it."""
+    async def add_way_back(self, thread: str, way: WayBack) -> None:
+        """Keep the way back of a thread beside those of earlier returns."""
 
         def work(do: Do) -> None:
-            do("DELETE FROM workspace_ways_back WHERE thread = ?", thread)
-            if way:
-                values = (thread, way.ticket, way.checkpoint, way.since, int(way.files_only))
-                do("INSERT INTO workspace_ways_back VALUES (?, ?, ?, ?, ?)", *values)
+            rows = do(f"SELECT number {_LATEST_WAY}", thread)
+            number = rows[0][0] + 1 if rows else 1
+            values = (thread, number, way.ticket, way.checkpoint, way.since, int(way.files_only))
+            do("INSERT INTO workspace_ways_back VALUES (?, ?, ?, ?, ?, ?)", *values)
+
+        await self._database.awaited(work)
+
+    async def end_way_back(self, thread: str, since: str) -> None:
+        """Remove the latest way back of a thread, which it went. `since`: its latest checkpoint now."""
+
+        def work(do: Do) -> None:
+            for (number,) in do(f"SELECT number {_LATEST_WAY}", thread):
+                do("DELETE FROM workspace_ways_back WHERE thread = ? AND number = ?", thread, number)
+            for (number,) in do(f"SELECT number {_LATEST_WAY}", thread):
+                do(
+                    "UPDATE workspace_ways_back SET since = ? WHERE thread = ? AND number = ?",
+                    *(since, thread, number),
+                )
 
         await self._database.awaited(work)
 
@@ -126,6 +141,9 @@ class ThreadPlaces:
     async def end_move(self, thread: str) -> None:
         """Note that files and conversation of a thread fit together again."""
         await self._database.awaited(lambda do: do("DELETE FROM workspace_moves WHERE thread = ?", thread))
+
+
+_LATEST_WAY = "FROM workspace_ways_back WHERE thread = ? ORDER BY number DESC LIMIT 1"
 
 
 def head_of(do: Do, thread: str) -> str | None:

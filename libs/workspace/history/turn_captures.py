@@ -14,10 +14,10 @@ from weakref import WeakValueDictionary
 
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, SandboxError
-from libs.sandbox.host import ChannelSandbox, on_core
+from libs.sandbox.host import ChannelSandbox, Span, on_core
 from libs.workspace import Captured, ManifestMissing, SnapshotsUnavailable, WorkspaceStore
 from libs.workspace.history.capture_ledger import Ledger, thread_workspace
-from libs.workspace.history.changed_by import by_thread
+from libs.workspace.history.changed_by import CUT_OFF, by_thread
 from libs.workspace.history.tickets import NOTHING_RAN
 
 __all__ = ["TurnCaptures"]
@@ -111,6 +111,19 @@ class TurnCaptures:
         return ticket
 
     @on_core
+    async def present(self, thread: str) -> str:
+        """Capture the workspace as it is now, between two turns. Return the ticket.
+
+        Raises:
+            SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable: nothing was kept.
+        """
+        await self.settled(thread)
+        ticket = await self.ledger.open(thread)
+        async with self.one_at_a_time(thread) as workspace:
+            await self.keep(thread, workspace, [ticket])
+        return ticket
+
+    @on_core
     async def settled(self, thread: str) -> None:
         """Wait until the captures of a thread have ended."""
         await self.sandbox_of(thread).turns.settled(thread)
@@ -176,7 +189,8 @@ class TurnCaptures:
         if latest and latest.manifest != captured.id:
             difference = await self.store.adifference(latest.manifest, captured.id)
             paths = set(difference).difference(own)
-            changes = await asyncio.to_thread(by_thread, paths, captured.times, spans)
+            others = await self._spans_of_others(sandbox, [captured.times.get(path, 0) for path in paths])
+            changes = await asyncio.to_thread(by_thread, paths, captured.times, spans + others)
             changes[thread] = [*changes.get(thread, ()), *own]
         try:
             await self.ledger.add(workspace, captured.id, changes, tickets)
@@ -187,3 +201,13 @@ class TurnCaptures:
         if latest is None or latest.manifest != captured.id:
             self._captured()
         return captured
+
+    async def _spans_of_others(self, sandbox: ChannelSandbox, times: Collection[int]) -> list[Span]:
+        """Return the commands that other programs ran in the same workspace at some times or later."""
+        if not (self.shared and sandbox.records and times):
+            return []
+        found = await sandbox.records.of_other_programs(min(times) / 1e9 - 1)
+        return [
+            Span(CUT_OFF if thread is None else thread, int(began * 1e9), None if ended is None else int(ended * 1e9))
+            for thread, began, ended in found
+        ]

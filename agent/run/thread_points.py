@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,9 +17,9 @@ from agent.run.turn_points import Point, TurnPoints, WrongPoint
 from libs.middleware.approvals import GRANTS, AddressedGraph, standing_in
 from libs.middleware.arrival import arrive_at_start
 from libs.middleware.captures import WORKSPACE
-from libs.middleware.program_messages import told
+from libs.middleware.program_messages import by_person, told
 from libs.persistence.served_saver import ServedSaver
-from libs.workspace import Difference
+from libs.workspace import Difference, Manifest
 from libs.workspace.history import Moved, NoCapture, WayBack, WorkspaceHistory
 
 __all__ = ["ThreadPoints"]
@@ -51,12 +51,30 @@ class ThreadPoints:
 
     async def points(self) -> list[Point]:
         """Return the begin of the thread, and the end of each turn on the way to its latest checkpoint."""
+        if self._history:
+            await self._history.captures.settled(self._thread)
         points = await self._turns.all()
+        ids = await self._message_ids(points)
         ends = [
-            replace(end, changed=await self._changed(before.ticket, end.ticket))
+            replace(
+                end, messages=ids.get(end.number, ()), changed=await self._changed(before.ticket, end.ticket)
+            )
             for before, end in pairwise(points)
         ]
         return [*points[:1], *ends]
+
+    async def _message_ids(self, points: Sequence[Point]) -> dict[int, tuple[str, ...]]:
+        """Return turn -> IDs of the person's messages. The inputs of a turn often have none."""
+        state = await self.graph.aget_state(self._config())
+        said = [each for each in state.values.get("messages", ()) if by_person(each)]
+        ids: dict[int, tuple[str, ...]] = {}
+        # From the end: a summary may have taken the place of the first messages.
+        for point in reversed(points if START not in state.next else points[:-1]):
+            place = max(len(said) - len(point.asked), 0)
+            if tuple(each.text for each in said[place:]) == point.asked:
+                ids[point.number] = tuple(each.id or "" for each in said[place:])
+            del said[place:]
+        return ids
 
     async def point(self, number: int) -> Point:
         """Return the end of a turn; 0: the begin of the thread.
@@ -77,6 +95,25 @@ class ThreadPoints:
                 hint="Only turns since snapshots are kept can be gone back to.",
             )
         return point
+
+    async def manifest(self, number: int, *, begin: bool = False) -> Manifest:
+        """Return the files at the end of a turn, or at its begin. Turn 0: before the first turn.
+
+        Raises:
+            WrongPoint: the thread has no such turn, or the agent has no workspace of its own.
+            NoCapture: the files of this point are not kept.
+        """
+        history = self._captures()
+        await history.captures.settled(self._thread)
+        ticket = (await self.point(number)).ticket
+        if begin and number:
+            before = await self._turns.one(number - 1)
+            ticket = await history.begin_of(self._thread, before.ticket if before else None, ticket)
+        return await history.manifest_at(self._thread, ticket)
+
+    async def content(self, manifest: Manifest, path: str) -> bytes:
+        """Return the content of a file of a manifest. Raises as `WorkspaceStore.aread`."""
+        return await self._captures().captures.store.aread(manifest.id, path)
 
     async def go_to(self, number: int, *, dry_run: bool = False, files_only: bool = False) -> Moved:
         """Go back to the end of a turn; 0: to before the first.
@@ -119,6 +156,11 @@ class ThreadPoints:
         await history.end_way_back(self._thread, (await self._turns.latest()).checkpoint["id"])
         await history.ends_move(self._thread)
         return moved
+
+    @property
+    def has_files(self) -> bool:
+        """Whether the agent has a workspace of its own, so its threads can go back."""
+        return self._history is not None
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -38,6 +38,10 @@ class Point:
     """Names the files."""
     checkpoint: str
     """The checkpoint to which the conversation goes back."""
+    asked: tuple[str, ...] = ()
+    """The texts of the person's messages."""
+    messages: tuple[str, ...] = ()
+    """The IDs of these messages. Empty: not known."""
     changed: Difference | None = None
     """What the turn changed. None: not known, because a snapshot is missing."""
 
@@ -45,7 +49,7 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class _Turn:
     number: int
-    words: str
+    asked: tuple[str, ...]
     end: str
     """Its last checkpoint."""
 
@@ -54,7 +58,7 @@ class TurnPoints:
     """The begin of a thread, and the end of each turn on the way to its latest checkpoint.
 
     Reads the inputs of the turns and not their messages: some agents rebuild the messages from all
-    checkpoints, which takes long for each turn. `Point.changed` is not filled in.
+    checkpoints, which takes long for each turn. `Point.messages` and `Point.changed` are not filled in.
     """
 
     def __init__(self, saver: ServedSaver, graph: AddressedGraph, thread: str) -> None:
@@ -91,7 +95,7 @@ class TurnPoints:
         turn: _Turn | None = None
         for begin, after in pairwise([*begins, len(line)]):
             one = line[begin]
-            turn = turn or _Turn(0, "", one.id)
+            turn = turn or _Turn(0, (), one.id)
             given = await (self._input(one) if one.source == "input" else self._added(one))
             asked = [each for each in given if by_person(each) and each.id not in seen]
             seen.update(each.id for each in asked if each.id)
@@ -99,8 +103,8 @@ class TurnPoints:
             # After a return to the begin of the thread, updates follow the first input, and no step.
             if asked and (steps or begin + 1 == after or begin != begins[0]):
                 yield turn
-                words = "\n".join(each.text for each in asked)
-                turn = _Turn(turn.number + 1, words, line[after - 1].id)
+                texts = tuple(each.text for each in asked)
+                turn = _Turn(turn.number + 1, texts, line[after - 1].id)
             if steps and turn.number:
                 # Without what was added after the turn, such as the note of a return.
                 turn = replace(turn, end=steps[-1])
@@ -127,7 +131,7 @@ class TurnPoints:
     async def _point(self, turn: _Turn) -> Point:
         end = (await self.read(turn.end)).checkpoint
         ticket = end["channel_values"].get(WORKSPACE) if turn.number else None
-        return Point(turn.number, end["ts"], turn.words, ticket, turn.end)
+        return Point(turn.number, end["ts"], "\n".join(turn.asked), ticket, turn.end, turn.asked)
 
     async def read(self, checkpoint: str) -> CheckpointTuple:
         """Return a checkpoint of the thread."""

@@ -30,7 +30,13 @@ async def arrive_at_start(
     but nobody has asked for the files before the first turn.
     """
 
+    loop = asyncio.get_running_loop()
+
+    # `arrive` asks on the event loop of the sandboxes. A saver's locks belong to the loop of the caller.
     async def is_held(ticket: str) -> bool:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(look(ticket), loop))
+
+    async def look(ticket: str) -> bool:
         checkpoints = cast("AsyncGenerator[CheckpointTuple, None]", saver.alist(_checkpoints_of(thread)))
         # Closed at once: until then, the saver for SQLite is locked.
         async with aclosing(checkpoints):

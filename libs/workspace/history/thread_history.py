@@ -86,14 +86,19 @@ class WorkspaceHistory:
                 raise NoCapture(
                     "The files of this turn are not kept, or not yet.", hint="Look again in a moment."
                 )
-        begin = after
-        while begin and (earlier := await self._ledger.before(thread, begin)) not in (before or START, START):
-            begin = earlier
+        begin = await self.begin_of(thread, before, after)
         numbers = [(await self._found(thread, ticket))[0] for ticket in (begin, after)]
         if None in numbers:
             return Difference()  # no command of the thread has run
         first, last = [await self._manifest_id(number) for number in numbers if number is not None]
         return await self._store.adifference(first, last)
+
+    async def begin_of(self, thread: str, before: str | None, after: str | None) -> str | None:
+        """Return the ticket at the begin of a turn. For the arguments see `turn_difference`."""
+        begin = after
+        while begin and (earlier := await self._ledger.before(thread, begin)) not in (before or START, START):
+            begin = earlier
+        return begin
 
     async def way_back(self, thread: str) -> WayBack | None:
         """Return where a thread was before it went back."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.execution_outcome import ErrorClass, ExecError
-from libs.exec_tool.file_archives import program_path
+from libs.exec_tool.program_folder import program_path
 from libs.sandbox import RunResult
 
-__all__ = ["Counted", "counted", "why_failed"]
+__all__ = ["COUNT", "DISK", "Counted", "counted", "why_failed"]
 
 _COMPUTED = 0.1
 """Share of processor time from which a timed-out program counts as computing, not waiting. The share is small
@@ -68,6 +68,27 @@ _SAYS: Mapping[ErrorClass, str] = {
 """Class -> pattern of the last error, in the order of the search."""
 
 
+COUNT = """\
+said() {
+  local name=$1 file line; shift
+  for file; do
+    [ -r "/sys/fs/cgroup/$file" ] || continue
+    while read -r line || [ -n "$line" ]; do echo "$name $line"; done < "/sys/fs/cgroup/$file"
+    return
+  done
+}
+said peak memory/memory.max_usage_in_bytes memory.peak
+said oom memory/memory.oom_control memory.events
+said pids pids/pids.events pids.events
+said cpu cpuacct/cpuacct.usage cpu.stat
+"""
+"""Prints the kernel's counters (cgroup v1 or v2), one name and value in a line. Starts no process. The sandbox
+is fresh, so the counters are the program's."""
+
+DISK = 'echo "disk $(stat -f -c %a /workspace)"'
+"""Prints the free space of the workspace."""
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """The kernel's counters of a sandbox. None if the kernel does not report a value."""
@@ -82,16 +103,10 @@ class Counted:
     """Processes that could not start."""
     disk_left: int | None = None
     """Free blocks of the workspace."""
-    size: int | None = None
-    """Bytes of the files in the workspace."""
-    packed: bool = False
-    """Whether the archive of the workspace was written."""
-    empty: bool = False
-    """Whether the workspace was empty."""
 
 
 def counted(output: str) -> Counted:
-    """Read the output of `file_archives.COLLECT`, for cgroup v1 and v2."""
+    """Read the output of COUNT and DISK, for cgroup v1 and v2."""
     found: dict[str, int] = {}
     for line in output.splitlines():
         *names, value = line.split()[-3:] or [""]
@@ -105,9 +120,6 @@ def counted(output: str) -> Counted:
         killed=found.get("oom oom_kill", 0),
         refused=found.get("pids max", 0),
         disk_left=found.get("disk"),
-        size=found.get("size"),
-        packed=found.get("packed") in (0, 1, 2),  # 1: a file changed; 2: a file could not be read
-        empty="empty" in found,
     )
 
 

@@ -11,6 +11,7 @@ from libs.workspace.manifest import Change, Difference, Entry, Manifest, inside,
 from libs.workspace.restoring import HalfRestored
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 from libs.workspace.store_place import StorePlace
+from libs.workspace.transfer import batches, bring_to, read_parts, steps_to, walked
 
 __all__ = [
     "Captured",
@@ -27,8 +28,13 @@ __all__ = [
     "SnapshotsUnavailable",
     "StorePlace",
     "WorkspaceStore",
+    "batches",
+    "bring_to",
     "in_parts",
     "inside",
     "manifest_missing",
+    "read_parts",
     "shown",
+    "steps_to",
+    "walked",
 ]

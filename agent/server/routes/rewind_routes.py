@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.run import Point, WrongPoint
+from agent.run import Point, ThreadPoints, WrongPoint
 from agent.server.durable.listed_threads import listed
 from agent.server.json_exchange import Refused, answer, endpoint, read_body
 from agent.server.method_routes import routes
@@ -17,6 +19,7 @@ from agent.server.openapi import described
 from agent.server.routes.file_routes import thread_of
 from agent.server.routes.run_service import OWNER, held_or_refused
 from agent.server.routes.turn_requests import points_of, refusing, runtime_of
+from agent.threads import AT_WORK
 from libs.workspace import Difference
 from libs.workspace.history import Moved
 
@@ -43,7 +46,12 @@ class _Turns(BaseModel):
     goes_back: bool = Field(description="Whether the thread can go back: false for the one-tool agent.")
 
 
-class _Rewind(BaseModel):
+class _Body(BaseModel):
+    # A misspelt `dry_run` would change files.
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Rewind(_Body):
     to: int | None = Field(None, ge=0, description="Number of a turn; 0: before the first.")
     undo: bool = Field(False, description="Return to where the thread was, instead of `to`.")
     dry_run: bool = Field(False, description="Change nothing, and say what would change.")
@@ -55,18 +63,23 @@ class _Moved(_Files):
     note: str | None = Field(description="Why an earlier snapshot than the one asked for is used.")
 
 
-class _Fork(BaseModel):
+class _Fork(_Body):
     at: int | None = Field(None, ge=0, description="Number of a turn; null: as the thread is now.")
 
 
 class _Forked(BaseModel):
     thread_id: str
+    note: str | None = Field(description="Why an earlier snapshot than the one asked for is used.")
+
+
+_forking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+"""Thread -> held while the thread is copied."""
 
 
 _REFUSALS = {
     400: "There is no such turn, nothing to undo, or the agent has no workspace of its own.",
     404: "There is no such thread, or it belongs to another owner.",
-    409: "The thread is at work: wait until its run has ended, or stop it.",
+    409: AT_WORK,
     410: "The files of this turn are not kept any more. Nothing was changed.",
     500: "The request failed.",
     503: "The server is ending or restarting.",
@@ -103,14 +116,20 @@ async def _rewind(request: Request) -> Response:
     asked = await read_body(request, _Rewind)
     if asked.undo == (asked.to is not None):
         raise Refused(400, "Give either `to`, the number of a turn, or `undo`.")
+    if asked.undo and asked.files_only:
+        raise Refused(400, "`undo` takes the thread back to where it was: leave `files_only` away.")
     thread = thread_of(request)
     async with refusing(), held_or_refused(thread):
-        points = await points_of(request, thread_of(request))
-        async with listed(points.graph, thread, {}):
-            if asked.to is None:
-                moved = await points.undo(dry_run=asked.dry_run)
-            else:
-                moved = await points.go_to(asked.to, dry_run=asked.dry_run, files_only=asked.files_only)
+        points = await points_of(request, thread)
+        if asked.to is None:
+            work = points.undo(dry_run=asked.dry_run)
+        else:
+            work = points.go_to(asked.to, dry_run=asked.dry_run, files_only=asked.files_only)
+        async with listed(points.graph, thread, _metadata(points, request)):
+            # What is refused has changed nothing, so the thread is not listed as failed.
+            [moved] = await asyncio.gather(work, return_exceptions=True)
+        if isinstance(moved, BaseException):
+            raise moved
     return answer(_moved(moved).model_dump())
 
 
@@ -125,14 +144,19 @@ async def _rewind(request: Request) -> Response:
 async def _fork(request: Request) -> Response:
     asked = await read_body(request, _Fork)
     thread = thread_of(request)
-    async with refusing(), held_or_refused(thread):
-        copy = str(uuid4())
-        await runtime_of(request).fork(thread, asked.at, copy=copy)
+    copy = str(uuid4())
+    # One after the other, so that a fork is not refused because of another fork.
+    async with refusing(), _forking.setdefault(thread, asyncio.Lock()), held_or_refused(thread):
+        moved = await runtime_of(request).fork(thread, asked.at, copy=copy)
         points = await points_of(request, copy)
-        owner = request.scope.get("owner")
-        async with listed(points.graph, copy, points.metadata | ({OWNER: owner} if owner else {})):
+        async with listed(points.graph, copy, _metadata(points, request)):
             pass
-    return answer(_Forked(thread_id=copy).model_dump())
+    return answer(_Forked(thread_id=copy, note=moved.instead).model_dump())
+
+
+def _metadata(points: ThreadPoints, request: Request) -> dict[str, Any]:
+    owner = request.scope.get("owner")
+    return points.metadata | ({OWNER: owner} if owner else {})
 
 
 def _turn(point: Point) -> _Turn:

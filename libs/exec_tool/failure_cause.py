@@ -18,7 +18,7 @@ from libs.exec_tool.execution_outcome import ErrorClass, ExecError
 from libs.exec_tool.program_start import Raised
 from libs.sandbox import RunResult
 
-__all__ = ["ROUTES", "Counted", "counted", "why_failed"]
+__all__ = ["COUNT", "DISK", "ROUTES", "Counted", "counted", "why_failed"]
 
 _COMPUTED = 0.1
 """Share of processor time from which a timed-out program counts as computing, not waiting. The share is small
@@ -85,6 +85,30 @@ _NO_HOST = ("socket.gaierror:", "builtins.OSError:", *(f"builtins.OSError:{code}
 refuses, and an address to which there is no way."""
 
 
+COUNT = """\
+said() {
+  local name=$1 file line; shift
+  for file; do
+    [ -r "/sys/fs/cgroup/$file" ] || continue
+    while read -r line || [ -n "$line" ]; do echo "$name $line"; done < "/sys/fs/cgroup/$file"
+    return
+  done
+}
+said peak memory/memory.max_usage_in_bytes memory.peak
+said oom memory/memory.oom_control memory.events
+said pids pids/pids.events pids.events
+said cpu cpuacct/cpuacct.usage cpu.stat
+"""
+"""Prints the kernel's counters (cgroup v1 or v2), one name and value in a line. Starts no process. The sandbox
+is fresh, so the counters are the program's."""
+
+ROUTES = "grep -hE '^(Ip|Udp): ' /proc/net/snmp\n"
+"""Prints the kernel's counters of packets, in pairs of lines: names and values."""
+
+DISK = 'echo "disk $(stat -f -c %a /workspace)"'
+"""Prints the free space of the workspace."""
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """The kernel's counters of a sandbox. None if the kernel does not report a value."""
@@ -101,20 +125,10 @@ class Counted:
     """Packets that were sent to other machines or to a name server, and reached none."""
     disk_left: int | None = None
     """Free blocks of the workspace."""
-    size: int | None = None
-    """Bytes of the files in the workspace."""
-    packed: bool = False
-    """Whether the archive of the workspace was written."""
-    empty: bool = False
-    """Whether the workspace was empty."""
-
-
-ROUTES = "grep -hE '^(Ip|Udp): ' /proc/net/snmp\n"
-"""Prints the kernel's counters of packets, in pairs of lines: names and values."""
 
 
 def counted(output: str) -> Counted:
-    """Read the output of `file_archives.COLLECT`, for cgroup v1 and v2, and of ROUTES."""
+    """Read the output of COUNT, ROUTES and DISK, for cgroup v1 and v2."""
     found: dict[str, int] = {}
     lines = [line.split() for line in output.splitlines()]
     for names, values in pairwise(lines):
@@ -133,9 +147,6 @@ def counted(output: str) -> Counted:
         refused=found.get("pids max", 0),
         unreached=found.get("OutNoRoutes", 0) + found.get("NoPorts", 0),
         disk_left=found.get("disk"),
-        size=found.get("size"),
-        packed=found.get("packed") in (0, 1, 2),  # 1: a file changed; 2: a file could not be read
-        empty="empty" in found,
     )
 
 

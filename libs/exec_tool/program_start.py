@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files as package_files
 
 from libs.exec_tool.execute_code_call import Language
-from libs.exec_tool.file_archives import PLACE, program_path
+from libs.exec_tool.program_folder import PLACE, program_path
 from libs.sandbox import Sandbox, SandboxError
 
 __all__ = ["BASH_SYNTAX", "RECORD", "Raised", "bring_starter", "raised", "start_command"]

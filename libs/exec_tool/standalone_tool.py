@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from libs.exec_tool.execution_outcome import ExecResult
-from libs.exec_tool.file_archives import furnish
+from libs.exec_tool.program_folder import furnish
 from libs.exec_tool.program_runner import CodeRunner
 from libs.exec_tool.program_start import bring_starter
 from libs.sandbox import SandboxLimits
@@ -41,7 +41,7 @@ def fresh_sandboxes(
 
     Args:
         mounts: returns the folders of the host that a sandbox can read: path inside -> folder.
-        links: see `file_archives.furnish`.
+        links: see `program_folder.furnish`.
         container: further arguments of `ScratchSandbox`.
     """
     limits = replace(limits, output_chars=OUTPUT_CHARS)

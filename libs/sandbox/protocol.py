@@ -238,7 +238,7 @@ class Sandbox(Protocol):
     ) -> tuple[dict[str, Any], bytes, bytes]:
         """Run an operation of `libs.workspace` on the whole workspace: `walk`, `parts` or `apply`.
 
-        Returns its answer and two contents. Nothing is redacted: the result is for the store alone. The
+        Returns its answer and two contents. Nothing is redacted: the caller redacts what it passes on. The
         operation takes at most 600 s, and a second for each 10 MB of input.
 
         Args:

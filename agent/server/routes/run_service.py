@@ -33,7 +33,7 @@ from agent.threads import DRAIN, CutOff, held
 from libs.middleware.approvals import NothingWaits, WrongAnswer, answers_by_id, read_answer
 from libs.persistence import ThreadInUse, database_errors
 
-__all__ = ["Ended", "Runs", "held_or_refused", "open_runs"]
+__all__ = ["OWNER", "Ended", "Runs", "held_or_refused", "open_runs"]
 
 OWNER = "owner"
 """Key of the owner in the metadata of a thread's checkpoints."""

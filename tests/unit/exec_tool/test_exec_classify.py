@@ -10,7 +10,7 @@ import pytest
 from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.execution_outcome import ExecError
 from libs.exec_tool.failure_cause import Counted, counted, why_failed
-from libs.exec_tool.file_archives import MODULES
+from libs.exec_tool.program_folder import MODULES
 from libs.exec_tool.program_start import Raised
 from libs.sandbox.protocol import RunResult
 
@@ -21,7 +21,6 @@ oom under_oom 0
 oom oom_kill 2
 pids max 3
 cpu 1500000000
-packed 0
 """
 V2 = """\
 peak 16568320
@@ -32,9 +31,7 @@ oom oom_kill 2
 pids max 3
 cpu usage_usec 1500000
 cpu user_usec 1000000
-packed 1
 disk 0
-size 4096
 """
 
 
@@ -65,10 +62,10 @@ def failure(
 
 @pytest.mark.parametrize("printed", [V1, V2])
 def test_counters_of_both_cgroup_versions_are_read(printed: str) -> None:
-    assert replace(counted(printed), disk_left=None, size=None) == Counted(16568320, 1.5, 2, 3, packed=True)
+    assert replace(counted(printed), disk_left=None) == Counted(16568320, 1.5, 2, 3)
 
 
-@pytest.mark.parametrize("printed", ["", "peak max\n", "packed 153\n"])
+@pytest.mark.parametrize("printed", ["", "peak max\n"])
 def test_missing_counters_are_none(printed: str) -> None:
     assert counted(printed) == Counted()
 

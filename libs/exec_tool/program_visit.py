@@ -11,8 +11,9 @@ from libs.exec_tool import execution_spans as spans
 from libs.exec_tool import program_folder as folder
 from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
-from libs.exec_tool.failure_cause import COUNT, DISK, Counted, counted, why_failed
+from libs.exec_tool.failure_cause import COUNT, DISK, ROUTES, Counted, counted, why_failed
 from libs.exec_tool.last_json import last_json
+from libs.exec_tool.program_start import BASH_SYNTAX, RECORD, Raised, raised, start_command
 from libs.sandbox import OnOutput, RunResult, SandboxBusy, SandboxDied
 from libs.sandbox.pool import Fresh
 
@@ -24,6 +25,8 @@ _NOTHING = folder.Collected({}, (), ())
 _TRIES = 3
 """Attempts to start a command while processes of the program use up the process limit."""
 _MOST_REASON = 600
+_BASH_REFUSES = 2
+"""Exit code of bash for a program with a syntax error. Other programs end with it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +46,20 @@ class Visit:
 
     async def run(self, seconds: float, on_output: OnOutput | None, metrics: Metrics) -> ExecResult:
         """Run the program to its end, after `fill`. Collecting has a limit besides `seconds`."""
-        interpreter = "python3" if self.call.language == "python" else "bash"
         with spans.part("run"):
             done = await self.sandbox.arun(
-                f"exec {interpreter} {folder.program_path(self.call.language)}",
+                start_command(self.call.language),
                 timeout=round(seconds, 3),
                 on_output=on_output,
                 merge_stderr=False,
                 env=self._variables(),
             )
+        ended = None
         with spans.part("collect"):
             try:
                 async with asyncio.timeout(COLLECT_SECONDS):
                     kernel, kept, note = await self._look(failed=done.exit_code != 0)
+                    ended = await self._ended(done)
             except (TimeoutError, SandboxDied) as error:
                 why = error if isinstance(error, SandboxDied) else f"that took over {COLLECT_SECONDS:g} s."
                 kernel, kept, note = Counted(), _NOTHING, f"The program's files could not be collected: {why}"
@@ -76,7 +80,14 @@ class Visit:
             removed=kept.removed,
             result=found.value,
             note=" ".join(filter(None, (found.note, note))),
-            error=self._error(done, kernel, found.value, has_result=not found.note),
+            error=self._error(
+                done,
+                kernel,
+                ended,
+                found.value,
+                paths=[*self.before, *kept.changed],
+                has_result=not found.note,
+            ),
             metrics=metrics,
         )
 
@@ -114,7 +125,7 @@ class Visit:
         kernel, why = Counted(), "it left no room for another process."
         for _ in range(_TRIES):
             try:
-                command = folder.END + COUNT + DISK * failed
+                command = folder.END + COUNT + (ROUTES + DISK) * failed
                 kernel = counted((await self.sandbox.arun(command, timeout=COLLECT_SECONDS)).output)
                 found = await folder.collected(self.sandbox, self.before)
                 return kernel, found, _left_out(found.left_out, found.stale if self.keeps_files else ())
@@ -125,17 +136,38 @@ class Visit:
                 break
         return kernel, _NOTHING, f"The program's files could not be collected: {why}"
 
+    async def _ended(self, done: RunResult) -> Raised | None:
+        """Return the exception that ended a Python program, or the syntax error of a bash program."""
+        try:
+            if done.exit_code and self.call.language == "python":
+                return raised(await self.sandbox.aread_file(RECORD))
+            if done.exit_code == _BASH_REFUSES:
+                parsed = await self.sandbox.arun(BASH_SYNTAX, timeout=COLLECT_SECONDS)
+                return Raised((), parsed.output.strip(), ran=False) if parsed.exit_code else None
+        except (OSError, ValueError, SandboxBusy):
+            pass  # the program has removed the record, or left no room for a process
+        return None
+
     def _error(
-        self, done: RunResult, kernel: Counted, value: object, *, has_result: bool
+        self,
+        done: RunResult,
+        kernel: Counted,
+        ended: Raised | None,
+        value: object,
+        *,
+        paths: list[str],
+        has_result: bool,
     ) -> ExecError | None:
         error = why_failed(
             self.call.language,
             done,
             kernel,
+            raised=ended,
             has_result=has_result,
             has_network=self.sandbox.has_network,
             installs=self.installs,
             modules=folder.MODULES,
+            paths=paths,
         )
         if error or not isinstance(value, dict) or value.get("ok") is not False:
             return error

@@ -24,6 +24,8 @@ class ScratchSandbox(DockerSandbox):
         options: see `DockerSandbox`. `read_only` may mount folders in `/workspace`, too.
     """
 
+    spills = False  # nobody can read a file after the task
+
     def __init__(self, home: Path, *, disk: int, **options: Any) -> None:
         super().__init__(home, **options)
         self.disk = disk

@@ -48,6 +48,8 @@ class ChannelSandbox(SandboxLife):
 
     isolated: bool
     """Whether commands are isolated from this machine. A model may only use an isolated sandbox."""
+    spills = True
+    """Whether a file in the sandbox keeps the whole of a command's long output."""
 
     def __init__(
         self,
@@ -94,13 +96,21 @@ class ChannelSandbox(SandboxLife):
         key: str | None = None,
     ) -> RunResult:
         seconds, payload = run_request(
-            self.limits, command, timeout, merge_stderr=merge_stderr, env=env, live=on_output is not None
+            self.limits,
+            command,
+            timeout,
+            merge_stderr=merge_stderr,
+            env=env,
+            live=on_output is not None,
+            spills=self.spills,
         )
 
         async def work() -> RunResult:
             async with self.turns.command(self._thread()):
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
-            return await _read(call, answer, lambda: run_result(self.limits, call, answer, seconds))
+            return await _read(
+                call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
+            )
 
         return await self._once.do(key, ("run", command), RUN, work)
 

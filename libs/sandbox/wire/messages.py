@@ -9,7 +9,7 @@ import struct
 
 __all__ = ["BlockRequest", "OutputReport", "RunReport", "RunRequest"]
 
-_REQUEST = struct.Struct("!IBBH")
+_REQUEST = struct.Struct("!I???H")
 _BLOCK = struct.Struct("!I?H")
 _REPORT = struct.Struct("!id?B")
 _OUTPUT = struct.Struct("!QQQH")
@@ -18,7 +18,9 @@ _OUTPUT = struct.Struct("!QQQH")
 class RunRequest:
     """Run a command with `bash -c`."""
 
-    def __init__(self, command: bytes, limit: int, merge: bool, live: bool, env: list[bytes]) -> None:
+    def __init__(
+        self, command: bytes, limit: int, merge: bool, live: bool, env: list[bytes], *, spills: bool = True
+    ) -> None:
         self.command = command
         self.limit = limit
         """Characters of an output that are shown."""
@@ -28,16 +30,18 @@ class RunRequest:
         """Whether the caller wants live output."""
         self.env = env
         """Additional variables, each `name=value`."""
+        self.spills = spills
+        """Whether a file keeps the whole of an output over the limit."""
 
     def encode(self) -> bytes:
-        head = _REQUEST.pack(self.limit, self.merge, self.live, len(self.env))
+        head = _REQUEST.pack(self.limit, self.merge, self.live, self.spills, len(self.env))
         return head + b"\0".join([*self.env, self.command])
 
     @staticmethod
     def decode(data: bytes) -> RunRequest:
-        limit, merge, live, variables = _REQUEST.unpack_from(data)
+        limit, merge, live, spills, variables = _REQUEST.unpack_from(data)
         *env, command = data[_REQUEST.size :].split(b"\0", variables)
-        return RunRequest(command, limit, bool(merge), bool(live), env)
+        return RunRequest(command, limit, merge, live, env, spills=spills)
 
 
 class BlockRequest:

@@ -151,8 +151,9 @@ class Interpreter(ProcessWorker):
                 captured.add(_FRESH, live=True)
             if self._missed:
                 captured.add(_MISSED.format(self._missed).encode(), live=True)
-            if self._link.waiting():
-                self._hear()
+            while self._link.waiting():
+                if not self._hear():
+                    continue
                 ending = Ending.WAITED if self._ended_by == Ending.TIMEOUT else self._ended_by
                 self._link.send(encode(stream, Kind.END, ANSWER.pack(ending, True)))
                 return
@@ -205,21 +206,23 @@ class Interpreter(ProcessWorker):
                     note = ""  # the host says it
                 late = self._ended_by == Ending.TIMEOUT
                 return exit_code, note, Ending.ENDED if late else self._ended_by
-            if self._link.reader in ready:
+            if self._link.reader in ready and self._hear():
                 self._interrupt(born)
         raise AssertionError
 
-    def _hear(self) -> None:
-        """Read the CANCEL frame of the block. Raises Gone if this worker is dismissed."""
+    def _hear(self) -> bool:
+        """Read a frame. Return whether it cancels the block. Raises Gone if this worker is dismissed."""
         frame = next(self._frames, None)
         if frame is None:
             kill_trees(os.getpid())
             raise Gone
-        self._ended_by = frame[2][0]
+        _, kind, payload, _ = frame
+        if kind == Kind.CANCEL:
+            self._ended_by = payload[0]
+        return kind == Kind.CANCEL
 
     def _interrupt(self, born: tuple[int, int]) -> None:
         """Interrupt the block and kill the processes that it has started."""
-        self._hear()
         if self._python is not None:
             kill(self._python, _SIGINT)
             # Search below this worker, which adopts orphans of the interpreter. Not for long, because the

@@ -141,21 +141,29 @@ class Sandbox(Protocol):
     ) -> RunResult:
         """Run a block in the live interpreter of a session. Variables and imports stay.
 
-        The value of a last expression is printed unless it is None or a semicolon follows. Open figures are
-        saved to `/results` and named. The exit code is 0, 1 after an exception, or 130 after an interrupt. A
-        time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
-        output says that variables are kept only if the interpreter itself answered after the interrupt.
+        The value of a last expression is printed unless it is None or a semicolon follows. A block with
+        `await` outside a function is one coroutine. Open figures are saved to `/results` and named; a figure
+        that is not saved whole leaves no file. The exit code is 0, 1 after an exception, or 130 after an
+        interrupt.
+
+        A time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
+        output says that variables are kept only if the interpreter itself answered after the interrupt, and
+        was not ended meanwhile. A block that had ended when its interrupt came has its own result. While the
+        interpreter lives, the processes of earlier blocks go on.
 
         If earlier blocks of the session have run and a block starts a new interpreter, a note comes before
         its output, whatever ended the earlier interpreter. If that block is cancelled, the note comes with
         the next block. Errors that signal handlers or threads have raised in the interpreter's main thread
         since the last block come first, too, and the number of bytes that threads and processes of earlier
-        blocks have printed since. If the kernel killed a process meanwhile, a line says so, as for `run`.
+        blocks have printed since. What they print during a block is part of its output. If the kernel killed
+        a process meanwhile, a line says so, as for `run`. Hints after an error say only what is certain, and
+        how many names they leave out.
 
-        No exception of a block ends the interpreter. If a block closes the interpreter's own descriptors, the
-        interpreter ends with the block, and the output says so. At most 8 sessions live at once, unless more
-        run blocks: a further session ends the sessions that were idle longest. If no process can be started
-        for it, it ends the idle session with the most processes. Blocks of one session run one after another.
+        No exception of a block ends the interpreter. If a block closes the interpreter's own descriptors, or
+        answers in its place, the interpreter ends with that block or a later one, and the output says so. At
+        most 8 sessions live at once, unless more run blocks: a further session ends the sessions that were
+        idle longest. If no process can be started for it, it ends the idle session with the most processes.
+        Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.
@@ -165,7 +173,8 @@ class Sandbox(Protocol):
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the code or the name of the session is
                 too large, or the code holds half a character (a lone surrogate).
-            SandboxError: see the class. Never for what the block does.
+            SandboxError: see the class. Never for what the block does. SandboxBusy also if the block could
+                not begin within its time-out.
         """
         ...
 

@@ -15,6 +15,8 @@ from libs.sandbox.wire.frames import Ending, Fd
 from libs.sandbox.wire.messages import OutputReport, RunReport
 
 _OUR_ERROR = "This is an error of the sandbox itself: see the log of the program that started the sandbox"
+_INTERRUPTED = 130
+"""Exit code of a block that was ended by KeyboardInterrupt."""
 
 __all__ = ["as_builtin", "block_result", "failed_result", "file_result", "run_result", "shortened"]
 
@@ -40,14 +42,18 @@ def run_result(
 
 def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float) -> RunResult:
     """Return the result of a block. Raises SandboxBusy if it did not begin."""
+    if answer.ending == Ending.ENDED:
+        late = "the interpreter was ended, its variables are lost"
+    elif _report(answer, seconds).exit_code == _INTERRUPTED:
+        late = "the block was interrupted, its variables are kept"
+    else:
+        late = "the block ended, but not with KeyboardInterrupt: its variables are kept"
     return _result(
         limits,
         call,
         answer,
         seconds,
-        late="the block was interrupted, its variables are kept"
-        if _report(answer, seconds).answered
-        else "the interpreter was ended, its variables are lost",
+        late=late,
         lost="the process that kept the interpreter was killed, by this block or by a command: "
         "its variables are lost",
     )
@@ -136,7 +142,7 @@ def _result(
 ) -> RunResult:
     _check_begun(answer, seconds)
     report = _report(answer, seconds)
-    timed_out = answer.ending == Ending.TIMEOUT
+    timed_out = answer.ending in (Ending.TIMEOUT, Ending.ENDED)
     output, *errors = [
         _text_of(call, fd, item, limits.output_chars, cut=answer.ending != Ending.DONE, spills=spills)
         for fd, item in zip((Fd.OUT, Fd.ERR), [*report.outputs, None][:2], strict=False)
@@ -173,7 +179,7 @@ def _check_begun(answer: Answer, seconds: float) -> None:
     if answer.ending == Ending.WAITED:
         raise SandboxBusy(
             f"This waited for its turn for {seconds:g} s, its whole time-out, and was not begun.",
-            hint="So many commands run at once: wait for some to end, or end them.",
+            hint="So many commands run at once: wait for some to end, end them, or allow more time.",
         )
 
 

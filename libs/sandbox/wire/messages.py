@@ -11,7 +11,7 @@ __all__ = ["BlockRequest", "OutputReport", "RunReport", "RunRequest"]
 
 _REQUEST = struct.Struct("!I???H")
 _BLOCK = struct.Struct("!I?H")
-_REPORT = struct.Struct("!id?B")
+_REPORT = struct.Struct("!idB")
 _OUTPUT = struct.Struct("!QQQH")
 
 
@@ -83,18 +83,14 @@ class OutputReport:
 class RunReport:
     """The end of a command or block."""
 
-    def __init__(
-        self, exit_code: int, seconds: float, outputs: list[OutputReport], answered: bool = False
-    ) -> None:
+    def __init__(self, exit_code: int, seconds: float, outputs: list[OutputReport]) -> None:
         self.exit_code = exit_code
         self.seconds = seconds
-        self.answered = answered
-        """Whether the interpreter itself reported the end of the block, so its variables are kept."""
         self.outputs = outputs
         """Reports of standard output and, if not merged, standard error."""
 
     def encode(self) -> bytes:
-        data = _REPORT.pack(self.exit_code, self.seconds, self.answered, len(self.outputs))
+        data = _REPORT.pack(self.exit_code, self.seconds, len(self.outputs))
         for output in self.outputs:
             head = _OUTPUT.pack(output.total, output.chars, output.spilled, len(output.spill_path))
             data += head + output.spill_path
@@ -103,7 +99,7 @@ class RunReport:
     @staticmethod
     def decode(data: bytes) -> RunReport:
         """Raises struct.error if the data is not a report."""
-        exit_code, seconds, answered, count = _REPORT.unpack_from(data)
+        exit_code, seconds, count = _REPORT.unpack_from(data)
         offset = _REPORT.size
         outputs = []
         for _ in range(count):
@@ -111,4 +107,4 @@ class RunReport:
             offset += _OUTPUT.size
             outputs.append(OutputReport(total, chars, spilled, data[offset : offset + length]))
             offset += length
-        return RunReport(exit_code, seconds, outputs, answered)
+        return RunReport(exit_code, seconds, outputs)

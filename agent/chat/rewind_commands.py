@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 from agent.chat.chat_session import Chat
 from agent.run import WrongPoint
 from agent.terminal import moved_lines, point_rows
@@ -48,9 +50,13 @@ async def fork(chat: Chat, number: str) -> None:
     if number and not number.isdecimal():
         chat.complain("Say /fork, or /fork NUMBER with the number of a turn: /rewind lists them.", 2)
         return
+    copy = secrets.token_hex(4)
     try:
-        copy = await chat.runtime.fork(chat.thread_id, int(number) if number else None)
+        async with held(chat.thread_id):
+            moved = await chat.runtime.fork(chat.thread_id, int(number) if number else None, copy=copy)
     except WrongPoint as error:
         chat.complain(str(error), 2)
         return
+    if moved.instead:
+        chat.view.say(f"Note: {moved.instead}.")
     await chat.go_to(copy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import Annotated
 
 import typer
@@ -26,7 +27,7 @@ def fork(
     from agent.run import WrongPoint, complaint
 
     try:
-        copy = asyncio.run(_fork(thread, at))
+        copy, note = asyncio.run(_fork(thread, at))
     except WrongPoint as error:
         end(str(error), status=2)
     except Exception as error:
@@ -34,14 +35,19 @@ def fork(
             raise
         end(told[0], status=told[1])
     if as_json:
-        say_json({"thread_id": copy})
+        say_json({"thread_id": copy, "note": note})
     else:
+        if note:
+            say(f"Note: {note}.", err=True)
         say(copy)
 
 
-async def _fork(thread: str, at: int | None) -> str:
+async def _fork(thread: str, at: int | None) -> tuple[str, str | None]:
+    """Return the id of the copy, and why its files are not those of the point."""
     from agent.run import open_runtime
     from agent.threads import held
 
+    copy = secrets.token_hex(4)
     async with open_runtime() as runtime, held(thread):
-        return await runtime.fork(thread, at)
+        moved = await runtime.fork(thread, at, copy=copy)
+    return copy, moved.instead

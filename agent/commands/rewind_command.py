@@ -85,7 +85,9 @@ async def _rewind(
                     return await points.undo(dry_run=dry_run)
                 return await points.go_to(to, dry_run=dry_run, files_only=files_only)
 
-            if not (dry_run or yes or as_json):
+            if not (dry_run or yes):
+                if as_json:
+                    end("Nothing was changed: add --yes, because --json asks nobody.", status=2)
                 _tell(await move(dry_run=True), "will be")
                 if not _agreed():
                     say("Nothing was changed.")

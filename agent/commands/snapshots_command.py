@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -75,6 +75,23 @@ def prune_snapshots(as_json: AsJson = False) -> None:
             "That is more than SNAPSHOTS_MAX: the rest is needed, or younger than an hour. "
             "Raise SNAPSHOTS_MAX, delete threads, or repeat this later."
         )
+
+
+@snapshots_app.command("forget")
+def forget_snapshots(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """Forget all snapshots, where their place is gone for good. No thread can go back to them then.
+
+    The files in the workspaces stay as they are.
+    """
+    if not yes:
+        typer.confirm("Forget all snapshots of all threads?", abort=True)
+
+    async def work(kept: SnapshotStore) -> bool:
+        await kept.pruner.forget_all()
+        return True
+
+    _with_snapshots(read_settings(), work)
+    typer.echo("All snapshots are forgotten. The next step of each thread makes a new one.")
 
 
 def _with_snapshots(settings: Settings, work: Callable[[SnapshotStore], Awaitable[Given]]) -> Given | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
+from agent.prompts import arrival_note
 from agent.settings import Settings
 from agent.threads.snapshot_store import build_snapshots
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from libs.workspace.history import WorkspaceHistory
 
 __all__ = ["DeferredCaptures", "captures_of"]
+
+logger = logging.getLogger(__name__)
 
 _made: WeakKeyDictionary[object, DeferredCaptures] = WeakKeyDictionary()
 """Computer -> its captures. All graphs of a computer share them."""
@@ -40,6 +44,8 @@ class DeferredCaptures:
         self._settings = settings
         # A weak reference: the computer is the key of `_made`.
         self._computer = ref(computer)
+        self._news: dict[str, str] = {}
+        """Thread -> what the model is told at the begin of its next turn."""
 
     @functools.cached_property
     def history(self) -> WorkspaceHistory:
@@ -65,12 +71,22 @@ class DeferredCaptures:
         return await (await self.made()).captures.begin_turn(thread)
 
     async def after_step(self, thread: str) -> str | None:
-        return await (await self.made()).captures.after_step(thread)
+        history = await self.made()
+        ticket = await history.captures.after_step(thread)
+        await history.watch(thread)
+        return ticket
 
     async def arrive(
         self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]
     ) -> object:
-        return await (await self.made()).arrive(thread, ticket, is_held)
+        moved = await (await self.made()).arrive(thread, ticket, is_held)
+        if moved and (moved.restored.difference or moved.restored.kept):
+            self._news[thread] = arrival_note(moved)
+            logger.info("thread %s went back: %s", thread, self._news[thread])
+        return moved
+
+    def news(self, thread: str) -> str | None:
+        return self._news.pop(thread, None)
 
     async def made(self) -> WorkspaceHistory:
         """Return the history."""

@@ -25,8 +25,8 @@ from agent.run.run_events import (
 )
 from agent.run.run_steps import run_result, steps_taken
 from agent.run.runtime import Runtime, open_runtime
-from agent.run.thread_points import ThreadPoints, WrongPoint
-from agent.run.turn_points import Point
+from agent.run.thread_points import ThreadPoints
+from agent.run.turn_points import Point, WrongPoint
 
 __all__ = [
     "GRACE",

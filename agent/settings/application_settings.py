@@ -124,6 +124,13 @@ are LangChain's."""
             )
         return self
 
+    @model_validator(mode="after")
+    def _snapshots_apart(self) -> Settings:
+        place = self.snapshots_url.removeprefix("file://")
+        if "://" not in place and Path(place).resolve().is_relative_to(self.workspace_dir.resolve()):
+            raise ValueError("SNAPSHOTS_URL: is in the workspace, where commands could change the snapshots")
+        return self
+
     @property
     def skill_folders(self) -> dict[str, Path]:
         """Every folder of skills: path inside the sandbox -> folder on the host."""

@@ -48,7 +48,7 @@ from libs.code_blocks.run_end_hooks import ENDING, Ending, add_ending
 from libs.code_blocks.words_only import MAX_NUDGES, objection
 from libs.middleware.approvals import GateRules, InterruptMode, InterruptOn, require_checkpointer
 from libs.middleware.budget import Budget, Meter
-from libs.middleware.captures import WORKSPACE, Captures, captured_thread
+from libs.middleware.captures import WORKSPACE, Captures, captured_thread, turn_begins
 from libs.middleware.program_messages import told
 
 __all__ = ["CodeLoop"]
@@ -135,13 +135,14 @@ class CodeLoop:
             **captured,
         }
 
-    async def _captured(self, *, begin: bool = False) -> dict[str, str | None]:
+    async def _captured(self, *, begin: bool = False) -> dict[str, Any]:
         """Begin a capture. Return the update of the state."""
         thread = captured_thread()
         if self.captures is None or thread is None:
             return {}
-        captures = self.captures
-        return {WORKSPACE: await (captures.begin_turn(thread) if begin else captures.after_step(thread))}
+        if begin:
+            return await turn_begins(self.captures, thread)
+        return {WORKSPACE: await self.captures.after_step(thread)}
 
     async def _reply(self, state: CodeState) -> Command[Literal["model", "approve", "__end__"]]:
         """Ask the model, and decide whether the reply is code, an answer, or neither."""

@@ -24,9 +24,19 @@ Arrive = Callable[[str, str | None, Callable[[str], Awaitable[bool]]], Awaitable
 async def arrive_at_start(
     arrive: Arrive, saver: BaseCheckpointSaver[Any], thread: str, config: RunnableConfig | None
 ) -> None:
-    """Call `arrive` with the ticket in the checkpoint from which a run with `config` starts."""
+    """Call `arrive` with the ticket in the checkpoint from which a run with `config` starts.
 
+    Does nothing if `config` names a checkpoint that does not exist. LangGraph then begins without a state,
+    but nobody has asked for the files before the first turn.
+    """
+
+    loop = asyncio.get_running_loop()
+
+    # `arrive` asks on the event loop of the sandboxes. A saver's locks belong to the loop of the caller.
     async def is_held(ticket: str) -> bool:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(look(ticket), loop))
+
+    async def look(ticket: str) -> bool:
         checkpoints = cast("AsyncGenerator[CheckpointTuple, None]", saver.alist(_checkpoints_of(thread)))
         # Closed at once: until then, the saver for SQLite is locked.
         async with aclosing(checkpoints):
@@ -35,7 +45,9 @@ async def arrive_at_start(
                     return answer
         return False
 
-    await arrive(thread, _ticket_in(await saver.aget_tuple(_start_of(config))), is_held)
+    start = _start_of(config)
+    if (found := await saver.aget_tuple(start)) or _is_latest(start):
+        await arrive(thread, _ticket_in(found), is_held)
 
 
 def arrive_at_start_now(
@@ -50,7 +62,9 @@ def arrive_at_start_now(
     async def arrived(at: str | None) -> None:
         await arrive(thread, at, lambda ticket: asyncio.to_thread(is_held, ticket))
 
-    blocking(arrived)(_ticket_in(saver.get_tuple(_start_of(config))))
+    start = _start_of(config)
+    if (found := saver.get_tuple(start)) or _is_latest(start):
+        blocking(arrived)(_ticket_in(found))
 
 
 def _checkpoints_of(thread: str) -> RunnableConfig:
@@ -60,8 +74,16 @@ def _checkpoints_of(thread: str) -> RunnableConfig:
 def _start_of(config: RunnableConfig | None) -> RunnableConfig:
     """Return the config of the checkpoint that is asked for, or of the latest."""
     asked: dict[str, Any] = ensure_config(config)["configurable"]
-    at: dict[str, Any] = {key: asked[key] for key in ("thread_id", "checkpoint_id") if key in asked}
-    return {"configurable": {**at, "checkpoint_ns": ""}}
+    at: dict[str, Any] = {"thread_id": asked["thread_id"], "checkpoint_ns": ""}
+    # The config of a subagent's checkpoint names that of the outermost graph, which has the ticket, in a map.
+    named = (
+        asked.get("checkpoint_map", {}).get("") if asked.get("checkpoint_ns") else asked.get("checkpoint_id")
+    )
+    return {"configurable": {**at, "checkpoint_id": named} if named else at}
+
+
+def _is_latest(start: RunnableConfig) -> bool:
+    return "checkpoint_id" not in start["configurable"]
 
 
 def _ticket_in(found: CheckpointTuple | None) -> str | None:

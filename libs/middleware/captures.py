@@ -17,9 +17,10 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
+from libs.middleware.program_messages import told
 from libs.sandbox.host import core
 
-__all__ = ["WORKSPACE", "CaptureMiddleware", "Captures", "captured_thread", "later"]
+__all__ = ["WORKSPACE", "CaptureMiddleware", "Captures", "captured_thread", "later", "turn_begins"]
 
 WORKSPACE = "workspace"
 """Key of the state: the ticket of the latest capture."""
@@ -34,6 +35,10 @@ class Captures(Protocol):
 
     async def after_step(self, thread: str) -> str | None:
         """Capture the workspace after a step. Return the ticket."""
+        ...
+
+    def news(self, thread: str) -> str | None:
+        """Return once what the model must know of files that were brought back at the begin of the run."""
         ...
 
 
@@ -66,7 +71,7 @@ class CaptureMiddleware(AgentMiddleware[_State, Any, Any]):
     async def abefore_agent(self, state: _State, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Begin the capture before the turn."""
         thread = captured_thread()
-        return None if thread is None else {WORKSPACE: await self._captures.begin_turn(thread)}
+        return None if thread is None else await turn_begins(self._captures, thread)
 
     def before_agent(self, state: _State, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """As `abefore_agent`."""
@@ -90,10 +95,17 @@ class CaptureMiddleware(AgentMiddleware[_State, Any, Any]):
         thread = self._thread(request)
         if thread is None:
             return answer
-        return _with_ticket(answer, core().wait(_awaited(self._captures.after_step(thread))))
+        return _with_ticket(answer, core().wait(self._captures.after_step(thread)))
 
     def _thread(self, request: ToolCallRequest) -> str | None:
         return None if request.tool_call["name"] in self._reads else captured_thread()
+
+
+async def turn_begins(captures: Captures, thread: str) -> dict[str, Any]:
+    """Begin the capture before a turn. Return the update of the state."""
+    news = captures.news(thread)
+    messages = {"messages": [told(news)]} if news else {}
+    return {WORKSPACE: await captures.begin_turn(thread), **messages}
 
 
 def captured_thread() -> str | None:
@@ -109,7 +121,3 @@ def _with_ticket(answer: ToolMessage | Command[Any], ticket: str | None) -> Tool
     if isinstance(update, dict):
         return replace(answer, update={**update, WORKSPACE: ticket})
     return replace(answer, update=[*update, (WORKSPACE, ticket)])
-
-
-async def _awaited(work: Awaitable[str | None]) -> str | None:
-    return await work

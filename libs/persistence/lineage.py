@@ -15,7 +15,8 @@ class Ancestor:
 
     id: str
     source: str
-    """`input` for the begin of a turn; see LangGraph's CheckpointMetadata."""
+    """`input` for the begin of a run, `loop` for a step; see LangGraph's CheckpointMetadata."""
+    parent: str | None = None
 
 
 async def lineage(saver: ServedSaver, thread_id: str) -> list[Ancestor]:
@@ -32,6 +33,6 @@ async def lineage(saver: ServedSaver, thread_id: str) -> list[Ancestor]:
     at = max(found, default=None)
     while at is not None and at in found:
         parent, source = found[at]
-        line.append(Ancestor(at, str(source)))
+        line.append(Ancestor(at, str(source), parent))
         at = parent
     return line[::-1]

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from libs.workspace.catalog import Catalog, ManifestMissing, in_parts, manifest_missing
 from libs.workspace.contents import ContentMissing, Contents, SnapshotsUnavailable
-from libs.workspace.manifest import Change, Difference, Entry, Manifest
+from libs.workspace.manifest import Change, Difference, Entry, Manifest, inside, shown
 from libs.workspace.restoring import HalfRestored
 from libs.workspace.store import Captured, Restored, WorkspaceStore
+from libs.workspace.store_place import StorePlace
+from libs.workspace.transfer import batches, bring_to, read_parts, steps_to, walked
 
 __all__ = [
     "Captured",
@@ -24,7 +26,15 @@ __all__ = [
     "ManifestMissing",
     "Restored",
     "SnapshotsUnavailable",
+    "StorePlace",
     "WorkspaceStore",
+    "batches",
+    "bring_to",
     "in_parts",
+    "inside",
     "manifest_missing",
+    "read_parts",
+    "shown",
+    "steps_to",
+    "walked",
 ]

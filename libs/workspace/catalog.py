@@ -52,6 +52,18 @@ class Catalog:
             # Contents that are no longer kept, but may still be at their place.
             "CREATE TABLE IF NOT EXISTS workspace_removed (place TEXT NOT NULL, sha256 TEXT NOT NULL, "
             "PRIMARY KEY (place, sha256))",
+            "CREATE TABLE IF NOT EXISTS workspace_store (id TEXT PRIMARY KEY)",
+        )
+
+    async def store_id(self) -> str | None:
+        """Return the id of the store that holds the contents: see `Contents.store_id`."""
+        rows = await self._database.awaited(lambda do: do("SELECT id FROM workspace_store"))
+        return str(rows[0][0]) if rows else None
+
+    async def use_store(self, id_: str) -> None:
+        """Note which store holds the contents."""
+        await self._database.awaited(
+            lambda do: do("INSERT INTO workspace_store VALUES (?) ON CONFLICT DO NOTHING", id_)
         )
 
     async def has(self, manifest: str) -> bool:
@@ -165,7 +177,7 @@ class Catalog:
 
         if not await self._database.awaited(work):
             return False
-        self._remember(manifest)
+        self._remember(manifest.id, manifest)
         return True
 
     async def manifest(self, name: str) -> Manifest:
@@ -178,26 +190,28 @@ class Catalog:
             self._cached.move_to_end(name)
             return cached
 
-        def work(do: Do) -> list[bytes]:
+        def work(do: Do) -> tuple[Manifest, list[bytes]]:
             changes: list[bytes] = []
             at: str | None = name
             while at is not None:
+                if (nearest := self._cached.get(at)) is not None:
+                    return nearest, changes
                 rows = do("SELECT base, change, dropped FROM workspace_manifests WHERE id = ?", at)
                 if not rows or (at == name and rows[0][2]):
                     raise manifest_missing(name)
                 at = rows[0][0]
                 changes.append(bytes(rows[0][1]))
-            return changes
+            return Manifest({}), changes
 
-        manifest = Manifest({})
-        for packed in reversed(await self._database.awaited(work)):
+        manifest, changes = await self._database.awaited(work)
+        for packed in reversed(changes):
             manifest = manifest.with_change(Change.decode(zstandard.ZstdDecompressor().decompress(packed)))
-        self._remember(manifest)
+        self._remember(name, manifest)
         return manifest
 
-    def _remember(self, manifest: Manifest) -> None:
-        self._cached[manifest.id] = manifest
-        self._cached.move_to_end(manifest.id)
+    def _remember(self, name: str, manifest: Manifest) -> None:
+        self._cached[name] = manifest
+        self._cached.move_to_end(name)
         while len(self._cached) > 1 and sum(len(one.entries) for one in self._cached.values()) > _MOST_CACHED:
             self._cached.popitem(last=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import obstore
 import zstandard
-from obstore.exceptions import BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from libs.sandbox import FileFailed
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ContentMissing", "Contents", "SnapshotsUnavailable", "content_missing"]
 
+_ID: Final = "store-id"
+"""Name of the file with the id of the store."""
 _LEVEL: Final = 1
 """Level of zstd: faster than a disk."""
 _AT_ONCE: Final = 64
@@ -170,6 +173,23 @@ class Contents:
             raise self._unavailable(error) from error
         if found.hexdigest() != digest:
             raise content_missing(digest, "is damaged")
+
+    async def store_id(self, *, make: bool) -> str | None:
+        """Return the id that stands at the URL, so that another place is told from an empty one.
+
+        Args:
+            make: whether to make an id where there is none. Otherwise None is returned.
+        """
+        try:
+            store = await self._opened()
+            with suppress(AlreadyExistsError):
+                if make:
+                    await obstore.put_async(store, _ID, secrets.token_hex(8).encode(), mode="create")
+            return bytes(await (await obstore.get_async(store, _ID)).bytes_async()).decode()
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as error:
+            raise self._unavailable(error) from error
 
     async def at_place(self, place: str) -> list[str]:
         """Return the SHA-256 of all contents at a place."""

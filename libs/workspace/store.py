@@ -16,6 +16,7 @@ from libs.workspace.contents import Contents, SnapshotsUnavailable, content_miss
 from libs.workspace.kept_contents import keep_contents
 from libs.workspace.manifest import Difference, Manifest, inside
 from libs.workspace.restoring import HalfRestored, difference_at, to_touch, to_undo
+from libs.workspace.store_place import StorePlace
 from libs.workspace.transfer import bring_to, digests_in, steps_to, walked
 
 __all__ = ["Captured", "Restored", "WorkspaceStore"]
@@ -78,6 +79,7 @@ class WorkspaceStore:
         self._catalog = catalog
         self._contents = contents
         self._file_max = file_max
+        self._place = StorePlace(catalog, contents)
         self._known: WeakKeyDictionary[Sandbox, _Known] = WeakKeyDictionary()
         self._locks: WeakKeyDictionary[Sandbox, asyncio.Lock] = WeakKeyDictionary()
 
@@ -88,17 +90,21 @@ class WorkspaceStore:
         Args:
             base: the capture to compare with.
         """
+        await self._place.check()
         async with self._lock(sandbox):
             now, times = await self._capture(sandbox)
         difference = Difference()
         if base is not None:
-            difference = await self._difference(await self._catalog.manifest(base), now)
+            difference = await asyncio.to_thread((await self._catalog.manifest(base)).difference, now)
         return Captured(now.id, difference, now.skipped, times)
 
     @on_core
     async def adifference(self, a: str, b: str) -> Difference:
         """Return what was created, changed and deleted from capture `a` to capture `b`."""
-        return await self._difference(await self._catalog.manifest(a), await self._catalog.manifest(b))
+        if a == b:
+            return Difference()
+        before, after = await self._catalog.manifest(a), await self._catalog.manifest(b)
+        return await asyncio.to_thread(before.difference, after)
 
     @on_core
     async def amanifest(self, capture: str) -> Manifest:
@@ -112,6 +118,7 @@ class WorkspaceStore:
         Raises:
             FileNotFoundError: the capture has no such file, or not its content.
         """
+        await self._place.check()
         entry = (await self._catalog.manifest(capture)).entries.get(path)
         if entry is None or entry.sha256 is None:
             raise FileNotFoundError(path)
@@ -142,6 +149,7 @@ class WorkspaceStore:
                 after a cancellation, the workspace is as before, except that folders which could not be read
                 may have their earlier permissions.
         """
+        await self._place.check()
         target = await self._catalog.manifest(to)
         if not await self._catalog.has(to):
             raise manifest_missing(to)
@@ -180,11 +188,6 @@ class WorkspaceStore:
             return self._contents.get(places[digest], digest)
 
         return content
-
-    async def _difference(self, before: Manifest, after: Manifest) -> Difference:
-        if before.id == after.id:
-            return Difference()
-        return await asyncio.to_thread(before.difference, after)
 
     async def _capture(self, sandbox: Sandbox) -> tuple[Manifest, dict[str, int]]:
         """Keep the workspace as it is now. Return it, and when its changed paths were changed.

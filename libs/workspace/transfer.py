@@ -17,6 +17,8 @@ BATCH: Final = 1024 * 1024
 """Bytes that come out of the sandbox with one request."""
 _MOST_FILES: Final = 500
 """Files of one request."""
+_PIECE: Final = 64 * 1024
+"""Bytes that small contents are gathered to, before they are sent."""
 _MOST_STEPS: Final = 10_000
 """Steps of one request."""
 _MOST_WALK: Final = 128 * 1024 * 1024
@@ -189,10 +191,15 @@ async def bring_to(
         size = sum(step.get("size", 0) for step in part)
 
         async def feed(part: Sequence[dict[str, Any]] = part) -> AsyncIterator[bytes]:
+            held = bytearray()
             for step in part:
                 if step.get("size"):
                     async for piece in content(step["sha256"]):
-                        yield piece
+                        held += piece
+                        if len(held) >= _PIECE:
+                            yield bytes(held)
+                            held.clear()
+            yield bytes(held)
 
         answer, _, _ = await sandbox.atree("apply", steps=part, room=room, feed=feed, size=size)
         room -= size

@@ -66,8 +66,9 @@ class Snapshots:
         return ticket
 
     def bytes_at_place(self) -> int:
-        """Return the bytes of all files in the place of the contents."""
-        return sum(file.stat().st_size for file in (self.folder / "snapshots").rglob("*") if file.is_file())
+        """Return the bytes of all contents at their place."""
+        contents = self.folder / "snapshots" / "contents"
+        return sum(file.stat().st_size for file in contents.rglob("*") if file.is_file())
 
     async def read_all(self, capture: str) -> None:
         """Read every content of a capture."""

@@ -15,7 +15,7 @@ from agent.server.json_exchange import Refused, answer, endpoint
 from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import described
 from agent.server.routes.file_routes import thread_of
-from agent.threads import held
+from agent.threads import AT_WORK, held
 from libs.middleware.approvals import Grant, revoke, standing_in
 from libs.persistence import ThreadInUse
 
@@ -57,7 +57,7 @@ async def _list(request: Request) -> Response:
     answers={200: ("The approvals that still hold.", _Grants)},
     refusals={
         404: _NO_THREAD,
-        409: "The thread is at work: wait until its run has ended.",
+        409: AT_WORK,
         500: "The request failed.",
     },
 )
@@ -73,7 +73,7 @@ async def _revoke(request: Request) -> Response:
             await revoke(saver, saved, keys)
             return _response({key: grant for key, grant in grants.items() if key not in keys})
     except ThreadInUse:
-        raise Refused(409, "The thread is at work: wait until its run has ended.") from None
+        raise Refused(409, AT_WORK) from None
 
 
 async def _standing(saver: BaseCheckpointSaver[Any], thread: str) -> dict[str, Grant]:

@@ -29,11 +29,11 @@ from agent.server.durable.continued_runs import continued_later
 from agent.server.durable.listed_threads import is_busy, listed
 from agent.server.durable.saver import open_saver
 from agent.server.json_exchange import Refused
-from agent.threads import DRAIN, CutOff, held
+from agent.threads import AT_WORK, DRAIN, CutOff, held
 from libs.middleware.approvals import NothingWaits, WrongAnswer, answers_by_id, read_answer
 from libs.persistence import ThreadInUse, database_errors
 
-__all__ = ["Ended", "Runs", "held_or_refused", "open_runs"]
+__all__ = ["OWNER", "Ended", "Runs", "held_or_refused", "open_runs"]
 
 OWNER = "owner"
 """Key of the owner in the metadata of a thread's checkpoints."""
@@ -221,7 +221,7 @@ async def held_or_refused(thread_id: str) -> AsyncIterator[None]:
         async with held(thread_id):
             yield
     except ThreadInUse:
-        raise Refused(409, "The thread is at work: wait until its run has ended.") from None
+        raise Refused(409, AT_WORK) from None
 
 
 def _addressed(decisions: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

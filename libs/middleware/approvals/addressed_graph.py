@@ -95,9 +95,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """As `CompiledStateGraph.stream`."""
-        input = self.clean(input)
+        asked, input = config, self.clean(input)
         check_messages(input)
-        self._arrived_now(config)
         if isinstance(input, Command):
             is_read = input.resume is not None and self._thread_id(config)
             input = self._checked(input, self.get_state(config or {}) if is_read else None, config)
@@ -105,18 +104,18 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             config = patched(config, reader(config, self._read_one))
         elif not has_messages(input):
             require_task(self.get_state(config or {}) if self._thread_id(config) else None)
+        self._arrived_now(asked)
         return super().stream(input, config, **self._saved_first(config, options))
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """As `CompiledStateGraph.astream`."""
-        input = self.clean(input)
+        asked, input = config, self.clean(input)
         check_messages(input)
         async with self._locked(config, self.turns.run if self.turns else None) as control:
             if control is not None:
                 options = {**options, "control": control}
-            await self._arrived(config)
             if isinstance(input, Command):
                 is_read = input.resume is not None and self._thread_id(config)
                 input = self._checked(input, await self.aget_state(config or {}) if is_read else None, config)
@@ -124,6 +123,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 config = patched(config, await areader(config, self._read_one))
             elif not has_messages(input):
                 require_task(await self.aget_state(config or {}) if self._thread_id(config) else None)
+            await self._arrived(asked)
             parts = super().astream(input, config, **self._saved_first(config, options))
             # Close the stream when the caller stops reading, so that the lock covers the whole run.
             async with aclosing(cast("AsyncGenerator[Any, None]", parts)):

@@ -247,7 +247,7 @@ class Channel:
                 raise ProtocolError(f"a credit of {len(payload)} bytes")
             self._send_content(call, int.from_bytes(payload, "big"))
         elif kind == Kind.END:
-            if len(payload) < ANSWER.size or payload[0] > Ending.REMOVED:
+            if len(payload) < ANSWER.size or payload[0] > Ending.ENDED:
                 raise ProtocolError("an END frame without a known ending")
             del self._calls[stream]
             self.used()

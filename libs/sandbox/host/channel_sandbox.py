@@ -48,6 +48,8 @@ class ChannelSandbox(SandboxLife):
 
     isolated: bool
     """Whether commands are isolated from this machine. A model may only use an isolated sandbox."""
+    spills = True
+    """Whether a file in the sandbox keeps the whole of a command's long output."""
 
     def __init__(
         self,
@@ -94,13 +96,21 @@ class ChannelSandbox(SandboxLife):
         key: str | None = None,
     ) -> RunResult:
         seconds, payload = run_request(
-            self.limits, command, timeout, merge_stderr=merge_stderr, env=env, live=on_output is not None
+            self.limits,
+            command,
+            timeout,
+            merge_stderr=merge_stderr,
+            env=env,
+            live=on_output is not None,
+            spills=self.spills,
         )
 
         async def work() -> RunResult:
             async with self.turns.command(self._thread()):
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
-            return await _read(call, answer, lambda: run_result(self.limits, call, answer, seconds))
+            return await _read(
+                call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
+            )
 
         return await self._once.do(key, ("run", command), RUN, work)
 
@@ -139,6 +149,10 @@ class ChannelSandbox(SandboxLife):
             with suppress(SandboxError):
                 await self._ask(*_ending(self.limits, session))
 
+    def has_background(self, thread: str) -> bool:
+        """Return whether commands of a thread may have left something running. Call this on the core."""
+        return self._programs.has_background(thread)
+
     def _left_running(self, channel: Channel, stream: int) -> None:
         self._programs.left_running(self._thread(), channel, stream)
 
@@ -159,7 +173,6 @@ class ChannelSandbox(SandboxLife):
         *,
         content: bytes | None = None,
         key: str | None = None,
-        redacted: bool = True,
         **arguments: Any,
     ) -> tuple[dict[str, Any], bytes]:
         asked = file_asked(do, content, arguments) if key is not None else ()
@@ -167,15 +180,14 @@ class ChannelSandbox(SandboxLife):
 
         async def work() -> tuple[dict[str, Any], bytes]:
             async with self.turns.command(self._thread()) if do in CHANGES else nullcontext():
-                call, answer = await self._ask(payload, seconds, content=content or b"", redacted=redacted)
+                call, answer = await self._ask(payload, seconds, content=content or b"")
             return await _read(call, answer, lambda: file_result(call, answer, seconds))
 
         return await self._once.do(key, asked, FILE, work)
 
-    async def aread_file(self, path: str, *, redacted: bool = True) -> bytes:
-        """See `Sandbox`. `redacted=False` is for an archive, whose reader redacts the files in it."""
+    async def aread_file(self, path: str) -> bytes:
         try:
-            return (await self.afile("read", path=path, redacted=redacted))[1]
+            return (await self.afile("read", path=path))[1]
         except FileFailed as error:
             raise as_builtin(error, path) from error
 

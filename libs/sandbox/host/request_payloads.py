@@ -38,8 +38,12 @@ def run_request(
     merge_stderr: bool,
     env: Mapping[str, str],
     live: bool,
+    spills: bool,
 ) -> tuple[float, bytes]:
     """Return the time-out in seconds and the payload of a command.
+
+    Args:
+        spills: whether a file in the sandbox keeps the whole of a long output.
 
     Raises:
         ValueError: the time-out, the command or a variable is not valid.
@@ -58,7 +62,7 @@ def run_request(
             )
     if sum(map(len, variables)) > MAX_VARIABLES:
         raise ValueError(f"the variables have more than {MAX_VARIABLES:,} bytes; put values into files")
-    request = RunRequest(_command(command), limits.output_chars, merge_stderr, live, variables)
+    request = RunRequest(_command(command), limits.output_chars, merge_stderr, live, variables, spills=spills)
     return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
 

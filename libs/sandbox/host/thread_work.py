@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -68,8 +68,10 @@ class Turns:
         if not self.watched:
             yield
             return
-        state = self._threads.setdefault(thread, _Thread())
-        while not state.running and (state.due or state.latest):
+        while True:
+            state = self._threads.setdefault(thread, _Thread())
+            if state.running or not (state.due or state.latest):
+                break
             if state.due:
                 self.capture(thread, state.due)  # all commands wait for it, not only this one
             elif state.latest:
@@ -85,6 +87,7 @@ class Turns:
             state.running -= 1
             if not state.running:
                 state.quiet.set()
+                self._rest(thread)
 
     def before_next(self, thread: str, capture: Callable[[], Awaitable[None]]) -> None:
         """Make a capture before the next command of a thread, instead of now."""
@@ -121,6 +124,7 @@ class Turns:
                 state.queued = None
             if state.latest is task:
                 state.latest = None
+                self._rest(thread)
 
         task = asyncio.ensure_future(in_turn())
         task.add_done_callback(ended)
@@ -139,15 +143,23 @@ class Turns:
             while state.latest and not state.running:
                 await asyncio.wait({state.latest})
 
-    def take_spans(self, began: int) -> list[Span]:
-        """Return the commands since the capture before, after a capture that began at a time.
+    def forget_spans(self, seen: Collection[Span], began: int) -> None:
+        """Forget commands after a capture that began at a time has entered the ledger.
 
-        Commands that ended later are returned again after the next capture.
+        Args:
+            seen: the commands that the capture has taken into account.
         """
-        taken = list(self.spans)
+        # The capture may not have seen the last changes of a command that ended later.
+        done = {id(span) for span in seen if span.ended is not None and span.ended < began}
+        kept = [span for span in self.spans if id(span) not in done]
         self.spans.clear()
-        self.spans.extend(span for span in taken if span.ended is None or span.ended >= began)
-        return taken
+        self.spans.extend(kept)
+
+    def _rest(self, thread: str) -> None:
+        """Forget a thread that does nothing."""
+        state = self._threads.get(thread)
+        if state and not (state.running or state.latest or state.due):
+            del self._threads[thread]
 
 
 class ThreadPrograms:
@@ -181,12 +193,15 @@ class ThreadPrograms:
 
     def left_running(self, thread: str, channel: Channel, stream: int) -> None:
         """Note that a command has left something running."""
-        self._left[thread].append((channel, stream))
-        del self._left[thread][:-_MOST_LEFT]
+        alive = [left for left in self._left[thread] if not left[0].closed]
+        self._left[thread] = [*alive, (channel, stream)][-_MOST_LEFT:]
 
-    def end_background(self, thread: str) -> bool:
-        """End what the commands of a thread have left running. Return whether there was anything."""
-        left = [(channel, stream) for channel, stream in self._left.pop(thread, []) if not channel.closed]
-        for channel, stream in left:
-            channel.end_left(stream)
-        return bool(left)
+    def has_background(self, thread: str) -> bool:
+        """Return whether commands of a thread may have left something running."""
+        return any(not channel.closed for channel, _ in self._left.get(thread, ()))
+
+    def end_background(self, thread: str) -> None:
+        """End what the commands of a thread have left running."""
+        for channel, stream in self._left.pop(thread, []):
+            if not channel.closed:
+                channel.end_left(stream)

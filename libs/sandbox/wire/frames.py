@@ -126,6 +126,8 @@ class Ending:
     """The worker ended by itself: an error of this project."""
     REMOVED = 8
     """The workspace folder was removed on the host. The request was not begun."""
+    ENDED = 9
+    """The time-out passed, and the interpreter of the block was ended, or ended itself."""
 
 
 Frame = tuple[int, int, bytes, int]

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from libs.persistence.thread_database import Database, Do
 from libs.workspace import manifest_missing
 from libs.workspace.history.packed_changes import packed, unpacked
+from libs.workspace.history.thread_places import ThreadPlaces, head_of, set_head_of
 from libs.workspace.history.tickets import NOTHING_RAN, START, Ticket, new_ticket
 
-__all__ = ["Ledger", "Row", "WayBack", "thread_workspace"]
+__all__ = ["Ledger", "Row", "thread_workspace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +25,17 @@ class Row:
     The empty text -> all other paths that changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class WayBack:
-    """Where a thread was before it went back."""
-
-    ticket: str
-    """Names the files."""
-    checkpoint: str
-    """The latest checkpoint then."""
-    since: str
-    """The latest checkpoint after going back. A later one means that a turn has begun."""
-
-
 def thread_workspace(thread: str) -> str:
     """Return the name of the workspace of one thread. The names of folders begin differently."""
     return f"thread {thread}"
 
 
-class Ledger:
+class Ledger(ThreadPlaces):
     """Methods raise CheckpointerUnavailable if the database cannot be used."""
 
     def __init__(self, database: Database) -> None:
         """Use the database of a `Catalog`."""
-        self._database = database
+        super().__init__(database)
         postgres = database.kind == "postgres"
         number = "BIGSERIAL PRIMARY KEY" if postgres else "INTEGER PRIMARY KEY AUTOINCREMENT"
         binary = "BYTEA" if postgres else "BLOB"
@@ -56,12 +45,8 @@ class Ledger:
             "CREATE INDEX IF NOT EXISTS workspace_captures_order ON workspace_captures (workspace, number)",
             "CREATE TABLE IF NOT EXISTS workspace_tickets (thread TEXT NOT NULL, id TEXT NOT NULL, "
             "number BIGINT, why TEXT, before TEXT NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (thread, id))",
-            # wanted: the ticket in the latest checkpoint of the thread.
-            # moves: how often the thread has gone back.
-            "CREATE TABLE IF NOT EXISTS workspace_heads (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL, "
-            "wanted TEXT NOT NULL, moves INTEGER NOT NULL)",
-            "CREATE TABLE IF NOT EXISTS workspace_ways_back (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL, "
-            "checkpoint TEXT NOT NULL, since TEXT NOT NULL)",
+            # A copy of a thread has the same tickets.
+            "CREATE INDEX IF NOT EXISTS workspace_tickets_by_id ON workspace_tickets (id)",
         )
 
     async def open(self, thread: str, *, why: str | None = None, turn: bool = False) -> str:
@@ -71,35 +56,51 @@ class Ledger:
             why: why there is no capture yet.
             turn: whether a person's turn begins. Then the thread has no way back any more.
         """
-        ticket = new_ticket()
 
-        def work(do: Do) -> None:
+        def work(do: Do) -> str:
+            head = head_of(do, thread) or START
+            ticket = new_ticket(head)
             do(
                 "INSERT INTO workspace_tickets (thread, id, why, before, turn) VALUES (?, ?, ?, ?, ?)",
-                *(thread, ticket, why, _head(do, thread) or START, int(turn)),
+                *(thread, ticket, why, head, int(turn)),
             )
             if turn:
                 do("DELETE FROM workspace_ways_back WHERE thread = ?", thread)
-            _set_head(do, thread, ticket)
+            set_head_of(do, thread, ticket)
+            return ticket
 
-        await self._database.awaited(work)
-        return ticket
+        return await self._database.awaited(work)
 
-    async def fail(self, thread: str, tickets: Collection[str], why: str) -> None:
-        """Note why the capture of tickets was not made."""
+    async def explain(self, tickets: Collection[str], why: str | None) -> None:
+        """Note why tickets have no capture; None: it is being made."""
 
         def work(do: Do) -> None:
             for ticket in tickets:
-                do("UPDATE workspace_tickets SET why = ? WHERE thread = ? AND id = ?", why, thread, ticket)
+                do("UPDATE workspace_tickets SET why = ? WHERE id = ? AND number IS NULL", why, ticket)
 
         await self._database.awaited(work)
+
+    async def unused(self, thread: str) -> list[str]:
+        """Return the tickets of the present turn, if no command has run in it."""
+
+        def work(do: Do) -> list[str]:
+            found: list[str] = []
+            at = head_of(do, thread) or START
+            while at != START:
+                rows = do("SELECT why, turn, before FROM workspace_tickets WHERE thread = ? AND id = ?", thread, at)
+                if not rows or rows[0][0] != NOTHING_RAN:
+                    return []
+                found.append(at)
+                at = START if rows[0][1] else str(rows[0][2])
+            return found
+
+        return await self._database.awaited(work)
 
     async def add(
         self,
         workspace: str,
         manifest: str,
         changes: Mapping[str, Collection[str]],
-        thread: str,
         tickets: Collection[str],
     ) -> int:
         """Keep a capture, and name it by tickets. An unchanged workspace gets no new row. Return its number.
@@ -125,10 +126,7 @@ class Ledger:
                 assert found is not None  # noqa: S101 - a row was added
                 number = found[0]
             for ticket in tickets:
-                do(
-                    "UPDATE workspace_tickets SET number = ?, why = NULL WHERE thread = ? AND id = ?",
-                    *(number, thread, ticket),
-                )
+                do("UPDATE workspace_tickets SET number = ?, why = NULL WHERE id = ?", number, ticket)
             return number
 
         return await self._database.awaited(work)
@@ -165,51 +163,6 @@ class Ledger:
             return Ticket(*rows[0]) if rows else None
 
         return await self._database.awaited(work)
-
-    async def head(self, thread: str) -> str | None:
-        """Return the ticket at which the files of a thread are; START for before its first turn.
-
-        None: the thread has no tickets.
-        """
-        return await self._database.awaited(lambda do: _head(do, thread))
-
-    async def set_head(self, thread: str, ticket: str, *, moved: bool = False) -> None:
-        """Note the ticket to which the files of a thread belong. `moved`: they were brought back to it."""
-
-        def work(do: Do) -> None:
-            _set_head(do, thread, ticket)
-            do("UPDATE workspace_heads SET moves = moves + ? WHERE thread = ?", int(moved), thread)
-
-        await self._database.awaited(work)
-
-    async def moves(self, thread: str) -> int:
-        """Return how often a thread has gone back, in any program."""
-
-        def work(do: Do) -> int:
-            rows = do("SELECT moves FROM workspace_heads WHERE thread = ?", thread)
-            return int(rows[0][0]) if rows else 0
-
-        return await self._database.awaited(work)
-
-    async def way_back(self, thread: str) -> WayBack | None:
-        """Return the way back of a thread that has gone back."""
-
-        def work(do: Do) -> WayBack | None:
-            rows = do("SELECT ticket, checkpoint, since FROM workspace_ways_back WHERE thread = ?", thread)
-            return WayBack(*map(str, rows[0])) if rows else None
-
-        return await self._database.awaited(work)
-
-    async def keep_way_back(self, thread: str, way: WayBack | None) -> None:
-        """Keep the way back of a thread, or remove it."""
-
-        def work(do: Do) -> None:
-            do("DELETE FROM workspace_ways_back WHERE thread = ?", thread)
-            if way:
-                values = (thread, way.ticket, way.checkpoint, way.since)
-                do("INSERT INTO workspace_ways_back VALUES (?, ?, ?, ?)", *values)
-
-        await self._database.awaited(work)
 
     async def before(self, thread: str, ticket: str) -> str:
         """Return the ticket at which the files of a thread were when `ticket` was made."""
@@ -263,19 +216,6 @@ class Ledger:
                 )
 
         await self._database.awaited(work)
-
-
-def _head(do: Do, thread: str) -> str | None:
-    rows = do("SELECT ticket FROM workspace_heads WHERE thread = ?", thread)
-    return str(rows[0][0]) if rows else None
-
-
-def _set_head(do: Do, thread: str, ticket: str) -> None:
-    do(
-        "INSERT INTO workspace_heads VALUES (?, ?, ?, 0) ON CONFLICT (thread) DO UPDATE "
-        "SET ticket = excluded.ticket, wanted = excluded.wanted",
-        *(thread, ticket, ticket),
-    )
 
 
 def _latest(do: Do, workspace: str) -> tuple[int, str] | None:

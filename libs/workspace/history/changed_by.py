@@ -8,12 +8,17 @@ from typing import Final
 
 from libs.sandbox.host import Span
 
-__all__ = ["by_thread"]
+__all__ = ["CUT_OFF", "by_thread"]
 
 _TICK: Final = 20_000_000
 """Nanoseconds by which the clock of the files may be late. It ticks every 1 to 10 ms."""
 _OTHERS: Final = ""
 """Stands for everybody but one thread: persons, other threads, and commands of several threads at once."""
+
+
+CUT_OFF: Final = "\0"
+"""Stands for a thread whose program was killed during a command, so nobody knows how long the command ran.
+No thread has this id."""
 
 
 def by_thread(

@@ -74,7 +74,7 @@ def forget_tickets(do: Do, thread: str) -> set[int]:
         for row in do("SELECT number FROM workspace_tickets WHERE thread = ?", thread)
         if row[0] is not None
     }
-    for table in ("workspace_tickets", "workspace_heads", "workspace_ways_back"):
+    for table in ("workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves"):
         do(f"DELETE FROM {table} WHERE thread = ?", thread)  # noqa: S608
     own = do("SELECT number FROM workspace_captures WHERE workspace = ?", thread_workspace(thread))
     return numbers | {row[0] for row in own}
@@ -86,7 +86,6 @@ def _merge(into: dict[str, set[str]], do: Do, number: int) -> None:
         into.setdefault(who, set()).update(paths)
 
 
-_LATEST = "SELECT workspace, max(number) FROM workspace_captures GROUP BY workspace"
 _NUMBERS = "SELECT number FROM workspace_captures WHERE workspace = ? ORDER BY number"
 _WORKSPACES = "SELECT DISTINCT workspace FROM workspace_captures WHERE number IN ({})"
 _UP_TO = (
@@ -97,9 +96,11 @@ _NEEDED = (
     "SELECT number FROM workspace_tickets WHERE (thread, id) IN "  # noqa: S608
     "(SELECT thread, max(id) FROM workspace_tickets WHERE number IS NOT NULL GROUP BY thread) "
     f"UNION SELECT {_UP_TO.format('wanted')} FROM workspace_heads w "
-    f"UNION SELECT {_UP_TO.format('ticket')} FROM workspace_ways_back w"
+    f"UNION SELECT {_UP_TO.format('ticket')} FROM workspace_ways_back w "
+    f"UNION SELECT {_UP_TO.format('before')} FROM workspace_moves w"
 )
-"""Captures of the newest ticket of each thread, of its latest checkpoint, and of its undo."""
+"""Captures of the newest ticket of each thread, of its latest checkpoint, of its undo and of its unfinished
+move."""
 TURNS = (
     "SELECT w.thread, count(*) FROM workspace_tickets w WHERE w.turn = 1 "  # noqa: S608
     f"AND {_UP_TO.format('id')} IN (SELECT number FROM workspace_captures) GROUP BY w.thread"

@@ -14,7 +14,7 @@ from typing import Final
 
 from libs.persistence.thread_database import Database, Do
 from libs.sandbox.host import on_core
-from libs.workspace import Catalog, Contents, ManifestMissing, in_parts
+from libs.workspace import Catalog, Contents, ManifestMissing, StorePlace, in_parts
 from libs.workspace.history.kept_rows import KeptRow, forget_tickets, kept_rows, remove_rows
 from libs.workspace.history.manifest_scan import named_contents
 
@@ -23,6 +23,10 @@ __all__ = ["Pruned", "Pruner"]
 _YOUNG: Final = 3600.0
 """Seconds. A capture that relies on contents may take long, so younger ones are not removed by a prune."""
 _ALWAYS: Final = 1 << 62
+_TABLES: Final = (
+    *("workspace_manifests", "workspace_contents", "workspace_places", "workspace_removed", "workspace_store"),
+    *("workspace_captures", "workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves"),
+)
 _AT_ONCE: Final = 1_000
 """Contents that are removed at once."""
 
@@ -64,6 +68,7 @@ class Pruner:
         self._database = database
         self._catalog = catalog
         self._contents = contents
+        self._place = StorePlace(catalog, contents)
 
     async def size(self) -> int:
         """Return the bytes of all kept contents."""
@@ -90,6 +95,7 @@ class Pruner:
         Args:
             young: seconds. Captures and contents that are younger stay, too.
         """
+        await self._place.check()
         until = time.time() - young
         plan = await asyncio.to_thread(self._planned, most, until)
 
@@ -103,6 +109,15 @@ class Pruner:
         captures = await self._database.awaited(work)
         freed = await self._remove(plan.contents, plan.known, until)
         return Pruned(captures, freed, await self.size())
+
+    async def forget_all(self) -> None:
+        """Forget everything, for a store that is gone. Contents that are still at their place stay there."""
+
+        def work(do: Do) -> None:
+            for table in _TABLES:
+                do(f"DELETE FROM {table}")  # noqa: S608
+
+        await self._database.awaited(work)
 
     @on_core
     async def forget(self, thread: str) -> None:

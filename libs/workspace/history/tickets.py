@@ -27,11 +27,16 @@ class Ticket:
     """Why there is no capture."""
 
 
-def new_ticket() -> str:
-    """Return a new ticket. Later tickets are greater."""
-    return f"{time.time_ns():020d}-{secrets.token_hex(4)}"
+def new_ticket(after: str = START) -> str:
+    """Return a new ticket. It is greater than the ticket `after`, even if the clock was set back."""
+    earliest = _nanoseconds(after) + 1 if after else 0
+    return f"{max(time.time_ns(), earliest):020d}-{secrets.token_hex(4)}"
 
 
 def made_at(ticket: str) -> datetime:
     """Return when a ticket was made."""
-    return datetime.fromtimestamp(int(ticket.split("-", maxsplit=1)[0]) / 1e9, UTC)
+    return datetime.fromtimestamp(_nanoseconds(ticket) / 1e9, UTC)
+
+
+def _nanoseconds(ticket: str) -> int:
+    return int(ticket.split("-", maxsplit=1)[0])

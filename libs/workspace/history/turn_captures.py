@@ -6,20 +6,26 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
+from itertools import islice
+from typing import Final
+from weakref import WeakValueDictionary
 
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, SandboxError
-from libs.sandbox.host import ChannelSandbox, on_core
+from libs.sandbox.host import ChannelSandbox, Span, on_core
 from libs.workspace import Captured, ManifestMissing, SnapshotsUnavailable, WorkspaceStore
 from libs.workspace.history.capture_ledger import Ledger, thread_workspace
-from libs.workspace.history.changed_by import by_thread
+from libs.workspace.history.changed_by import CUT_OFF, by_thread
 from libs.workspace.history.tickets import NOTHING_RAN
 
 __all__ = ["TurnCaptures"]
 
 logger = logging.getLogger(__name__)
+
+_MOST_TOLD: Final = 10
+"""Paths that one line of the log names."""
 
 
 class TurnCaptures:
@@ -51,8 +57,10 @@ class TurnCaptures:
         self._captured = captured
         self._waiting: defaultdict[str, list[str]] = defaultdict(list)
         """Thread -> tickets for its next capture."""
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Workspace -> held while a capture of it enters the ledger."""
+        self._told: set[tuple[str, str, str]] = set()
+        """Threads and paths that were logged as left out, with the reason."""
 
     @on_core
     async def begin_turn(self, thread: str) -> str:
@@ -63,14 +71,30 @@ class TurnCaptures:
         sandbox = self.sandbox_of(thread)
         now = sandbox.running
         ticket = await self.ledger.open(thread, why=None if now else NOTHING_RAN, turn=True)
+        if sandbox.turns.is_due(thread):
+            # No command has used the tickets of an earlier turn that still wait: they stay without a capture.
+            self._waiting.pop(thread, None)
         if now:
             self._waiting[thread].append(ticket)
             sandbox.turns.capture(thread, lambda: self._capture(thread))
         else:
-            # No command has used the ticket of an earlier turn that still waits: it stays without a capture.
-            self._waiting[thread] = [ticket]
-            sandbox.turns.before_next(thread, lambda: self._capture(thread))
+            self._before_next(thread, [ticket])
         return ticket
+
+    @on_core
+    async def go_on(self, thread: str) -> None:
+        """Continue a turn that another program may have begun, and in which no command has run yet.
+
+        Its first command then waits for the capture before it.
+        """
+        turns = self.sandbox_of(thread).turns
+        turns.watched = True
+        if not turns.is_due(thread) and (tickets := await self.ledger.unused(thread)):
+            self._before_next(thread, tickets)
+
+    def _before_next(self, thread: str, tickets: list[str]) -> None:
+        self._waiting[thread] = tickets
+        self.sandbox_of(thread).turns.before_next(thread, lambda: self._capture(thread, first=True))
 
     @on_core
     async def after_step(self, thread: str) -> str:
@@ -87,29 +111,60 @@ class TurnCaptures:
         return ticket
 
     @on_core
+    async def present(self, thread: str) -> str:
+        """Capture the workspace as it is now, between two turns. Return the ticket.
+
+        Raises:
+            SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable: nothing was kept.
+        """
+        await self.settled(thread)
+        ticket = await self.ledger.open(thread)
+        async with self.one_at_a_time(thread) as workspace:
+            await self.keep(thread, workspace, [ticket])
+        return ticket
+
+    @on_core
     async def settled(self, thread: str) -> None:
         """Wait until the captures of a thread have ended."""
         await self.sandbox_of(thread).turns.settled(thread)
 
-    async def _capture(self, thread: str) -> None:
+    async def _capture(self, thread: str, *, first: bool = False) -> None:
+        """Capture the workspace for the tickets that wait. `first`: a command is about to run."""
         tickets = self._waiting.pop(thread, [])
         try:
+            if first:
+                await self.ledger.explain(tickets, None)
             async with self.one_at_a_time(thread) as workspace:
-                await self.keep(thread, workspace, tickets)
+                captured = await self.keep(thread, workspace, tickets)
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             hint = getattr(error, "hint", "")
             logger.warning("The workspace of thread %s was not captured: %s %s", thread, error, hint)
-            with suppress(CheckpointerUnavailable):  # an open ticket is as good as a failed one
-                await self.ledger.fail(thread, tickets, str(error))
-        except Exception:  # the ticket stays without a capture
+            await self._explain(tickets, str(error))
+        except Exception as error:  # the ticket stays without a capture
             logger.exception("the workspace of thread %s was not captured", thread)
+            await self._explain(tickets, f"{type(error).__name__}: {error}")
+        else:
+            self._tell_skipped(thread, captured.skipped)
+
+    async def _explain(self, tickets: Collection[str], why: str) -> None:
+        with suppress(CheckpointerUnavailable):  # an open ticket is as good as a failed one
+            await self.ledger.explain(tickets, why)
+
+    def _tell_skipped(self, thread: str, skipped: Mapping[str, str]) -> None:
+        """Log each path that captures leave out, once."""
+        new = {path: why for path, why in skipped.items() if (thread, path, why) not in self._told}
+        self._told.update((thread, path, why) for path, why in new.items())
+        if new:
+            listed = "; ".join(f"{path!r}: {why}" for path, why in islice(new.items(), _MOST_TOLD))
+            more = f"; and {len(new) - _MOST_TOLD} more" if len(new) > _MOST_TOLD else ""
+            logger.warning("Snapshots of thread %s leave out %s%s", thread, listed, more)
 
     @asynccontextmanager
     async def one_at_a_time(self, thread: str) -> AsyncIterator[str]:
         """Hold this around `keep` and a restore. Gives the name of the thread's workspace in the ledger."""
         root = self.sandbox_of(thread).root
         workspace = f"folder {root}" if self.shared else thread_workspace(thread)
-        async with self._locks[workspace]:
+        async with self._locks.setdefault(workspace, asyncio.Lock()):
             yield workspace
 
     async def keep(
@@ -128,18 +183,31 @@ class TurnCaptures:
         sandbox = self.sandbox_of(thread)
         began = time.time_ns()
         captured = await self.store.acapture(sandbox)
-        spans = sandbox.turns.take_spans(began)
+        spans = list(sandbox.turns.spans)
         latest = await self.ledger.latest(workspace)
         changes: dict[str, list[str]] = {}
         if latest and latest.manifest != captured.id:
             difference = await self.store.adifference(latest.manifest, captured.id)
-            changes = by_thread(set(difference).difference(own), captured.times, spans)
+            paths = set(difference).difference(own)
+            others = await self._spans_of_others(sandbox, [captured.times.get(path, 0) for path in paths])
+            changes = await asyncio.to_thread(by_thread, paths, captured.times, spans + others)
             changes[thread] = [*changes.get(thread, ()), *own]
         try:
-            await self.ledger.add(workspace, captured.id, changes, thread, tickets)
+            await self.ledger.add(workspace, captured.id, changes, tickets)
         except ManifestMissing:
             captured = await self.store.acapture(sandbox)  # a prune came between
-            await self.ledger.add(workspace, captured.id, changes, thread, tickets)
+            await self.ledger.add(workspace, captured.id, changes, tickets)
+        sandbox.turns.forget_spans(spans, began)
         if latest is None or latest.manifest != captured.id:
             self._captured()
         return captured
+
+    async def _spans_of_others(self, sandbox: ChannelSandbox, times: Collection[int]) -> list[Span]:
+        """Return the commands that other programs ran in the same workspace at some times or later."""
+        if not (self.shared and sandbox.records and times):
+            return []
+        found = await sandbox.records.of_other_programs(min(times) / 1e9 - 1)
+        return [
+            Span(CUT_OFF if thread is None else thread, int(began * 1e9), None if ended is None else int(ended * 1e9))
+            for thread, began, ended in found
+        ]

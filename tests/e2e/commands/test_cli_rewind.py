@@ -72,7 +72,7 @@ def test_conversation_and_files_go_back_and_forward(two_turns: Program) -> None:
 
     assert "--undo` returns" in rewind(two_turns, "--to", "1", "--yes")
     assert (files(two_turns), words(two_turns)) == (BACK, ["", "make files"])
-    undone = json.loads(rewind(two_turns, "--undo", "--json"))
+    undone = json.loads(rewind(two_turns, "--undo", "--yes", "--json"))
     assert undone["changed"] == ["/results/a"]
     assert (files(two_turns), words(two_turns)) == (SPOILT, ["", "make files", "spoil files"])
     assert "nothing to undo" in rewind(two_turns, "--undo", "--yes", status=2)

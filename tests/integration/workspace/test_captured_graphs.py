@@ -88,8 +88,10 @@ async def test_run_from_an_earlier_checkpoint_has_its_files(tmp_path: Path, kind
             assert agent.files() == {"a": "1\n2\n"}
             begin = await end_of_first_turn(agent)
             again = {"messages": [HumanMessage("second, again")]}
-            await agent.graph.ainvoke(again, begin.config)
+            done = await agent.graph.ainvoke(again, begin.config)
             assert agent.files() == {"a": "1\n2\n"}
+            told = [each for each in done["messages"] if "The files were brought back" in each.text]
+            assert len(told) == 1, "the model is told"
             await agent.ask("third")
             assert agent.files() == {"a": "1\n2\n3\n"}
 
@@ -117,6 +119,14 @@ async def test_run_after_update_of_an_earlier_checkpoint_has_its_files(tmp_path:
         assert agent.files() == {"a": "1\n2\n"}
         await agent.ask("second, again")
         assert agent.files() == {"a": "1\n2\n"}
+
+
+async def test_checkpoint_that_does_not_exist_moves_no_files(tmp_path: Path) -> None:
+    with captured_agent("deep", tmp_path, InMemorySaver(), grows("deep")) as agent:
+        await agent.ask("first")
+        missing = {"configurable": {"thread_id": "t", "checkpoint_id": "1f000000-0000-6000-8000-000000000000"}}
+        await agent.graph.ainvoke({"messages": [HumanMessage("from the begin")]}, missing)
+        assert agent.files() == {"a": "1\n1\n"}
 
 
 async def test_conversation_without_commands_can_be_forked(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -11,6 +12,7 @@ from typing import Self
 
 from libs.persistence.thread_database import Database
 from libs.sandbox import RunResult
+from libs.sandbox.host import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Catalog, Contents, WorkspaceStore
 from libs.workspace.history import Ledger, TurnCaptures, WorkspaceHistory
@@ -37,8 +39,11 @@ async def later() -> None:
 class CapturedThreads:
     """Runs turns of threads, in one workspace for all threads or in one for each."""
 
-    def __init__(self, folder: Path, database: Database, *, shared: bool) -> None:
+    def __init__(
+        self, folder: Path, database: Database, *, shared: bool, records: CommandRecords | None = None
+    ) -> None:
         self._folder = folder
+        self._records = records
         self._shared = shared
         self._sandboxes: dict[str, LocalSandbox] = {}
         self._stack = ExitStack()
@@ -54,7 +59,8 @@ class CapturedThreads:
     def sandbox_of(self, thread: str) -> LocalSandbox:
         name = "shared" if self._shared else thread
         if name not in self._sandboxes:
-            made = LocalSandbox(self._folder / "workspaces" / name, thread=_current.get)
+            place = self._folder / "workspaces" / name
+            made = LocalSandbox(place, thread=_current.get, records=self._records)
             self._sandboxes[name] = self._stack.enter_context(made)
         return self._sandboxes[name]
 
@@ -70,7 +76,7 @@ class CapturedThreads:
     async def command(self, command: str, thread: str = "t") -> None:
         """Run a command of a thread."""
         with _in_thread(thread):
-            result = await self.sandbox_of(thread).arun(command)
+            result = await self.sandbox_of(thread).arun(command, key=secrets.token_hex(8))
         assert result.exit_code == 0, result.output
 
     async def block(self, code: str, thread: str = "t") -> RunResult:

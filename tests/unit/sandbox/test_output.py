@@ -68,6 +68,18 @@ def test_memory_holds_only_the_two_halves(tmp_path: Path) -> None:
     assert int(grown) < 2_048
 
 
+def test_long_output_without_a_file_keeps_both_halves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    output = Output(1_000, None)
+    head = b"".join(piece[: output.add(piece)] for piece in [b"a" * 50_000, b"b" * 50_000])
+    tail = output.finish()
+    assert (output.spill_path, output.spilled, output.chars) == (None, 0, 100_000)
+    assert (head, tail) == (b"a" * 2_000, b"b" * 2_000)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("trap", ["fifo", "link"])
 def test_trap_in_the_place_of_the_file_is_not_touched(tmp_path: Path, trap: str) -> None:
     """`test_long_output.py` has traps in the place of the folder."""

@@ -38,21 +38,3 @@ def sandbox(tmp_path: Path) -> Iterator[LocalSandbox]:
 def root(sandbox: LocalSandbox) -> Path:
     """The workspace on the host."""
     return sandbox.root
-
-
-@pytest.fixture
-def open_snapshots(tmp_path: Path) -> Iterator[Callable[..., Snapshots]]:
-    """Open the same store any number of times, as programs do."""
-    with ExitStack() as stack:
-
-        def opened(**options: Any) -> Snapshots:
-            made = Snapshots(tmp_path, SqliteDatabase(tmp_path / "names.sqlite"), **options)
-            stack.callback(made.close)
-            return made
-
-        yield opened
-
-
-@pytest.fixture
-def snapshots(open_snapshots: Callable[..., Snapshots]) -> Snapshots:
-    return open_snapshots()

@@ -16,7 +16,7 @@ from tests.support.snapshots.trees import tree
 
 
 def contents_in(place: Path) -> list[Path]:
-    return [file for file in place.rglob("*") if file.is_file()]
+    return [file for file in (place / "contents").rglob("*") if file.is_file()]
 
 
 @pytest.fixture

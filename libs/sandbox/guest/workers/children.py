@@ -6,7 +6,7 @@ import os
 import time
 
 from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, count_tasks, kill
-from libs.sandbox.wire.frames import REQUEST, Decoder, Worker
+from libs.sandbox.wire.frames import REQUEST, Decoder, Ending, Worker
 from libs.sandbox.wire.messages import BlockRequest
 
 __all__ = ["Child", "Job", "Sessions", "write_some"]
@@ -37,6 +37,16 @@ class Job:
         """The session of a block."""
         if self.kind == Worker.PYTHON:
             self.session = BlockRequest.decode(payload[REQUEST.size :]).session
+
+    def ending(self, reported: int) -> int:
+        """Return the `Ending`, if the worker has reported this one."""
+        if self.ended_by is None:
+            return reported
+        if self.session is None:
+            return self.ended_by
+        if not self.killed and reported != Ending.LOST:
+            return reported  # only the worker knows whether it has interrupted the block
+        return Ending.ENDED if self.ended_by == Ending.TIMEOUT else self.ended_by
 
 
 class Child:

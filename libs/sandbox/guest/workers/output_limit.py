@@ -15,10 +15,10 @@ class Output:
 
     Memory holds the first and the last `4 * limit / 2` bytes. UTF-8 needs at most four bytes for a character,
     so they contain both halves of the shown text. If more is added, or the text is longer than `limit`, the
-    whole output goes to a spill file, up to SPILL_LIMIT.
+    whole output goes to a spill file, up to SPILL_LIMIT, if there is a `spill_path`.
     """
 
-    def __init__(self, limit: int, spill_path: str) -> None:
+    def __init__(self, limit: int, spill_path: str | None) -> None:
         self._limit = limit
         self._half = 2 * limit
         self._path = spill_path
@@ -84,7 +84,7 @@ class Output:
     def _is_kept(self) -> bool:
         """Return whether the spill file is still what was written."""
         try:
-            found = os.stat(self._path, follow_symlinks=False)
+            found = os.stat(self.spill_path or "", follow_symlinks=False)
         except OSError:
             return False
         assert self._opened is not None
@@ -92,6 +92,8 @@ class Output:
 
     def _spill_all(self) -> None:
         self._tried = True
+        if self._path is None:
+            return
         try:
             folder = self._path.rpartition("/")[0]
             os.makedirs(folder, exist_ok=True)

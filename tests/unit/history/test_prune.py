@@ -52,7 +52,7 @@ async def test_going_back_to_a_removed_capture_changes_nothing(snapshots: Snapsh
 async def test_latest_state_and_undo_are_never_removed(snapshots: Snapshots) -> None:
     tickets = await states(snapshots, "1", 4)
     moved = await snapshots.history.go_back("1", tickets[1])
-    await snapshots.history.keep_way_back("1", WayBack(moved.before, "x", "y"))
+    await snapshots.history.add_way_back("1", WayBack(moved.before, "x", "y"))
     assert (await snapshots.pruner.prune(0, young=0)).size > 2 * SIZE
     back = (snapshots.root("1") / "changing").read_bytes()
     for ticket in (tickets[1], moved.ticket, moved.before):  # latest checkpoint, newest ticket, undo

@@ -52,10 +52,29 @@ async def test_variables_of_the_thread_are_gone_and_its_next_block_says_so(threa
     assert (await threads.block("print(x)", "u")).output == "1\n"
 
 
+async def test_watched_program_ends_soon_after_another_program_takes_its_thread_back(
+    threads: CapturedThreads, tmp_path: Path
+) -> None:
+    async def is_held(ticket: str) -> bool:
+        return True
+
+    begin = await threads.turn("true")
+    await threads.history.arrive("t", begin, is_held)
+    await threads.turn(ticking("own"))
+    await threads.history.watch("t")
+    another = SqliteDatabase(tmp_path / "threads.sqlite")
+    with CapturedThreads(tmp_path, another, shared=True) as others:
+        await others.history.go_back("t", begin)
+    another.close()
+    async with asyncio.timeout(20):
+        while await is_written(threads, "own"):
+            pass
+
+
 async def test_programs_in_the_sandbox_of_another_program_end_before_its_next_run(
     threads: CapturedThreads, tmp_path: Path
 ) -> None:
-    async def is_held(ticket: str) -> bool:  # noqa: ARG001
+    async def is_held(ticket: str) -> bool:
         return True
 
     begin = await threads.turn("true")

@@ -184,14 +184,18 @@ async def test_closing_does_not_wait_for_commands(steps: Steps) -> None:
     await asyncio.gather(command, capture)
 
 
-async def test_span_of_a_command_is_taken_once_after_its_end(steps: Steps) -> None:
+async def test_span_is_kept_until_a_capture_after_the_end_of_its_command(steps: Steps) -> None:
     command = steps.command("command")
     await soon()
-    (span,) = steps.turns.take_spans(0)
-    assert span.ended is None
+    (span,) = steps.turns.spans
+    steps.turns.forget_spans([span], began=span.began + 1)
+    assert list(steps.turns.spans) == [span]
     steps.end("command")
     await command
     assert span.ended is not None
-    began_later = span.ended + 1
-    assert [each is span for each in steps.turns.take_spans(began_later)] == [True]
-    assert steps.turns.take_spans(began_later) == []
+    steps.turns.forget_spans([span], began=span.ended)
+    assert list(steps.turns.spans) == [span]
+    steps.turns.forget_spans([], began=span.ended + 1)
+    assert list(steps.turns.spans) == [span], "only commands that the capture has seen are forgotten"
+    steps.turns.forget_spans([span], began=span.ended + 1)
+    assert not steps.turns.spans

@@ -128,7 +128,10 @@ are LangChain's."""
     def _snapshots_apart(self) -> Settings:
         place = self.snapshots_url.removeprefix("file://")
         if "://" not in place and Path(place).resolve().is_relative_to(self.workspace_dir.resolve()):
-            raise ValueError("SNAPSHOTS_URL: is in the workspace, where commands could change the snapshots")
+            raise ValueError(
+                "SNAPSHOTS_URL: is in the workspace, where commands could change the snapshots: set "
+                "SNAPSHOTS_URL to a folder elsewhere"
+            )
         return self
 
     @property

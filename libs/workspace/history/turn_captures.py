@@ -24,6 +24,8 @@ __all__ = ["TurnCaptures"]
 
 logger = logging.getLogger(__name__)
 
+_MOST_REMEMBERED: Final = 100_000
+"""Paths after which those that were logged are forgotten."""
 _MOST_TOLD: Final = 10
 """Paths that one line of the log names."""
 
@@ -152,6 +154,8 @@ class TurnCaptures:
 
     def _tell_skipped(self, thread: str, skipped: Mapping[str, str]) -> None:
         """Log each path that captures leave out, once."""
+        if len(self._told) > _MOST_REMEMBERED:
+            self._told.clear()
         new = {path: why for path, why in skipped.items() if (thread, path, why) not in self._told}
         self._told.update((thread, path, why) for path, why in new.items())
         if new:

@@ -13,8 +13,11 @@ import typer
 from agent.commands.acp_command import acp
 from agent.commands.approvals_command import approvals_app
 from agent.commands.command_output import AsJson, end, read_settings, say_json, table
+from agent.commands.fork_command import fork
 from agent.commands.model_command import model_app
+from agent.commands.rewind_command import rewind
 from agent.commands.skills_command import skills_app
+from agent.commands.snapshots_command import snapshots_app
 from agent.commands.token_command import token_app
 
 __all__ = ["app"]
@@ -33,8 +36,11 @@ app.add_typer(skills_app, name="skills")
 app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(model_app, name="model")
 app.add_typer(approvals_app, name="approvals")
+app.add_typer(snapshots_app, name="snapshots")
 app.add_typer(token_app, name="token")
 app.command()(acp)
+app.command()(rewind)
+app.command()(fork)
 
 
 _Model = Annotated[

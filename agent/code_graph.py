@@ -13,7 +13,7 @@ from langgraph.types import Checkpointer
 
 from agent.config import INTERRUPT_ON, build_backend, build_model, given_or_loaded
 from agent.listing import LISTING_SECONDS, NamedPath, absent, data_listing, named_paths
-from agent.parts import AgentsFile, graph_of, is_local, prepared, run_budget, stream_transformers
+from agent.parts import AgentsFile, captures_of, graph_of, is_local, prepared, run_budget, stream_transformers
 from agent.prompts import absent_section, agents_section, code_prompt, example_turns
 from agent.secrets import clean_input, provider_errors, secret_filter, suspected
 from agent.settings import Settings
@@ -97,6 +97,7 @@ def build_graph(
         files = "\n\n".join(filter(None, (code_prompt.data_section(data), missing)))
         return [system(example=False), *turns, *([HumanMessage(files)] if files else [])]
 
+    captures = captures_of(settings, backend)
     loop = CodeLoop(
         model=model,
         runner=SandboxRunner(lambda: computer.sandbox, suspect=suspected),
@@ -107,13 +108,17 @@ def build_graph(
         approvals=INTERRUPT_ON if settings.approvals == "ask" else None,
         interrupt_mode=settings.interrupt_mode,
         ending=_proposed_skills(growth) if growth else None,
+        captures=captures,
         live=live_output,
         max_steps=max_steps,
         one_block=local,
         errors=provider_errors(known),
     )
     return answer_by_id(
-        loop.graph(checkpointer=checkpointer, name="code_agent"), edits=EDITS, clean=clean_input(known)
+        loop.graph(checkpointer=checkpointer, name="code_agent"),
+        edits=EDITS,
+        clean=clean_input(known),
+        arrive=captures.arrive if captures else None,
     )
 
 

@@ -17,6 +17,7 @@ from agent.parts import (
     AgentsFile,
     RealModel,
     ShowsAgentsFile,
+    captures_of,
     graph_of,
     prepared,
     stream_transformers,
@@ -26,11 +27,15 @@ from agent.secrets import clean_input, provider_errors, secret_filter
 from agent.settings import Settings
 from libs.backends import WorkspaceBackend
 from libs.middleware.approvals import AddressedGraph, answer_by_id
+from libs.middleware.captures import CaptureMiddleware, Captures
 from libs.middleware.skills import SkillsMiddleware
 from libs.middleware.stopped_calls import PatchToolCallsMiddleware
 from libs.middleware.subagents import bound_subagents
 
 __all__ = ["build_graph", "graph", "stream_transformers"]
+
+_READS = ("ls", "read_file", "glob", "grep", "write_todos")
+"""Tools that change no file."""
 
 
 def build_graph(
@@ -69,16 +74,29 @@ def build_graph(
     stopped = PatchToolCallsMiddleware()
     tools = [*_tools(settings, backend), RealModel(provider_errors(known))]
     gates = build_gates(settings)
+    captures = captures_of(settings, backend)
     agent = create_deep_agent(
         model,
         system_prompt=prompt.system_prompt(settings),
-        middleware=[*_growth(settings, backend), stopped, *tools, plan, _absent_paths(backend), *gates],
+        middleware=[
+            *_captures(captures),
+            *_growth(settings, backend),
+            stopped,
+            *tools,
+            plan,
+            _absent_paths(backend),
+            *gates,
+        ],
         subagents=bound_subagents([*tools, *gates], [subagent]),
         backend=backend,
         checkpointer=checkpointer,
         name="deep_agent",
     )
-    return answer_by_id(agent, clean=clean_input(known))
+    return answer_by_id(agent, clean=clean_input(known), arrive=captures.arrive if captures else None)
+
+
+def _captures(captures: Captures | None) -> list[AgentMiddleware[Any, Any, Any]]:
+    return [CaptureMiddleware(captures, reads=_READS)] if captures else []
 
 
 def _growth(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddleware[Any, Any, Any]]:

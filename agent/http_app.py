@@ -27,7 +27,16 @@ from agent.server.guards.rejected_bodies import Unchecked
 from agent.server.guards.request_limits import Bounds, Limits
 from agent.server.mcp.mcp_routes import McpEndpoint
 from agent.server.occupied import hold_folder, refuse_another_port, refuse_unusable_database, watches
-from agent.server.routes import file_routes, grant_routes, health, lite_routes, page, page_config, run_routes
+from agent.server.routes import (
+    file_routes,
+    grant_routes,
+    health,
+    lite_routes,
+    page,
+    page_config,
+    rewind_routes,
+    run_routes,
+)
 from agent.server.routes.lite_routes import open_lite
 from agent.server.routes.run_service import open_runs
 from agent.settings import load_settings
@@ -88,6 +97,7 @@ app = Starlette(
         *page.ROUTES,
         *page_config.ROUTES,
         *file_routes.ROUTES,
+        *rewind_routes.ROUTES,
         *grant_routes.ROUTES,
         *_mcp.routes,
     ],

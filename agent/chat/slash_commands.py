@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 
 from agent.chat.chat_session import Chat, Command, tasks
+from agent.chat.rewind_commands import fork, rewind
 from agent.listing import is_plot, listing
 from agent.parts import shown_name
 from agent.run import GRAPH_IDS, agent_of, model_in
@@ -221,6 +222,13 @@ COMMANDS: Mapping[str, Command] = {
         _show,
         lambda c: ["plot", *(f"plot {path}" for path in c.files if is_plot(path))],
     ),
+    "/rewind": Command(
+        "/rewind [N|undo] [dry]",
+        "list the turns; go back to the end of turn N, conversation and files; `dry` only shows it",
+        rewind,
+        lambda _: ["undo"],
+    ),
+    "/fork": Command("/fork [N]", "copy the thread as it was after turn N, and change to the copy", fork),
     "/continue": Command("/continue", "answer pending approvals, or resume an interrupted run", _continue),
     "/stop": Command("/stop", "during a run: stop it; otherwise end all processes in the sandbox", _stop),
     "/exit": Command("/exit", "end the program; the thread stays", _exit),

@@ -19,6 +19,7 @@ from agent.parts.chat_model import (
 from agent.parts.page_stream import stream_transformers
 from agent.parts.process import Parts, build_parts, graph_of, prepared, run_budget, served
 from agent.parts.provider_model import CHOICES, unused_keys
+from agent.parts.workspace_captures import captures_of
 
 __all__ = [
     "CHOICES",
@@ -31,6 +32,7 @@ __all__ = [
     "build_model",
     "build_parts",
     "calls_tools",
+    "captures_of",
     "graph_of",
     "is_local",
     "name_of",

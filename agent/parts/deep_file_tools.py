@@ -90,9 +90,11 @@ def call_of(request: ToolCallRequest, *, keyed: Collection[str]) -> AbstractCont
 
 
 def with_artifact(answer: ToolMessage | Command[Any], call: CurrentCall) -> ToolMessage | Command[Any]:
-    """Return the answer of a tool with the result of its call as the artifact."""
-    if isinstance(answer, ToolMessage) and call.artifact is not None:
-        answer.artifact = call.artifact
+    """Return the answer of a tool with the result of its call as the artifact of its message."""
+    update = {"messages": [answer]} if isinstance(answer, ToolMessage) else answer.update
+    for message in update.get("messages", []) if isinstance(update, dict) else []:
+        if isinstance(message, ToolMessage) and call.artifact is not None:
+            message.artifact = call.artifact
     return answer
 
 

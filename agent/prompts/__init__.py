@@ -10,6 +10,7 @@ from agent.prompts.agents_file_text import AGENTS_FILE, agents_section
 from agent.prompts.code_prompt import STOPPED
 from agent.prompts.exec_catalogue import load_catalogue
 from agent.prompts.network_text import network_rule
+from agent.prompts.rewind_notes import arrival_note, back_note, files_note
 from agent.prompts.skill_growth_rule import growth
 from agent.prompts.tool_descriptions import SUBAGENT_DESCRIPTION, TODO_PROMPT, TODO_TOOL, TOOLS
 from agent.prompts.worked_examples import example_turns
@@ -23,7 +24,10 @@ __all__ = [
     "TOOLS",
     "absent_section",
     "agents_section",
+    "arrival_note",
+    "back_note",
     "example_turns",
+    "files_note",
     "growth",
     "load_catalogue",
     "network_rule",

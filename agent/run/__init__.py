@@ -25,6 +25,8 @@ from agent.run.run_events import (
 )
 from agent.run.run_steps import run_result, steps_taken
 from agent.run.runtime import Runtime, open_runtime
+from agent.run.thread_points import ThreadPoints
+from agent.run.turn_points import Point, WrongPoint
 
 __all__ = [
     "GRACE",
@@ -40,13 +42,16 @@ __all__ = [
     "LeftPending",
     "Message",
     "Output",
+    "Point",
     "Result",
     "Run",
     "Runtime",
     "SecretSuspected",
     "TextDelta",
+    "ThreadPoints",
     "ToolEnded",
     "ToolStarted",
+    "WrongPoint",
     "agent_of",
     "carry_out",
     "complaint",

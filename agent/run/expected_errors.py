@@ -18,6 +18,7 @@ from libs.models import (
 from libs.models.local_model import ContextTooLong
 from libs.persistence import CheckpointerUnavailable, ThreadInUse, database_errors
 from libs.sandbox import SandboxError
+from libs.workspace import SnapshotsUnavailable
 
 __all__ = ["complaint", "explained"]
 
@@ -38,7 +39,7 @@ def complaint(error: BaseException) -> tuple[str, int] | None:
     """Return the text about an expected error and the exit status: 1, or 2 for bad usage or settings."""
     if isinstance(error, (AgentRefused, SettingsError, ScriptError, ModelUnavailable, ThreadInUse)):
         return str(error), 2
-    if isinstance(error, (SandboxError, CheckpointerUnavailable)):
+    if isinstance(error, (SandboxError, CheckpointerUnavailable, SnapshotsUnavailable)):
         return f"{error} {error.hint}", 1
     text = explained(error)
     return None if text is None else (text, 1)

@@ -13,18 +13,21 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.types import StateSnapshot
 
 from agent.listing import NamedPath, absent
-from agent.parts import Parts, build_parts, run_budget
+from agent.parts import Parts, build_parts, captures_of, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
+from agent.run.thread_points import ThreadPoints
+from agent.run.turn_points import WrongPoint
 from agent.secrets import secret_filter
 from agent.settings import load_settings
-from agent.threads import open_threads
+from agent.threads import open_threads, place
 from libs.middleware.approvals import AddressedGraph
 from libs.models import DeferredChatModel, ScriptedChatModel
 from libs.persistence.served_saver import ServedSaver
 
 if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
+    from libs.workspace.history import Moved
 
 __all__ = ["Runtime", "open_runtime"]
 
@@ -122,6 +125,46 @@ class Runtime:
             return None
         graph = await self._graph(name, "ask")
         return await graph.aget_state({"configurable": {"thread_id": thread_id}})
+
+    async def points(self, thread_id: str) -> ThreadPoints:
+        """Return the turns of a thread, to go back to one of them.
+
+        Raises:
+            WrongPoint: there is no such thread.
+        """
+        name = await agent_of(self.threads, thread_id)
+        if name is None:
+            where = await asyncio.to_thread(place, self.settings)  # reads the working directory
+            raise WrongPoint(f"There is no thread {thread_id!r} in {where}.")
+        graph = await self._graph(name, "ask")
+        captures = None if name == "exec" else captures_of(self.settings, self._parts.backend)
+        history = await captures.made() if captures else None
+        return ThreadPoints(thread_id, graph, self.threads, history)
+
+    async def fork(self, thread_id: str, number: int | None = None, *, copy: str) -> Moved:
+        """Copy a thread as it was at the end of a turn, with its files. Return what the files became.
+
+        Args:
+            number: the turn; 0: before the first; None: as the thread is now.
+            copy: the id of the new thread.
+
+        Raises:
+            WrongPoint: there is no such thread or turn, or all threads share one workspace.
+            NoCapture: the files of this point are not kept.
+        """
+        if self.settings.scope == "shared":
+            raise WrongPoint(
+                "All threads share one workspace, so a copy would have no files of its own: set "
+                "SANDBOX_SCOPE=thread for new threads."
+            )
+        source = await self.points(thread_id)
+        at = await (source.present() if number is None else source.point(number))
+        await self.threads.acopy_thread(thread_id, copy)
+        try:
+            return await (await self.points(copy)).begin_as_copy(at)
+        except BaseException:
+            await self.threads.adelete_thread(copy)
+            raise
 
     async def goes_on(self, thread_id: str) -> bool:
         """Return whether the model can answer another message in a thread: a script may be at its end."""

@@ -13,7 +13,7 @@ from agent.settings.read_settings import (
     load_settings,
     unchecked_settings,
 )
-from agent.settings.state_paths import COMMANDS, LEARNED, LITE_ROOT, MEMORY, ROOT
+from agent.settings.state_paths import COMMANDS, LEARNED, LITE_ROOT, MEMORY, ROOT, WORKSPACES
 from agent.settings.token_settings import Token, TokenRefused, new_token, owner_by_token
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "LITE_ROOT",
     "MEMORY",
     "ROOT",
+    "WORKSPACES",
     "Settings",
     "SettingsError",
     "Token",

@@ -17,13 +17,14 @@ from agent.settings.exec_settings import ExecSettings
 from agent.settings.sandbox_settings import SandboxSettings
 from agent.settings.server_settings import ServerSettings
 from agent.settings.setting_types import ModelName, Names, SkillFolders, Url
+from agent.settings.snapshot_settings import SnapshotSettings
 from agent.settings.state_paths import LEARNED, LITE_ROOT, ROOT
 from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT, refuse_as_workspace, refuse_unwritable, thread_folder
 
 __all__ = ["Settings"]
 
 
-class Settings(SandboxSettings, EgressSettings, ExecSettings, ServerSettings):
+class Settings(SandboxSettings, SnapshotSettings, EgressSettings, ExecSettings, ServerSettings):
     """Every variable of this application, from the environment or else from `.env`; empty means unset.
 
     The docstring of a field is its text in `.env.example` and docs/configuration.md.
@@ -120,6 +121,16 @@ are LangChain's."""
             raise ValueError(
                 "SKILLS_EVOLVE=1: AUTH_TOKENS has several owners, and what one of them approves would steer "
                 "the agents of all: leave it unset, and put skills that you have read into SKILLS_DIRS"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _snapshots_apart(self) -> Settings:
+        place = self.snapshots_url.removeprefix("file://")
+        if "://" not in place and Path(place).resolve().is_relative_to(self.workspace_dir.resolve()):
+            raise ValueError(
+                "SNAPSHOTS_URL: is in the workspace, where commands could change the snapshots: set "
+                "SNAPSHOTS_URL to a folder elsewhere"
             )
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["COMMANDS", "LEARNED", "LITE_ROOT", "MEMORY", "ROOT"]
+__all__ = ["COMMANDS", "LEARNED", "LITE_ROOT", "MEMORY", "ROOT", "WORKSPACES"]
 
 ROOT = Path(__file__).absolute().parents[2]
 """The checkout, which holds `skills/`."""
@@ -20,3 +20,6 @@ MEMORY = Path(".code-agent/memory.sqlite")
 
 COMMANDS = Path(".code-agent/commands.sqlite")
 """Records of begun and ended commands, below the working directory."""
+
+WORKSPACES = Path(".code-agent/workspaces.sqlite")
+"""What names the captured workspaces of threads. SNAPSHOTS_URL has their contents."""

@@ -12,6 +12,7 @@ from agent.terminal.ctrl_c import STOPPED, on_ctrl_c, prompting, run_stoppable
 from agent.terminal.harmless_text import harmless
 from agent.terminal.json_view import JsonLines, write_result
 from agent.terminal.progress import steps
+from agent.terminal.rewind_view import moved_lines, point_rows
 from agent.terminal.terminal_turn import exit_status, take_turn
 from agent.terminal.terminal_view import APPROVALS_OFF, EventView, HumanView
 from agent.terminal.thread_grants import NoSuchGrant, grant_lines, grants_of
@@ -28,7 +29,9 @@ __all__ = [
     "grant_lines",
     "grants_of",
     "harmless",
+    "moved_lines",
     "on_ctrl_c",
+    "point_rows",
     "prompting",
     "run_stoppable",
     "steps",

@@ -9,9 +9,10 @@ from __future__ import annotations
 from agent.threads.checkpointer import LOCKS, THREADS, open_threads, place
 from agent.threads.drain import DRAIN, CutOff
 from agent.threads.exported_files import ExportedFiles
-from agent.threads.thread_turns import held, taking_turns
+from agent.threads.thread_turns import AT_WORK, held, taking_turns
 
 __all__ = [
+    "AT_WORK",
     "DRAIN",
     "LOCKS",
     "THREADS",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.settings import COMMANDS, Settings
 from libs.persistence import CheckpointerUnavailable
 from libs.persistence.served_saver import ServedSaver
 from libs.sandbox import RecordUnavailable
 from libs.sandbox.host import CommandRecords
+
+if TYPE_CHECKING:
+    from agent.threads.snapshot_store import SnapshotStore
 
 __all__ = ["LOCKS", "THREADS", "open_threads", "place"]
 
@@ -34,8 +38,8 @@ def place(settings: Settings) -> str:
 async def open_threads(settings: Settings) -> AsyncIterator[ServedSaver]:
     """Open the checkpointer of this installation.
 
-    Deleting a thread also deletes the record of its commands, its values, files and messages. Copying a
-    thread copies its values, files and messages.
+    Deleting a thread also deletes the record of its commands, its values, files and messages, and its
+    snapshots. Copying a thread copies its values, files and messages, and lets the copy use the snapshots.
 
     Raises:
         CheckpointerUnavailable: the file or the database cannot be used; the error says what to do.
@@ -56,6 +60,7 @@ async def open_threads(settings: Settings) -> AsyncIterator[ServedSaver]:
                     await store.forget(thread_id)
         except CheckpointerUnavailable as error:
             logger.warning("its values, files and messages stay: %s %s", error, error.hint)
+        await with_snapshots("its snapshots stay", lambda kept: kept.pruner.forget(thread_id))
 
     async def copied(source: str, target: str) -> None:
         from agent.threads.memory_store import kept_data
@@ -66,6 +71,21 @@ async def open_threads(settings: Settings) -> AsyncIterator[ServedSaver]:
                     await store.copy(source, target)
         except CheckpointerUnavailable as error:
             logger.warning("the copy has no values, files and messages: %s %s", error, error.hint)
+        await with_snapshots(
+            "the copy has no snapshots, and in a workspace of its own no files",
+            lambda kept: kept.ledger.copy(source, target, shared=settings.scope == "shared"),
+        )
+
+    async def with_snapshots(failed: str, work: Callable[[SnapshotStore], Awaitable[None]]) -> None:
+        from agent.threads.snapshot_store import kept_snapshots
+        from libs.workspace import SnapshotsUnavailable
+
+        try:
+            async with kept_snapshots(settings) as kept:
+                if kept:
+                    await work(kept)
+        except (CheckpointerUnavailable, SnapshotsUnavailable) as error:
+            logger.warning("%s: %s %s", failed, error, error.hint)
 
     try:
         async with _open(settings) as saver:

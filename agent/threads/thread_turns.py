@@ -16,7 +16,13 @@ from langgraph.runtime import RunControl
 from agent.threads.drain import DRAIN
 from libs.middleware.approvals import AddressedGraph, Turns
 
-__all__ = ["held", "taking_turns"]
+__all__ = ["AT_WORK", "held", "taking_turns"]
+
+AT_WORK = (
+    "The thread is at work: wait until its run has ended, or stop the run: press Stop on the page, Ctrl-C in "
+    "its terminal, or call POST /threads/{thread_id}/runs/{run_id}/cancel."
+)
+"""Why a request is refused while a run is at work in its thread."""
 
 _LOOK_AGAIN = 0.1
 """Seconds between checks whether a thread is free; the kernel does not notify."""
@@ -96,7 +102,7 @@ async def _at_once(thread_id: str | None) -> AsyncIterator[None]:
         async with held(thread_id):
             yield
     except ThreadInUse:
-        raise HTTPException(409, "The thread is at work: wait until its run has ended.") from None
+        raise HTTPException(409, AT_WORK) from None
 
 
 def taking_turns(graph: AddressedGraph) -> AddressedGraph:

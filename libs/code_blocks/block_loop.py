@@ -48,6 +48,7 @@ from libs.code_blocks.run_end_hooks import ENDING, Ending, add_ending
 from libs.code_blocks.words_only import MAX_NUDGES, objection
 from libs.middleware.approvals import GateRules, InterruptMode, InterruptOn, require_checkpointer
 from libs.middleware.budget import Budget, Meter
+from libs.middleware.captures import WORKSPACE, Captures, captured_thread, turn_begins
 from libs.middleware.program_messages import told
 
 __all__ = ["CodeLoop"]
@@ -77,6 +78,8 @@ class CodeLoop:
     """One question for the blocks of a reply, or one for each block."""
     ending: Ending | None = None
     """Is asked before a run ends with the model's answer."""
+    captures: Captures | None = None
+    """Captures the workspace before a turn and after each step. None: it is not captured."""
     live: Live = lambda key: nullcontext()  # noqa: ARG005
     one_block: bool = False
     """Cut each reply after its first block. Small models go on and invent the output."""
@@ -115,6 +118,8 @@ class CodeLoop:
             require_checkpointer()
         messages = state["messages"]
         task = messages[-1].text if messages else ""
+        # Before the first command.
+        captured = await self._captured(begin=True)
         absent_paths = await self.absent_paths(task) if self.absent_paths else []
         return {
             "status": None,
@@ -127,7 +132,17 @@ class CodeLoop:
             "blocks": [],
             "cut_off": False,
             "run_budget": Meter(self.budget).spent(),
+            **captured,
         }
+
+    async def _captured(self, *, begin: bool = False) -> dict[str, Any]:
+        """Begin a capture. Return the update of the state."""
+        thread = captured_thread()
+        if self.captures is None or thread is None:
+            return {}
+        if begin:
+            return await turn_begins(self.captures, thread)
+        return {WORKSPACE: await self.captures.after_step(thread)}
 
     async def _reply(self, state: CodeState) -> Command[Literal["model", "approve", "__end__"]]:
         """Ask the model, and decide whether the reply is code, an answer, or neither."""
@@ -226,6 +241,7 @@ class CodeLoop:
             cut_off=bool(begun),
         )
         update: dict[str, Any] = {"executions": executions, "nudges": 0, "cut_off": bool(begun)}
+        update |= await self._captured()
         last = executions[-1] if executions else None
         message = blocks_message(said, blocks, outcomes, shown)
         status: str | None = over

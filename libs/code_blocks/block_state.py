@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from libs.code_blocks.block_protocol import BlockCall
 from libs.middleware.budget import Spent
+from libs.middleware.captures import later
 from libs.sandbox import Execution
 
 __all__ = ["CodeState", "Input", "Output"]
@@ -51,5 +52,7 @@ class CodeState(Output):
     """The calls, seconds and tokens that the run has used."""
     grants: NotRequired[Annotated[dict[str, Any], operator.or_]]
     """Approvals for the rest of the thread. The gate reads them; no node writes them."""
+    workspace: NotRequired[Annotated[str | None, later]]
+    """The ticket of the latest capture of the workspace: see `libs.middleware.captures`."""
     grants_at_reply: NotRequired[Mapping[str, Any]]
     """`grants` at the time of the latest reply."""

@@ -1,19 +1,24 @@
-"""Find the cause of a failure, first from the kernel's counters, then from the program's output."""
+"""Find the cause of a failure: from the kernel's counters, the exception that ended the program, the exit code.
+
+The output of a program gives no class, because a program prints what it likes: errors that it has handled, too.
+"""
 
 # ruff: noqa: E501 - prose
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
+from ipaddress import ip_address
+from itertools import pairwise
+from urllib.parse import urlsplit
 
 from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.execution_outcome import ErrorClass, ExecError
-from libs.exec_tool.file_archives import program_path
+from libs.exec_tool.program_start import Raised
 from libs.sandbox import RunResult
 
-__all__ = ["Counted", "counted", "why_failed"]
+__all__ = ["COUNT", "DISK", "ROUTES", "Counted", "counted", "why_failed"]
 
 _COMPUTED = 0.1
 """Share of processor time from which a timed-out program counts as computing, not waiting. The share is small
@@ -21,6 +26,8 @@ because a busy machine gives a program little time."""
 _START = 0.5
 """Seconds of processor time for the sandbox and the interpreter, which do not count as computing."""
 _MOST_MESSAGE = 600
+_MOST_STDERR = 20_000
+"""Characters of stderr in which the last line is looked for."""
 
 _HINTS: dict[ErrorClass, str] = {
     "syntax": "Nothing of the program ran. Send the whole program again, corrected.",
@@ -49,23 +56,57 @@ _BASH_RAN = (
 )
 _NO_NETWORK = "This runner has no network: its programs reach no host. Do without it, or send the data in `files` or `args`."
 
-_UNBOUND = re.compile(r"NameError: name '(\w+)' is not defined")
-_SYNTAX = re.compile(
-    rf'^  File "{re.escape(program_path("python"))}", line \d+$.*^(?:SyntaxError|IndentationError|TabError): ',
-    re.MULTILINE | re.DOTALL,
+_NOT_FOUND = 127
+"""Exit code of bash after a command that does not exist."""
+_TOO_LARGE = 153
+"""Exit code of bash after SIGXFSZ: a file larger than the limit."""
+_CURL = (6, 7)
+"""Exit codes of curl: a host was not found, or not reached."""
+
+_FULL = ("ENOSPC", "EDQUOT", "EFBIG", "SQLITE_FULL")
+_UNREACHABLE = ("ENETUNREACH", "EHOSTUNREACH", "ENETDOWN")
+_CONNECTIONS = (
+    "builtins.ConnectionError",
+    "socket.gaierror",
+    "urllib.error.URLError",
+    "urllib3.exceptions.MaxRetryError",
+    "urllib3.exceptions.NewConnectionError",
+    "urllib3.exceptions.ProxyError",
+    "requests.exceptions.ConnectionError",
+    "httpx.ConnectError",
+    "httpx.ConnectTimeout",
+    "httpx.ProxyError",
+    "aiohttp.client_exceptions.ClientConnectionError",
 )
-_BASH_SYNTAX = re.compile(r".*: (?:syntax error|unexpected EOF|line \d+: unexpected EOF).*")
-_LAST = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Timeout)\b.*", re.MULTILINE)
-_SAYS: Mapping[ErrorClass, str] = {
-    "memory": r"MemoryError|[Cc]annot allocate memory|Unable to allocate|bad_alloc|Out of memory",
-    "disk": r"No space left on device|\bENOSPC\b|Disk quota exceeded|database or disk is full|File too large",
-    "processes": r"can't start new thread|fork: (?:retry: )?Resource temporarily unavailable",
-    "dependency": r"^(?:ModuleNotFoundError|ImportError)\b(?!: cannot import name)|: command not found$",
-    "network": r"EGRESS_ALLOW|ProxyError|ConnectionError|ConnectTimeout|ConnectionRefusedError|SSLError|URLError|urlopen error"
-    r"|NameResolutionError|Name or service not known|Temporary failure in name resolution|Network is unreachable"
-    r"|Max retries exceeded|^curl: \((?:5|6|7|28|35|56|60)\)|Tunnel connection failed|httpx\.\w*Connect",
+_ANSWERED = "urllib.error.HTTPError"
+"""A URLError with the answer of a host."""
+_NO_HOST = ("socket.gaierror:", "builtins.OSError:", *(f"builtins.OSError:{code}" for code in _UNREACHABLE))
+"""What a failed connection to another machine wraps: a name that is not found, a tunnel that the gateway
+refuses, and an address to which there is no way."""
+
+
+COUNT = """\
+said() {
+  local name=$1 file line; shift
+  for file; do
+    [ -r "/sys/fs/cgroup/$file" ] || continue
+    while read -r line || [ -n "$line" ]; do echo "$name $line"; done < "/sys/fs/cgroup/$file"
+    return
+  done
 }
-"""Class -> pattern of the last error, in the order of the search."""
+said peak memory/memory.max_usage_in_bytes memory.peak
+said oom memory/memory.oom_control memory.events
+said pids pids/pids.events pids.events
+said cpu cpuacct/cpuacct.usage cpu.stat
+"""
+"""Prints the kernel's counters (cgroup v1 or v2), one name and value in a line. Starts no process. The sandbox
+is fresh, so the counters are the program's."""
+
+ROUTES = "grep -hE '^(Ip|Udp): ' /proc/net/snmp\n"
+"""Prints the kernel's counters of packets, in pairs of lines: names and values."""
+
+DISK = 'echo "disk $(stat -f -c %a /workspace)"'
+"""Prints the free space of the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +121,21 @@ class Counted:
     """Processes killed for lack of memory."""
     refused: int = 0
     """Processes that could not start."""
+    unreached: int = 0
+    """Packets that were sent to other machines or to a name server, and reached none."""
     disk_left: int | None = None
     """Free blocks of the workspace."""
-    size: int | None = None
-    """Bytes of the files in the workspace."""
-    packed: bool = False
-    """Whether the archive of the workspace was written."""
-    empty: bool = False
-    """Whether the workspace was empty."""
 
 
 def counted(output: str) -> Counted:
-    """Read the output of `file_archives.COLLECT`, for cgroup v1 and v2."""
+    """Read the output of COUNT, ROUTES and DISK, for cgroup v1 and v2."""
     found: dict[str, int] = {}
-    for line in output.splitlines():
-        *names, value = line.split()[-3:] or [""]
+    lines = [line.split() for line in output.splitlines()]
+    for names, values in pairwise(lines):
+        if names[:1] == values[:1] and names[:1] in (["Ip:"], ["Udp:"]):
+            found |= {name: int(value) for name, value in zip(names, values, strict=False) if value.isdigit()}
+    for line in lines:
+        *names, value = line[-3:] or [""]
         if value.isdigit():
             found[" ".join(names)] = int(value)
     cpu = found.get("cpu")  # version 1: nanoseconds
@@ -104,10 +145,8 @@ def counted(output: str) -> Counted:
         cpu=cpu / 1e9 if cpu is not None else microseconds / 1e6 if microseconds is not None else None,
         killed=found.get("oom oom_kill", 0),
         refused=found.get("pids max", 0),
+        unreached=found.get("OutNoRoutes", 0) + found.get("NoPorts", 0),
         disk_left=found.get("disk"),
-        size=found.get("size"),
-        packed=found.get("packed") in (0, 1, 2),  # 1: a file changed; 2: a file could not be read
-        empty="empty" in found,
     )
 
 
@@ -116,25 +155,28 @@ def why_failed(
     done: RunResult,
     kernel: Counted,
     *,
+    raised: Raised | None,
     has_result: bool,
     has_network: bool,
     installs: bool,
     modules: Collection[str] = (),
+    paths: Collection[str] = (),
 ) -> ExecError | None:
     """Return why a program failed, or None if the program succeeded.
 
-    `has_network`: whether the sandbox has a gateway. `installs`: whether a call can name dependencies.
-    `modules`: names of the modules that every program can import, besides installed packages.
-
     A program with exit code 0 that reached the process limit failed only if it printed no result: processes
     that it left running may have reached the limit.
+
+    Args:
+        raised: the exception that ended the program, or the syntax error of bash. None if not known.
+        has_network: whether the sandbox has a gateway.
+        installs: whether a call can name dependencies.
+        modules: names of the modules that every program can import, besides installed packages.
+        paths: the program's files. A missing module that is called like one of them is no package.
     """
     if done.exit_code == 0 and not done.timed_out and (has_result or not kernel.refused):
         return None
-    # The error is at the end of the output.
-    said = (done.stderr or done.output)[-20_000:]
-    kind = _kind(language, done, kernel, said)
-    # Facts come from the kernel. The output of the program gives only the class.
+    kind = _kind(language, done, kernel, raised, paths)
     fact = f"The program ended with exit code {done.exit_code}."
     if kernel.killed:
         fact = "The sandbox ran out of memory."
@@ -144,7 +186,9 @@ def why_failed(
         fact = f"The program used up its time, {done.seconds:.1f} s{', by computing' * (kind == 'cpu')}."
     elif kernel.disk_left == 0:
         fact = "The disk of the sandbox is full."
-    last = (_LAST.findall(said) or [said.strip().rpartition("\n")[2]])[-1].strip()[:_MOST_MESSAGE]
+    said = raised.message if raised else ""
+    if not said and not done.timed_out:
+        said = done.stderr[-_MOST_STDERR:].strip().rpartition("\n")[2]
     hint = _HINTS[kind]
     if kind == "network" and not has_network:
         hint = _NO_NETWORK
@@ -152,12 +196,14 @@ def why_failed(
         hint = _NO_PACKAGES
     elif kind == "syntax" and language == "bash":
         hint = _BASH_RAN
-    if (unbound := _UNBOUND.match(last)) and unbound[1] in modules:
-        hint = f"Write `import {unbound[1]}` first, and send the whole program again."
-    return ExecError(kind, f"{fact} {last}".rstrip(), hint)
+    elif raised and raised.is_a("builtins.NameError") and raised.missing in modules:
+        hint = f"Write `import {raised.missing}` first, and send the whole program again."
+    return ExecError(kind, f"{fact} {said.strip()[:_MOST_MESSAGE]}".rstrip(), hint)
 
 
-def _kind(language: Language, done: RunResult, kernel: Counted, said: str) -> ErrorClass:
+def _kind(
+    language: Language, done: RunResult, kernel: Counted, raised: Raised | None, paths: Collection[str]
+) -> ErrorClass:
     if kernel.killed:
         return "memory"
     if kernel.refused:
@@ -166,12 +212,48 @@ def _kind(language: Language, done: RunResult, kernel: Counted, said: str) -> Er
         if kernel.disk_left == 0:
             return "disk"
         return "cpu" if (kernel.cpu or 0.0) - _START >= _COMPUTED * done.seconds else "timeout"
-    if language == "python" and _SYNTAX.search(said) and "Traceback (most recent call last)" not in said:
+    kind: ErrorClass | None = None
+    if raised:
+        kind = _kind_of(raised, paths)
+    elif language == "bash":
+        kind = _kind_by_code(done.exit_code, kernel)
+    return kind or ("disk" if kernel.disk_left == 0 else "runtime")
+
+
+def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
+    """Return the class of an exception, or None for an error of the program itself."""
+    if raised.is_a("builtins.MemoryError") or raised.code == "ENOMEM":
+        return "memory"
+    if not raised.ran:
         return "syntax"
-    if language == "bash" and done.exit_code == 2 and _BASH_SYNTAX.search(said):
-        return "syntax"
-    last = "\n".join(_LAST.findall(said)[-1:]) or said[-2_000:]
-    for kind, pattern in _SAYS.items():
-        if re.search(pattern, last, re.MULTILINE):
-            return kind
-    return "disk" if kernel.disk_left == 0 or done.exit_code == 153 else "runtime"
+    if raised.code in _FULL:
+        return "disk"
+    if raised.is_a("builtins.ImportError"):
+        # `a.b` is missing in `a`, which was found.
+        own = {part.removesuffix(".py") for path in paths for part in path.split("/")}
+        missing = raised.missing
+        return "dependency" if missing and "." not in missing and missing not in own else None
+    if raised.is_a(_ANSWERED) or not (raised.is_a(*_CONNECTIONS) or raised.code in _UNREACHABLE):
+        return None
+    if raised.address:
+        return None if _is_loopback(raised.address) else "network"
+    return None if set(_NO_HOST).isdisjoint(raised.wrapped) else "network"
+
+
+def _kind_by_code(exit_code: int, kernel: Counted) -> ErrorClass | None:
+    """Return the class of a bash program by its exit code, or None."""
+    if exit_code == _NOT_FOUND:
+        return "dependency"
+    if exit_code == _TOO_LARGE:
+        return "disk"
+    return "network" if exit_code in _CURL and kernel.unreached else None
+
+
+def _is_loopback(address: str) -> bool:
+    """Return whether a URL or host is the sandbox itself."""
+    try:
+        host = (urlsplit(address).hostname if "://" in address else address) or ""
+        named = ip_address(host.partition("%")[0])
+    except ValueError:  # a name, or no URL
+        return host.rstrip(".").endswith("localhost")
+    return named.is_loopback or named.is_unspecified

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from libs.exec_tool import execution_spans as spans
-from libs.exec_tool import file_archives as archives
+from libs.exec_tool import program_folder as folder
 from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
-from libs.exec_tool.failure_cause import Counted, counted, why_failed
+from libs.exec_tool.failure_cause import COUNT, DISK, ROUTES, Counted, counted, why_failed
 from libs.exec_tool.last_json import last_json
+from libs.exec_tool.program_start import BASH_SYNTAX, RECORD, Raised, raised, start_command
 from libs.sandbox import OnOutput, RunResult, SandboxBusy, SandboxDied
 from libs.sandbox.pool import Fresh
 
-__all__ = ["COLLECT_SECONDS", "MOST_FILES", "Visit"]
+__all__ = ["COLLECT_SECONDS", "Visit"]
 
-MOST_FILES = 256
 COLLECT_SECONDS = 20.0
 """Time limit for collecting files and counters, in addition to the program's time."""
-_UNPACK_SECONDS = 20.0
-_NOTHING = archives.Collected({}, (), ())
+_NOTHING = folder.Collected({}, (), ())
 _TRIES = 3
 """Attempts to start a command while processes of the program use up the process limit."""
 _MOST_REASON = 600
+_BASH_REFUSES = 2
+"""Exit code of bash for a program with a syntax error. Other programs end with it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +46,20 @@ class Visit:
 
     async def run(self, seconds: float, on_output: OnOutput | None, metrics: Metrics) -> ExecResult:
         """Run the program to its end, after `fill`. Collecting has a limit besides `seconds`."""
-        interpreter = "python3" if self.call.language == "python" else "bash"
         with spans.part("run"):
             done = await self.sandbox.arun(
-                f"exec {interpreter} {archives.program_path(self.call.language)}",
+                start_command(self.call.language),
                 timeout=round(seconds, 3),
                 on_output=on_output,
                 merge_stderr=False,
                 env=self._variables(),
             )
+        ended = None
         with spans.part("collect"):
             try:
                 async with asyncio.timeout(COLLECT_SECONDS):
                     kernel, kept, note = await self._look(failed=done.exit_code != 0)
+                    ended = await self._ended(done)
             except (TimeoutError, SandboxDied) as error:
                 why = error if isinstance(error, SandboxDied) else f"that took over {COLLECT_SECONDS:g} s."
                 kernel, kept, note = Counted(), _NOTHING, f"The program's files could not be collected: {why}"
@@ -79,36 +80,36 @@ class Visit:
             removed=kept.removed,
             result=found.value,
             note=" ".join(filter(None, (found.note, note))),
-            error=self._error(done, kernel, found.value, has_result=not found.note),
+            error=self._error(
+                done,
+                kernel,
+                ended,
+                found.value,
+                paths=[*self.before, *kept.changed],
+                has_result=not found.note,
+            ),
             metrics=metrics,
         )
 
     async def fill(self) -> ExecError | None:
         """Write the program and its files into the sandbox. Return an error if they do not fit."""
-        code = self.call.code.encode()
-        said = None
         try:
-            await self.sandbox.awrite_file(archives.program_path(self.call.language), code)
+            await self.sandbox.awrite_file(folder.program_path(self.call.language), self.call.code.encode())
             if self.before:
-                packed = await asyncio.to_thread(archives.packed, self.before)
-                await self.sandbox.awrite_file(archives.IN, packed)
-                done = await self.sandbox.arun(archives.UNPACK, timeout=_UNPACK_SECONDS)
-                said = done.output if done.exit_code else None
+                await folder.put_in(self.sandbox, self.before)
         except OSError as error:
-            said = str(error)
-        if said is None:
-            return None
-        return ExecError(
-            "disk",
-            f"The files cannot be put into the sandbox: {said.strip()[-300:]}",
-            "Send fewer or smaller files.",
-        )
+            return ExecError(
+                "disk",
+                f"The files cannot be put into the sandbox: {str(error)[-300:]}",
+                "Send fewer or smaller files.",
+            )
+        return None
 
     def _variables(self) -> dict[str, str]:
         variables = {
             "ARGS_JSON": json.dumps(self.call.args),
             # Modules in the working directory can be imported.
-            "PYTHONPATH": f"/workspace:{archives.PLACE}",
+            "PYTHONPATH": f"/workspace:{folder.PLACE}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
         }
@@ -119,64 +120,54 @@ class Visit:
             }
         return variables
 
-    async def _look(self, *, failed: bool) -> tuple[Counted, archives.Collected, str]:
+    async def _look(self, *, failed: bool) -> tuple[Counted, folder.Collected, str]:
         """Return the kernel's counters, the changes of the workspace, and a note if they are unknown."""
-
-        def collect(paths: str) -> str:
-            limits = {"most": archives.MOST_BYTES // 1024, "lines": archives.MOST_UNREAD}
-            return archives.COLLECT.format(paths=paths, **limits)
-
-        said = await self._asked(archives.END + collect(archives.ALL))
-        if said is None:
-            note = "The program's files could not be collected: it left no room for another process."
-            return Counted(), _NOTHING, note
-        kernel = counted(said)
-        if failed or not (kernel.packed or kernel.empty):
-            again = "" if kernel.packed else archives.ROOM + collect(archives.SMALLEST)
-            left = await self._asked(archives.LEFT + again) or ""
-            kernel, said = counted(said + left), left if again else said
-        if kernel.empty:
-            return kernel, archives.Collected({}, tuple(sorted(self.before)), ()), ""
-        if not kernel.packed:
-            return (
-                kernel,
-                _NOTHING,
-                "The program's files could not be collected: no archive was written.",
-            )
-        try:
-            archive = await self.sandbox.aread_file(archives.OUT, redacted=False)
-            found = await asyncio.to_thread(
-                archives.collected,
-                archive,
-                self.before,
-                most=MOST_FILES,
-                unread=archives.unread_paths(said),
-                redact=self.sandbox.redact,
-            )
-        except (tarfile.TarError, OSError, ValueError) as error:
-            return kernel, _NOTHING, f"The program's files could not be collected: {error}."
-        return kernel, found, _left_out(found.left_out, found.stale if self.keeps_files else ())
-
-    async def _asked(self, command: str) -> str | None:
-        """Return the output of a command, or None if the process limit is used up."""
+        kernel, why = Counted(), "it left no room for another process."
         for _ in range(_TRIES):
             try:
-                return (await self.sandbox.arun(command, timeout=COLLECT_SECONDS)).output
+                command = folder.END + COUNT + (ROUTES + DISK) * failed
+                kernel = counted((await self.sandbox.arun(command, timeout=COLLECT_SECONDS)).output)
+                found = await folder.collected(self.sandbox, self.before)
+                return kernel, found, _left_out(found.left_out, found.stale if self.keeps_files else ())
             except SandboxBusy:
                 continue  # the sandbox has killed the processes
+            except OSError as error:
+                why = f"{error}."
+                break
+        return kernel, _NOTHING, f"The program's files could not be collected: {why}"
+
+    async def _ended(self, done: RunResult) -> Raised | None:
+        """Return the exception that ended a Python program, or the syntax error of a bash program."""
+        try:
+            if done.exit_code and self.call.language == "python":
+                return raised(await self.sandbox.aread_file(RECORD))
+            if done.exit_code == _BASH_REFUSES:
+                parsed = await self.sandbox.arun(BASH_SYNTAX, timeout=COLLECT_SECONDS)
+                return Raised((), parsed.output.strip(), ran=False) if parsed.exit_code else None
+        except (OSError, ValueError, SandboxBusy):
+            pass  # the program has removed the record, or left no room for a process
         return None
 
     def _error(
-        self, done: RunResult, kernel: Counted, value: object, *, has_result: bool
+        self,
+        done: RunResult,
+        kernel: Counted,
+        ended: Raised | None,
+        value: object,
+        *,
+        paths: list[str],
+        has_result: bool,
     ) -> ExecError | None:
         error = why_failed(
             self.call.language,
             done,
             kernel,
+            raised=ended,
             has_result=has_result,
             has_network=self.sandbox.has_network,
             installs=self.installs,
-            modules=archives.MODULES,
+            modules=folder.MODULES,
+            paths=paths,
         )
         if error or not isinstance(value, dict) or value.get("ok") is not False:
             return error
@@ -193,10 +184,8 @@ def _left_out(names: tuple[str, ...], stale: tuple[str, ...]) -> str:
     """Return the note about files that were not returned. `stale`: files that keep their earlier content."""
     if not names:
         return ""
-    # Lines of `find` and `tar` are counted up to MOST_UNREAD only.
-    least = "At least " if len(names) >= archives.MOST_UNREAD else ""
     shown = ", ".join(names[:3])
-    told = f"{least}{len(names)} of the program's files were not returned: {shown}."
+    told = f"{len(names)} of the program's files were not returned: {shown}."
     if stale:
         kept = ", ".join(ascii(path[:80]) for path in stale[:3])
         told += f" Earlier content of {len(stale)} of the thread's files stays: {kept}."

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from libs.exec_tool.execution_outcome import ExecResult
-from libs.exec_tool.file_archives import furnish
+from libs.exec_tool.program_folder import furnish
 from libs.exec_tool.program_runner import CodeRunner
+from libs.exec_tool.program_start import bring_starter
 from libs.sandbox import SandboxLimits
 from libs.sandbox.docker import ScratchSandbox
 from libs.sandbox.pool import FreshSandboxes
@@ -40,15 +41,18 @@ def fresh_sandboxes(
 
     Args:
         mounts: returns the folders of the host that a sandbox can read: path inside -> folder.
-        links: see `file_archives.furnish`.
+        links: see `program_folder.furnish`.
         container: further arguments of `ScratchSandbox`.
     """
     limits = replace(limits, output_chars=OUTPUT_CHARS)
     options = {"image": _NAME, "name": _NAME, "idle_seconds": 900, **container}
     make = partial(ScratchSandbox, home or Path.cwd(), disk=disk, limits=limits, **options)
-    return FreshSandboxes(
-        lambda: make(read_only=mounts()), warm=warm, most=most, first=lambda sandbox: furnish(sandbox, links)
-    )
+
+    def first(sandbox: ScratchSandbox) -> None:
+        bring_starter(sandbox)
+        furnish(sandbox, links)
+
+    return FreshSandboxes(lambda: make(read_only=mounts()), warm=warm, most=most, first=first)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
 __all__ = ["by_person", "told"]
 
@@ -17,7 +17,7 @@ def told(said: str, **marks: Any) -> HumanMessage:
     return HumanMessage(said, response_metadata={"said_by": "loop", **marks})
 
 
-def by_person(message: AnyMessage) -> bool:
+def by_person(message: BaseMessage) -> bool:
     """Return whether a person wrote the message: neither `told` nor a summary, which LangChain marks."""
     return (
         isinstance(message, HumanMessage)

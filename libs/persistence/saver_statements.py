@@ -32,6 +32,8 @@ class Spelling:
     """Type of a column of bytes."""
     run_id: str
     """Expression for the run in a checkpoint's metadata."""
+    source: str
+    """Expression for the source in a checkpoint's metadata."""
     moved: str
     """Expression for the metadata with another thread, which is a parameter."""
     blobs: str | None = None
@@ -43,6 +45,7 @@ SQLITE = Spelling(
     value="value",
     bytes="BLOB",
     run_id="json_extract(CAST(metadata AS TEXT), '$.run_id')",
+    source="json_extract(CAST(metadata AS TEXT), '$.source')",
     moved="CAST(json_replace(CAST(metadata AS TEXT), '$.thread_id', ?) AS BLOB)",
 )
 POSTGRES = Spelling(
@@ -50,6 +53,7 @@ POSTGRES = Spelling(
     value="blob",
     bytes="BYTEA",
     run_id="metadata ->> 'run_id'",
+    source="metadata ->> 'source'",
     moved="jsonb_set(metadata, '{thread_id}', to_jsonb(?::text), false)",
     blobs="checkpoint_blobs",
 )

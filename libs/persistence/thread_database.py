@@ -69,6 +69,10 @@ class Database(ABC):
         self._thread.submit(self._disconnect).result()
 
     @abstractmethod
+    def serialize(self, do: Do) -> None:
+        """Let the transactions that call this first run one after the other, in all programs."""
+
+    @abstractmethod
     def _connect(self) -> Any: ...
 
     @abstractmethod
@@ -113,6 +117,9 @@ class SqliteDatabase(Database):
         self._path = path.absolute()
         self._file: tuple[int, int] | None = None
         """Device and inode of the open file."""
+
+    def serialize(self, do: Do) -> None:
+        pass  # SQLite's transactions begin with a lock of the file
 
     def _connect(self) -> sqlite3.Connection:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -190,6 +197,9 @@ class PostgresDatabase(Database):
         finally:
             self._connection.execute("SELECT pg_advisory_unlock(%s)", (_MAKING,))
 
+    def serialize(self, do: Do) -> None:
+        do("SELECT pg_advisory_xact_lock(?)", _SERIAL)
+
     def _do(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(statement.replace("?", "%s"), parameters)
         return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
@@ -230,4 +240,5 @@ class PostgresDatabase(Database):
 
 
 _MAKING = 0x636F6467
-"""An arbitrary number for an advisory lock that no other program of the database uses."""
+_SERIAL = 0x636F6468
+"""Arbitrary numbers for advisory locks that no other program of the database uses."""

@@ -29,7 +29,8 @@ class RunResult:
     """Whether the middle of an output was replaced by a line that says how much is left out."""
     timed_out: bool
     spill_path: str | None
-    """File inside the sandbox that holds the complete output of a truncated result, up to 64 MB."""
+    """File inside the sandbox that holds the complete output of a truncated result, up to 64 MB. None if the
+    file could not be written, or was removed or changed before the end. The output says so."""
     seconds: float
     """Wall time inside the sandbox."""
     interrupted: Literal["stopped", "ended"] | None = None
@@ -55,7 +56,8 @@ class FileFailed(OSError):
 
     file_not_found, is_directory, not_a_directory, permission_denied, invalid_path, exists, protected,
     too_many, too_large, past_end, not_text, empty_old, not_found, ambiguous, timeout, failed, half_character
-    (a text that UTF-8 cannot encode), secret (a binary file that holds a known secret).
+    (a text that UTF-8 cannot encode), secret (a binary file that holds a known secret), in_use (a program
+    locks, writes or changes the file).
     """
 
     def __init__(self, code: str, detail: str) -> None:
@@ -141,21 +143,29 @@ class Sandbox(Protocol):
     ) -> RunResult:
         """Run a block in the live interpreter of a session. Variables and imports stay.
 
-        The value of a last expression is printed unless it is None or a semicolon follows. Open figures are
-        saved to `/results` and named. The exit code is 0, 1 after an exception, or 130 after an interrupt. A
-        time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
-        output says that variables are kept only if the interpreter itself answered after the interrupt.
+        The value of a last expression is printed unless it is None or a semicolon follows. A block with
+        `await` outside a function is one coroutine. Open figures are saved to `/results` and named; a figure
+        that is not saved whole leaves no file. The exit code is 0, 1 after an exception, or 130 after an
+        interrupt.
+
+        A time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
+        output says that variables are kept only if the interpreter itself answered after the interrupt, and
+        was not ended meanwhile. A block that had ended when its interrupt came has its own result. While the
+        interpreter lives, the processes of earlier blocks go on.
 
         If earlier blocks of the session have run and a block starts a new interpreter, a note comes before
         its output, whatever ended the earlier interpreter. If that block is cancelled, the note comes with
         the next block. Errors that signal handlers or threads have raised in the interpreter's main thread
         since the last block come first, too, and the number of bytes that threads and processes of earlier
-        blocks have printed since. If the kernel killed a process meanwhile, a line says so, as for `run`.
+        blocks have printed since. What they print during a block is part of its output. If the kernel killed
+        a process meanwhile, a line says so, as for `run`. Hints after an error say only what is certain, and
+        how many names they leave out.
 
-        No exception of a block ends the interpreter. If a block closes the interpreter's own descriptors, the
-        interpreter ends with the block, and the output says so. At most 8 sessions live at once, unless more
-        run blocks: a further session ends the sessions that were idle longest. If no process can be started
-        for it, it ends the idle session with the most processes. Blocks of one session run one after another.
+        No exception of a block ends the interpreter. If a block closes the interpreter's own descriptors, or
+        answers in its place, the interpreter ends with that block or a later one, and the output says so. At
+        most 8 sessions live at once, unless more run blocks: a further session ends the sessions that were
+        idle longest. If no process can be started for it, it ends the idle session with the most processes.
+        Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.
@@ -165,7 +175,8 @@ class Sandbox(Protocol):
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the code or the name of the session is
                 too large, or the code holds half a character (a lone surrogate).
-            SandboxError: see the class. Never for what the block does.
+            SandboxError: see the class. Never for what the block does. SandboxBusy also if the block could
+                not begin within its time-out.
         """
         ...
 
@@ -192,14 +203,19 @@ class Sandbox(Protocol):
         Raises:
             FileNotFoundError, IsADirectoryError, PermissionError: as for a local file.
             ValueError: the path is malformed, or names a FIFO, socket or device.
-            OSError: any other failure, such as a file of over 512 MB, or a binary file with a known secret.
+            OSError: any other failure: over 512 MB, binary with a known secret, or changed by a program while
+                it was read. A file that grows is read as it was at some moment.
         """
         ...
 
     async def aread_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, content: bytes) -> None:
-        """Create or replace a file atomically, with missing folders. Raises like `read_file`."""
+        """Create or replace a file atomically, with missing folders. Raises like `read_file`.
+
+        A replaced file keeps its mode. As with `mv`, other hard links and programs that have the file open
+        keep the old content, and owner and attributes are those of a new file.
+        """
         ...
 
     async def awrite_file(self, path: str, content: bytes) -> None: ...
@@ -214,6 +230,20 @@ class Sandbox(Protocol):
         `unread` and `unread_first` of `grep` (number and first names of the files and folders that it could
         not search). A path of an answer reaches the file that it was listed for: bytes that are not UTF-8 are
         surrogates, as with `os.fsdecode`. Texts are written exactly as given, or refused.
+
+        A path means the same as to a command: `..` behind a missing folder is file_not_found. `page` shows
+        each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` finds and
+        counts text as a page shows it, and keeps the line ends of the file.
+
+        Changes of a file happen one after another, and respect flock(2). `edit` replaces the file atomically
+        and keeps mode, access list and `user.*` attributes; other hard links keep the old content, and the
+        file belongs to the sandbox's user. If a program changes the file meanwhile, the edit begins again. If
+        a program keeps it open for writing, the edit is refused (in_use): the program's next output would be
+        lost. Without leases, see fcntl(2), or for another user's file, an open file is not noticed.
+
+        A pattern has at most 10,000 characters; its braces stand for at most 1,000 patterns with 100,000. An
+        absolute pattern names files below the searched path, or is refused. `grep` leaves out folders named
+        `.git` or `.output` below that path. No search follows links to folders.
 
         Args:
             key: as for `run`, for an operation that changes something.
@@ -238,7 +268,7 @@ class Sandbox(Protocol):
     ) -> tuple[dict[str, Any], bytes, bytes]:
         """Run an operation of `libs.workspace` on the whole workspace: `walk`, `parts` or `apply`.
 
-        Returns its answer and two contents. Nothing is redacted: the result is for the store alone. The
+        Returns its answer and two contents. Nothing is redacted: the caller redacts what it passes on. The
         operation takes at most 600 s, and a second for each 10 MB of input.
 
         Args:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
+import secrets
 from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import obstore
 import zstandard
-from obstore.exceptions import BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from libs.sandbox import FileFailed
@@ -20,8 +21,10 @@ from libs.sandbox import FileFailed
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
 
-__all__ = ["ContentMissing", "Contents", "SnapshotsUnavailable"]
+__all__ = ["ContentMissing", "Contents", "SnapshotsUnavailable", "content_missing"]
 
+_ID: Final = "store-id"
+"""Name of the file with the id of the store."""
 _LEVEL: Final = 1
 """Level of zstd: faster than a disk."""
 _AT_ONCE: Final = 64
@@ -54,6 +57,9 @@ class ContentMissing(SnapshotsUnavailable):
 class Contents:
     """Contents by SHA-256, compressed with zstd.
 
+    Each capture keeps its new contents in a folder of its own, the place. So what is removed is never what
+    another capture keeps at the same time.
+
     All methods raise SnapshotsUnavailable if the place cannot be used.
     """
 
@@ -79,7 +85,7 @@ class Contents:
         except (BaseError, ValueError) as error:
             raise self._unavailable(error) from error
 
-    async def put(self, contents: Sequence[tuple[str, bytes]]) -> dict[str, int]:
+    async def put(self, place: str, contents: Sequence[tuple[str, bytes]]) -> dict[str, int]:
         """Keep small contents, each under the SHA-256 that is named. Return SHA-256 -> bytes in the store.
 
         A content with another SHA-256 than named is left out, because the sandbox may be hostile, and all
@@ -87,11 +93,11 @@ class Contents:
         """
         packed = await asyncio.to_thread(_packed, contents)
         try:
-            store = self._opened()
+            store = await self._opened()
             for at in range(0, len(packed), _AT_ONCE):
                 await asyncio.gather(
                     *(
-                        obstore.put_async(store, _path(digest), data, use_multipart=False)
+                        obstore.put_async(store, _path(place, digest), data, use_multipart=False)
                         for digest, data in packed[at : at + _AT_ONCE]
                     )
                 )
@@ -99,7 +105,7 @@ class Contents:
             raise self._unavailable(error) from error
         return {digest: len(data) for digest, data in packed}
 
-    async def put_large(self, digest: str, pieces: AsyncIterator[bytes]) -> int | None:
+    async def put_large(self, place: str, digest: str, pieces: AsyncIterator[bytes]) -> int | None:
         """Keep one content that comes in pieces. Return its bytes in the store; None for another SHA-256.
 
         Errors of `pieces` are raised as they are.
@@ -125,7 +131,11 @@ class Contents:
 
         try:
             await obstore.put_async(
-                self._opened(), _path(digest), packed(), use_multipart=True, max_concurrency=_PARTS
+                await self._opened(),
+                _path(place, digest),
+                packed(),
+                use_multipart=True,
+                max_concurrency=_PARTS,
             )
         except _Another:
             return None
@@ -135,7 +145,7 @@ class Contents:
             raise self._unavailable(error) from error
         return size
 
-    async def get(self, digest: str) -> AsyncIterator[bytes]:
+    async def get(self, place: str, digest: str) -> AsyncIterator[bytes]:
         """Yield a content in pieces.
 
         Raises:
@@ -145,7 +155,7 @@ class Contents:
         decoder = zstandard.ZstdDecompressor()
         frame = decoder.decompressobj()
         try:
-            answer = await obstore.get_async(self._opened(), _path(digest))
+            answer = await obstore.get_async(await self._opened(), _path(place, digest))
             async for data in answer.stream(min_chunk_size=_PIECE):
                 packed = bytes(data)
                 while packed:
@@ -156,36 +166,70 @@ class Contents:
                     if frame.eof:
                         frame = decoder.decompressobj()
         except FileNotFoundError as error:
-            raise _missing(digest, "is gone") from error
+            raise content_missing(digest, "is gone") from error
         except zstandard.ZstdError as error:
-            raise _missing(digest, "is damaged") from error
+            raise content_missing(digest, "is damaged") from error
         except (BaseError, OSError) as error:
             raise self._unavailable(error) from error
         if found.hexdigest() != digest:
-            raise _missing(digest, "is damaged")
+            raise content_missing(digest, "is damaged")
 
-    async def remove(self, digests: Collection[str]) -> None:
-        """Remove contents. Missing contents are no error."""
+    async def store_id(self, *, make: bool) -> str | None:
+        """Return the id that stands at the URL, so that another place is told from an empty one.
+
+        Args:
+            make: whether to make an id where there is none. Otherwise None is returned.
+        """
         try:
-            store = self._opened()
-            for digest in digests:
-                with contextlib.suppress(FileNotFoundError):
-                    await obstore.delete_async(store, _path(digest))
+            store = await self._opened()
+            with suppress(AlreadyExistsError):
+                if make:
+                    await obstore.put_async(store, _ID, secrets.token_hex(8).encode(), mode="create")
+            return bytes(await (await obstore.get_async(store, _ID)).bytes_async()).decode()
+        except FileNotFoundError:
+            return None
         except (BaseError, OSError) as error:
             raise self._unavailable(error) from error
 
-    def _opened(self) -> ObjectStore:
+    async def at_place(self, place: str) -> list[str]:
+        """Return the SHA-256 of all contents at a place."""
+        try:
+            listed = obstore.list(await self._opened(), f"contents/{place}")
+            return [each["path"].rpartition("/")[2] for each in await listed.collect_async()]
+        except (BaseError, OSError) as error:
+            raise self._unavailable(error) from error
+
+    async def remove(self, contents: Collection[tuple[str, str]]) -> None:
+        """Remove contents, each given by place and SHA-256. Missing contents are no error."""
+
+        async def gone(path: str) -> None:
+            with suppress(FileNotFoundError):
+                await obstore.delete_async(store, path)
+
+        try:
+            store = await self._opened()
+            paths = [_path(*each) for each in contents]
+            for at in range(0, len(paths), _AT_ONCE):
+                await asyncio.gather(*map(gone, paths[at : at + _AT_ONCE]))
+        except (BaseError, OSError) as error:
+            raise self._unavailable(error) from error
+
+    async def _opened(self) -> ObjectStore:
         if isinstance(self._place, Path):
-            self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._place = LocalStore(self._place)
+            self._place = await asyncio.to_thread(_open_folder, self._place)
         return self._place
 
     def _unavailable(self, error: Exception) -> SnapshotsUnavailable:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
         return SnapshotsUnavailable(
             f"The snapshots at {self._url} cannot be used: {reason}.",
-            hint="Free some disk, or correct the URL and the credentials for it.",
+            hint="Free some disk, or correct SNAPSHOTS_URL and the credentials for it.",
         )
+
+
+def _open_folder(place: Path) -> ObjectStore:
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return LocalStore(place, automatic_cleanup=True)
 
 
 def _packed(contents: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
@@ -198,12 +242,12 @@ def _packed(contents: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
     ]
 
 
-def _path(digest: str) -> str:
-    return f"contents/{digest[:2]}/{digest}"
+def _path(place: str, digest: str) -> str:
+    return f"contents/{place}/{digest}"
 
 
-def _missing(digest: str, why: str) -> ContentMissing:
+def content_missing(digest: str, why: str) -> ContentMissing:
     return ContentMissing(
         f"The content {digest[:12]} of a file {why}.",
-        hint="Restore another capture.",
+        hint="Go back to another point; `code-agent rewind THREAD` lists them.",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -11,18 +11,18 @@ from weakref import WeakKeyDictionary
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, Sandbox, SandboxError
 from libs.sandbox.host import on_core, synchronous
-from libs.workspace.catalog import Catalog
-from libs.workspace.contents import Contents, SnapshotsUnavailable
-from libs.workspace.manifest import Difference, Entry, Manifest, inside
+from libs.workspace.catalog import Catalog, manifest_missing
+from libs.workspace.contents import Contents, SnapshotsUnavailable, content_missing
+from libs.workspace.kept_contents import keep_contents
+from libs.workspace.manifest import Difference, Manifest, inside
 from libs.workspace.restoring import HalfRestored, difference_at, to_touch, to_undo
-from libs.workspace.transfer import BATCH, Part, batches, bring_to, parts_of, read_parts, steps_to, walked
+from libs.workspace.store_place import StorePlace
+from libs.workspace.transfer import bring_to, digests_in, steps_to, walked
 
 __all__ = ["Captured", "Restored", "WorkspaceStore"]
 
 _TRIES: Final = 3
 """Walks of one capture. A file that changes between walk and reading is read again."""
-_AT_ONCE: Final = 2
-"""Batches of contents on their way at once, so memory stays bounded."""
 _CHANGING: Final = "it changes while it is read"
 
 
@@ -79,6 +79,7 @@ class WorkspaceStore:
         self._catalog = catalog
         self._contents = contents
         self._file_max = file_max
+        self._place = StorePlace(catalog, contents)
         self._known: WeakKeyDictionary[Sandbox, _Known] = WeakKeyDictionary()
         self._locks: WeakKeyDictionary[Sandbox, asyncio.Lock] = WeakKeyDictionary()
 
@@ -89,17 +90,21 @@ class WorkspaceStore:
         Args:
             base: the capture to compare with.
         """
+        await self._place.check()
         async with self._lock(sandbox):
             now, times = await self._capture(sandbox)
         difference = Difference()
         if base is not None:
-            difference = await self._difference(await self._catalog.manifest(base), now)
+            difference = await asyncio.to_thread((await self._catalog.manifest(base)).difference, now)
         return Captured(now.id, difference, now.skipped, times)
 
     @on_core
     async def adifference(self, a: str, b: str) -> Difference:
         """Return what was created, changed and deleted from capture `a` to capture `b`."""
-        return await self._difference(await self._catalog.manifest(a), await self._catalog.manifest(b))
+        if a == b:
+            return Difference()
+        before, after = await self._catalog.manifest(a), await self._catalog.manifest(b)
+        return await asyncio.to_thread(before.difference, after)
 
     @on_core
     async def amanifest(self, capture: str) -> Manifest:
@@ -113,10 +118,12 @@ class WorkspaceStore:
         Raises:
             FileNotFoundError: the capture has no such file, or not its content.
         """
+        await self._place.check()
         entry = (await self._catalog.manifest(capture)).entries.get(path)
         if entry is None or entry.sha256 is None:
             raise FileNotFoundError(path)
-        return b"".join([piece async for piece in self._contents.get(entry.sha256)])
+        content = await self._contents_of([entry.sha256])
+        return b"".join([piece async for piece in content(entry.sha256)])
 
     @on_core
     async def arestore(
@@ -142,7 +149,10 @@ class WorkspaceStore:
                 after a cancellation, the workspace is as before, except that folders which could not be read
                 may have their earlier permissions.
         """
+        await self._place.check()
         target = await self._catalog.manifest(to)
+        if not await self._catalog.has(to):
+            raise manifest_missing(to)
         expected = await self._catalog.manifest(expect) if expect is not None else None
         async with self._lock(sandbox):
             now, _ = await self._capture(sandbox)
@@ -168,10 +178,16 @@ class WorkspaceStore:
     def _lock(self, sandbox: Sandbox) -> asyncio.Lock:
         return self._locks.setdefault(sandbox, asyncio.Lock())
 
-    async def _difference(self, before: Manifest, after: Manifest) -> Difference:
-        if before.id == after.id:
-            return Difference()
-        return await asyncio.to_thread(before.difference, after)
+    async def _contents_of(self, digests: Iterable[str]) -> Callable[[str], AsyncIterator[bytes]]:
+        """Return a function that yields one of the contents in pieces. Raises ContentMissing."""
+        places = await self._catalog.places(digests)
+
+        def content(digest: str) -> AsyncIterator[bytes]:
+            if digest not in places:
+                raise content_missing(digest, "is gone")
+            return self._contents.get(places[digest], digest)
+
+        return content
 
     async def _capture(self, sandbox: Sandbox) -> tuple[Manifest, dict[str, int]]:
         """Keep the workspace as it is now. Return it, and when its changed paths were changed.
@@ -191,65 +207,27 @@ class WorkspaceStore:
             )
             times |= found.times
             now = found.manifest
-            changing = await self._keep_contents(sandbox, now, earlier)
+            changing = await keep_contents(sandbox, self._catalog, self._contents, now, earlier)
             if changing and attempt == _TRIES:
                 now = now.without_contents(changing, _CHANGING)
             known = _Known(now, found.known, frozenset(map(inside, changing)))
             if not changing:
                 break
-        await self._catalog.add(now, earlier)
+        base: Manifest | None = earlier
+        for _ in range(_TRIES):
+            if await self._catalog.add(now, base):
+                break
+            # A prune has removed contents since they were found.
+            base = None
+            changing = await keep_contents(sandbox, self._catalog, self._contents, now, base)
+            now = now.without_contents(changing, _CHANGING) if changing else now
+            known = _Known(now, known.walk, known.again | {*map(inside, changing)})
+        else:
+            raise SnapshotsUnavailable(
+                "Files or snapshots change all the time.", hint="The next step is captured again."
+            )
         self._known[sandbox] = known
         return now, times
-
-    async def _keep_contents(self, sandbox: Sandbox, now: Manifest, earlier: Manifest) -> set[str]:
-        """Keep the contents of a workspace that the store does not have.
-
-        Returns the paths of files whose content has changed since the walk, so it could not be kept.
-        """
-        if await self._catalog.has(now):
-            return set()
-        new = now.digests
-        if await self._catalog.has(earlier):
-            new -= earlier.digests
-        missing = await self._catalog.missing(new)
-        paths = {digest: path for path, entry in now.entries.items() if (digest := entry.sha256) in missing}
-        files = {inside(path): now.entries[path] for path in paths.values()}
-        wrong: set[str | None] = set()
-        slots = asyncio.Semaphore(_AT_ONCE)
-
-        async def keep(batch: list[Part]) -> None:
-            async with slots:
-                contents = await read_parts(sandbox, batch)
-                named = [
-                    (files[path].sha256 or "", content)
-                    for (path, _, _), content in zip(batch, contents, strict=True)
-                ]
-                sizes = await self._contents.put(named)
-                await self._catalog.kept(sizes)
-                wrong.update({files[path].sha256 for path, _, _ in batch} - sizes.keys())
-
-        async def keep_large(path: str, entry: Entry, digest: str) -> None:
-            async def pieces() -> AsyncIterator[bytes]:
-                for part in parts_of(path, entry):
-                    yield (await read_parts(sandbox, [part]))[0]
-
-            async with slots:
-                size = await self._contents.put_large(digest, pieces())
-                if size is None:
-                    wrong.add(digest)
-                else:
-                    await self._catalog.kept({digest: size})
-
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for batch in batches({path: entry for path, entry in files.items() if entry.size <= BATCH}):
-                    tasks.create_task(keep(batch))
-                for path, entry in files.items():
-                    if entry.size > BATCH and entry.sha256:
-                        tasks.create_task(keep_large(path, entry, entry.sha256))
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from errors
-        return {path for path, entry in now.entries.items() if entry.sha256 and entry.sha256 in wrong}
 
     async def _bring(
         self, sandbox: Sandbox, now: Manifest, target: Manifest, paths: Collection[str]
@@ -260,7 +238,7 @@ class WorkspaceStore:
         """
         steps = await asyncio.to_thread(steps_to, now, target, paths)
         try:
-            return await bring_to(sandbox, steps, self._contents.get)
+            return await bring_to(sandbox, steps, await self._contents_of(digests_in(steps)))
         except BaseException as error:
             problem = await self._undone(sandbox, now, target, paths)
             if problem:
@@ -278,7 +256,7 @@ class WorkspaceStore:
             now, _ = await self._capture(sandbox)
             back = await asyncio.to_thread(to_undo, now, before, target, paths)
             steps = await asyncio.to_thread(steps_to, now, before, back)
-            left = await bring_to(sandbox, steps, self._contents.get)
+            left = await bring_to(sandbox, steps, await self._contents_of(digests_in(steps)))
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             return error
         return next((f"{path}: {why}." for path, why in left.items()), None)

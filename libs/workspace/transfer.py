@@ -11,12 +11,14 @@ from typing import Any, Final
 from libs.sandbox import FileFailed, Sandbox
 from libs.workspace.manifest import Change, Entry, Manifest, inside, is_path, shown
 
-__all__ = ["BATCH", "Part", "Walked", "batches", "bring_to", "parts_of", "read_parts", "steps_to", "walked"]
+__all__ = ["BATCH", "Part", "Walked", "batches", "bring_to", "digests_in", "parts_of", "read_parts", "steps_to", "walked"]
 
 BATCH: Final = 1024 * 1024
 """Bytes that come out of the sandbox with one request."""
 _MOST_FILES: Final = 500
 """Files of one request."""
+_PIECE: Final = 64 * 1024
+"""Bytes that small contents are gathered to, before they are sent."""
 _MOST_STEPS: Final = 10_000
 """Steps of one request."""
 _MOST_WALK: Final = 128 * 1024 * 1024
@@ -167,6 +169,11 @@ def steps_to(now: Manifest, to: Manifest, paths: Iterable[str]) -> list[dict[str
     return steps + modes[::-1]
 
 
+def digests_in(steps: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the SHA-256 of all contents that steps need."""
+    return {step["sha256"] for step in steps if step.get("size")}
+
+
 async def bring_to(
     sandbox: Sandbox, steps: Sequence[dict[str, Any]], content: Callable[[str], AsyncIterator[bytes]]
 ) -> dict[str, str]:
@@ -184,10 +191,15 @@ async def bring_to(
         size = sum(step.get("size", 0) for step in part)
 
         async def feed(part: Sequence[dict[str, Any]] = part) -> AsyncIterator[bytes]:
+            held = bytearray()
             for step in part:
                 if step.get("size"):
                     async for piece in content(step["sha256"]):
-                        yield piece
+                        held += piece
+                        if len(held) >= _PIECE:
+                            yield bytes(held)
+                            held.clear()
+            yield bytes(held)
 
         answer, _, _ = await sandbox.atree("apply", steps=part, room=room, feed=feed, size=size)
         room -= size

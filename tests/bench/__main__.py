@@ -1,6 +1,6 @@
 """Measure all figures in one run: `make bench`, or some parts: `python -m tests.bench PART …`.
 
-The parts: commands, blocks, files, life, crowd, programs, tokens, workspace.
+The parts: commands, blocks, files, life, crowd, programs, tokens, workspace, forks.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tests.bench import (
     bench_commands,
     bench_crowd,
     bench_files,
+    bench_forks,
     bench_life,
     bench_programs,
     bench_tokens,
@@ -53,6 +54,7 @@ PARTS: dict[str, Part] = {
     "programs": lambda root, _: bench_programs.figures(root),
     "tokens": lambda _root, _peers: bench_tokens.figures(),
     "workspace": lambda root, _: bench_workspace.figures(root),
+    "forks": lambda root, _: bench_forks.figures(root),
 }
 WITH_PEERS = {"commands", "blocks", "files", "life"}
 

@@ -14,7 +14,7 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox.host import core
 from libs.workspace import Catalog, Contents, WorkspaceStore
-from tests.bench.bench_sandboxes import image, runtime
+from tests.bench.bench_sandboxes import image, in_thread, runtime
 from tests.bench.measure import MOST_ROUNDS, Figure, Times, memory_grown, timed
 
 FOLDERS, FILES, SIZE = 100, 100, 10_000
@@ -30,6 +30,7 @@ BEGUN = 0.2
 """Seconds from the begin of a capture until the next command."""
 SETTLED = 1.2
 """Seconds until the next capture trusts the times of files that were changed."""
+_THREAD = "bench"
 _FILL = """
 import os, random
 random.seed(1)
@@ -195,17 +196,20 @@ def _delay(many: _Workspace) -> Figure:
     store, _ = many.store()
     store.capture(many.sandbox)
 
-    async def capture() -> None:
-        await store.acapture(many.sandbox)
+    async def begin() -> None:
+        async def capture() -> None:
+            await store.acapture(many.sandbox)
+
+        many.sandbox.turns.capture(_THREAD, capture)
 
     def step(*, captured: bool) -> None:
-        many.change()
+        in_thread(_THREAD, many.change)
         if captured:
-            core().spawn(capture())
+            core().wait(begin())
         time.sleep(BEGUN)
 
     def command() -> None:
-        many.run("echo hi")
+        in_thread(_THREAD, lambda: many.run("echo hi"))
 
     times = _rounds(
         {

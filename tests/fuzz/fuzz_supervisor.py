@@ -135,7 +135,7 @@ def _unanswered(link: socket.socket, streams: set[int]) -> set[int]:
             for stream, kind, payload, _ in decoder.feed(come):
                 if kind == Kind.END:
                     ending, _ = ANSWER.unpack_from(payload)
-                    assert ending <= Ending.REMOVED
+                    assert ending <= Ending.ENDED
                     left.discard(stream)
     except struct.error as error:
         raise AssertionError("an END without an answer") from error

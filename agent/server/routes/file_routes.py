@@ -7,6 +7,8 @@ or a picture whose first bytes prove its type. `own_threads.py` has checked the 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Literal
 from urllib.parse import quote
 from uuid import UUID
@@ -20,6 +22,8 @@ from agent.server.json_exchange import Refused, answer, endpoint, read_query
 from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import BYTES, described
 from agent.server.routes.held_bytes import ROOM, HeldResponse
+from agent.server.routes.kept_files import beginning, find_kept
+from agent.server.routes.turn_requests import points_of, refusing
 from agent.server.routes.workspace_files import MOST_ROWS, Listing, Table, WorkspaceFiles
 
 __all__ = ["ROUTES", "picture_type", "thread_of"]
@@ -48,6 +52,15 @@ class _Content(_File):
         description="image: PNG, JPEG, GIF or WebP, to be shown as a picture. text: its beginning, with "
         "X-Truncated: 1 where there is more. Empty: all its bytes, to be saved.",
     )
+    turn: int | None = Field(
+        None,
+        ge=0,
+        description="Read the file as it was after this turn; 0: before the first. Default: as it is now.",
+    )
+    moment: Literal["after", "before"] = Field(
+        "after",
+        description="before: as the file was before the turn, such as a file that the turn has deleted.",
+    )
 
 
 class _Rows(_File):
@@ -73,6 +86,7 @@ _REFUSALS = {
     403: "The host or the origin is not one of this server's; or the sandbox may not read or write there.",
     404: "There is no such thread, it belongs to another owner, or its workspace has no such file.",
     409: "The path is a folder, or a file with this name exists.",
+    410: "The content of this file after the turn is not kept, or not any more.",
     413: "The file is too large.",
     422: "This file type has no such preview, or the file holds a known secret.",
     500: "The request failed.",
@@ -104,24 +118,42 @@ async def _list(request: Request) -> Response:
     refusals=_REFUSALS,
 )
 async def _read(request: Request) -> Response:
-    asked, files = read_query(request, _Content), await _files(request)
+    asked = read_query(request, _Content)
+    if asked.turn is not None:
+        async with refusing():
+            points = await points_of(request, thread_of(request))
+            kept = await find_kept(points, asked.path, asked.turn, begin=asked.moment == "before")
+            return await _held(asked, kept.size, kept.read)
+    files = await _files(request)
     if asked.view == "text":
-        text, truncated = await files.text(asked.path)
-        headers = _attached(asked.path) | {"X-Truncated": str(int(truncated))}
-        return Response(text, headers=headers, media_type="text/plain; charset=utf-8")
+        return _text(asked.path, *await files.text(asked.path))
     found = await files.find(asked.path)
-    ROOM.take(found.bytes)
+    return await _held(asked, found.bytes, partial(files.read, found))
+
+
+async def _held(asked: _Content, size: int, read: Callable[[], Awaitable[bytes]]) -> Response:
+    """Return a view of a file that is read as a whole, and hold its bytes until they are sent."""
+    ROOM.take(size)
     try:
-        content = await files.read(found)
+        content = await read()
+        if asked.view == "text":
+            response = _text(asked.path, *beginning(content))
+            ROOM.give_back(size)
+            return response
         kind = picture_type(content) if asked.view == "image" else _BYTES
         if kind is None:
             raise Refused(
                 422, "Its content is not PNG, JPEG, GIF or WebP, whatever its name says: download it instead."
             )
     except BaseException:
-        ROOM.give_back(found.bytes)
+        ROOM.give_back(size)
         raise
-    return HeldResponse(ROOM, found.bytes, content, headers=_attached(asked.path), media_type=kind)
+    return HeldResponse(ROOM, size, content, headers=_attached(asked.path), media_type=kind)
+
+
+def _text(path: str, text: bytes, truncated: bool) -> Response:
+    headers = _attached(path) | {"X-Truncated": str(int(truncated))}
+    return Response(text, headers=headers, media_type="text/plain; charset=utf-8")
 
 
 @endpoint

@@ -15,7 +15,7 @@ from agent.server.json_exchange import Refused, answer, endpoint
 from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import described
 from agent.server.routes.file_routes import thread_of
-from agent.threads import held
+from agent.threads import AT_WORK, held
 from libs.middleware.approvals import Grant, revoke, standing_in
 from libs.persistence import ThreadInUse
 
@@ -57,7 +57,7 @@ async def _list(request: Request) -> Response:
     answers={200: ("The approvals that still hold.", _Grants)},
     refusals={
         404: _NO_THREAD,
-        409: "The thread is at work: wait until its run has ended.",
+        409: AT_WORK,
         500: "The request failed.",
     },
 )
@@ -73,7 +73,7 @@ async def _revoke(request: Request) -> Response:
             await revoke(saver, saved, keys)
             return _response({key: grant for key, grant in grants.items() if key not in keys})
     except ThreadInUse:
-        raise Refused(409, "The thread is at work: wait until its run has ended.") from None
+        raise Refused(409, AT_WORK) from None
 
 
 async def _standing(saver: BaseCheckpointSaver[Any], thread: str) -> dict[str, Grant]:
@@ -98,5 +98,9 @@ _GRANTS_PATH = "/page/threads/{thread_id}/grants"
 ROUTES = [
     *routes(_GRANTS_PATH, GET=_list),
     *routes(f"{_GRANTS_PATH}/{{grant_id}}", DELETE=_revoke),
-    *nothing_below("/page", "GET /page/config, GET and DELETE /page/threads/{thread_id}/grants"),
+    *nothing_below(
+        "/page",
+        "GET /page/config; below /page/threads/{thread_id}: GET turns, POST rewind, POST fork, "
+        "GET and DELETE grants",
+    ),
 ]

@@ -29,11 +29,11 @@ from agent.server.durable.continued_runs import continued_later
 from agent.server.durable.listed_threads import is_busy, listed
 from agent.server.durable.saver import open_saver
 from agent.server.json_exchange import Refused
-from agent.threads import DRAIN, CutOff, held
+from agent.threads import AT_WORK, DRAIN, CutOff, held
 from libs.middleware.approvals import NothingWaits, WrongAnswer, answers_by_id, read_answer
 from libs.persistence import ThreadInUse, database_errors
 
-__all__ = ["Ended", "Runs", "open_runs"]
+__all__ = ["OWNER", "Ended", "Runs", "held_or_refused", "open_runs"]
 
 OWNER = "owner"
 """Key of the owner in the metadata of a thread's checkpoints."""
@@ -88,7 +88,7 @@ class Runs:
     """
 
     def __init__(self, runtime: Runtime, *, grace: float = GRACE) -> None:
-        self._runtime = runtime
+        self.runtime = runtime
         self._grace = grace
 
     async def begin(
@@ -115,7 +115,7 @@ class Runs:
                 raise Refused(refused.status, f"{refused} To begin one, leave thread_id out.") from None
         run = await self._run(thread_id, agent or "auto", owner)
         # A new thread is listed as soon as it begins, so another run may try to enter.
-        async with _held(thread_id):
+        async with held_or_refused(thread_id):
             return await self._carry_out(run, run.begin(task), owner)
 
     async def answer(self, thread_id: str, decisions: Any, *, owner: str | None) -> Ended:
@@ -127,7 +127,7 @@ class Runs:
         """
         owner = await self._owner(thread_id, owner)
         run = await self._run(thread_id, "auto", owner, pending=True)
-        async with _held(thread_id):
+        async with held_or_refused(thread_id):
             waiting = {each.interrupt_id: each.question for each in await run.approvals()}
             if not waiting:
                 raise Refused(409, str(NothingWaits()))
@@ -161,7 +161,7 @@ class Runs:
         self, thread_id: str, agent: AgentName | Literal["auto"], owner: str | None, *, pending: bool = False
     ) -> Run:
         try:
-            return await self._runtime.run(
+            return await self.runtime.run(
                 thread_id,
                 agent,
                 pending=pending,
@@ -173,7 +173,7 @@ class Runs:
 
     async def _owner(self, thread_id: str, owner: str | None) -> str | None:
         """Return a thread's owner; refuse another owner's thread. Without tokens, everybody has access."""
-        latest = await self._runtime.threads.aget_tuple({"configurable": {"thread_id": thread_id}})
+        latest = await self.runtime.threads.aget_tuple({"configurable": {"thread_id": thread_id}})
         its_owner = cast("str | None", latest.metadata.get(OWNER)) if latest else None
         if latest is None or owner not in (None, its_owner):
             raise Refused(404, "There is no such thread.")
@@ -213,14 +213,15 @@ async def _ended(run: Run, result: Result) -> Ended:
 
 
 @asynccontextmanager
-async def _held(thread_id: str) -> AsyncIterator[None]:
+async def held_or_refused(thread_id: str) -> AsyncIterator[None]:
+    """Hold a thread. Refuses if a run is at work in the thread, or the server is ending."""
     if DRAIN.requested:
         raise Refused(503, "The server is ending or restarting: ask again in a few seconds.")
     try:
         async with held(thread_id):
             yield
     except ThreadInUse:
-        raise Refused(409, "The thread is at work: wait until its run has ended.") from None
+        raise Refused(409, AT_WORK) from None
 
 
 def _addressed(decisions: Any, waiting: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -37,6 +37,8 @@ __all__ = [
     "Listing",
     "Table",
     "WorkspaceFiles",
+    "absolute",
+    "says",
 ]
 
 logger = logging.getLogger(__name__)
@@ -159,11 +161,11 @@ class WorkspaceFiles:
 
     async def list(self, path: str) -> Listing:
         """List a folder, 2,000 entries at most."""
-        return (await self._look("list", Listing, path=_absolute(path)))[0]
+        return (await self._look("list", Listing, path=absolute(path)))[0]
 
     async def find(self, path: str) -> Found:
         """Return a file's real path and size, 128 MiB at most."""
-        found, _ = await self._look("look", Found, path=_absolute(path))
+        found, _ = await self._look("look", Found, path=absolute(path))
         if found.bytes > MOST_DOWNLOADED:
             raise Refused(
                 413,
@@ -178,7 +180,7 @@ class WorkspaceFiles:
 
     async def text(self, path: str) -> tuple[bytes, bool]:
         """Return the first 256 KiB of a text in UTF-8, and whether there is more."""
-        begun, data = await self._look("text", _Begun, path=_absolute(path))
+        begun, data = await self._look("text", _Begun, path=absolute(path))
         if begun.more:
             data = data[:-OVERLAP]  # may end with half a secret, which redaction cannot find
         data = data[:MOST_TEXT]
@@ -186,21 +188,21 @@ class WorkspaceFiles:
 
     async def table(self, path: str, offset: int, limit: int) -> Table:
         """Return rows of a CSV file; the first line names the columns."""
-        found, _ = await self._look("table", Table, path=_absolute(path), offset=offset, limit=limit)
+        found, _ = await self._look("table", Table, path=absolute(path), offset=offset, limit=limit)
         found.columns = [_cell(cell) for cell in found.columns]
         found.rows = [[_cell(cell) for cell in row] for row in found.rows]
         return found
 
     async def page(self, path: str, number: int) -> tuple[bytes, int]:
         """Return a page of a PDF file as a PNG picture, and the number of pages."""
-        found, picture = await self._look("page", _Pages, path=_absolute(path), number=number)
+        found, picture = await self._look("page", _Pages, path=absolute(path), number=number)
         if not picture.startswith(_PICTURE):
             raise _no_answer()
         return picture, found.pages
 
     async def write(self, path: str, content: bytes, *, replace: bool) -> str:
         """Write a file atomically, create missing folders, and return the file's real path."""
-        path = _absolute(path)
+        path = absolute(path)
         if any(ord(each) < 32 or ord(each) == 127 for each in path):
             raise Refused(400, "The name of a file cannot have control characters: rename it.")
         if KNOWN(content) is not content:
@@ -239,13 +241,17 @@ class WorkspaceFiles:
         try:
             return await self._sandbox.afile(do, **arguments)
         except FileFailed as error:
-            status, says = _SAYS.get(error.code, (422, f"It could not be done: {str(error).rstrip('.')}."))
-            raise Refused(status, says) from error
+            raise Refused(*says(error)) from error
         except SandboxError as error:
             raise _failed(error) from error
 
 
-def _absolute(path: str) -> str:
+def says(error: FileFailed) -> tuple[int, str]:
+    """Return the HTTP status of an error, and the message for a person."""
+    return _SAYS.get(error.code, (422, f"It could not be done: {str(error).rstrip('.')}."))
+
+
+def absolute(path: str) -> str:
     """Return an absolute path for the sandbox, which resolves links itself.
 
     Raises:

@@ -169,6 +169,11 @@ export function App() {
             away={problem !== null}
             onThread={(id) => setThread(id, agent, true)}
             onStatus={onStatus}
+            onMoved={() => show(thread, agent)}
+            onFork={(id) => {
+              go(id, agent);
+              reload();
+            }}
           />
         )}
       </main>

@@ -8,6 +8,7 @@ import "./styles/chat.css";
 import "./styles/cards.css";
 import "./styles/approvals.css";
 import "./styles/files.css";
+import "./styles/turns.css";
 
 showTheme(chosenTheme());
 createRoot(document.getElementById("page")!).render(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +22,6 @@ from deepagents.backends.protocol import (
     ReadResult,
     WriteResult,
 )
-from deepagents.backends.sandbox import TRUNCATION_MSG
 from deepagents.backends.utils import normalize_read_bounds
 
 from libs.private_names import is_read_as_text
@@ -36,6 +36,9 @@ _MOST_NAME = 300
 _LINE_CUT = " [the line continues]"
 _REPLACED = (
     "\n\n[Bytes that are not UTF-8 are shown as \ufffd: read them with a command that knows the encoding.]"
+)
+_NO_MATCH = (
+    " No file that was searched has a match: folders named .git or .output, and linked folders, are left out."
 )
 _WORDS = {"file_not_found": "path_not_found"}
 _EXPLAINED = {"failed", "too_many", "timeout", "invalid_path", "half_character"}
@@ -106,13 +109,27 @@ def read(path: str, answer: Answer) -> ReadResult:
         return ReadResult(file_data=FileData(content="", encoding="utf-8"), no_lines_requested=True)
     if "base64" in page:
         return ReadResult(file_data=FileData(content=page["base64"], encoding="base64"))
-    content = page["content"] + _REPLACED * page["replaced"] + TRUNCATION_MSG * page["cut"]
+    content = page["content"] + _REPLACED * page["replaced"] + _page_cut(path, page)
     return ReadResult(
         file_data=FileData(content=content, encoding="utf-8"),
-        total_lines=page["total"],
+        # If the total is known, deepagents says that a file of blank lines is empty.
+        total_lines=page["total"] if content.strip() else None,
         start_line=page["start"],
         end_line=page["end"],
         next_offset=page["next"],
+    )
+
+
+def _page_cut(path: str, page: dict[str, Any]) -> str:
+    """Return the note about a page that ends within a line."""
+    if not page["cut"]:
+        return ""
+    if "rest" not in page:
+        return f"\n\n[The page is full, and the last line is cut here: continue with offset {page['end']}.]"
+    command = f"tail -c +{page['rest'] + 1} {shlex.quote(path)} | head -c 50000"
+    return (
+        "\n\n[The page is full, and this line is cut here. No offset shows the rest of the line. "
+        f"A command does: {command}]"
     )
 
 
@@ -190,7 +207,7 @@ def _unread(found: dict[str, Any]) -> str | None:
     names = ", ".join(name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…" for name in shown)
     more = ", …" if found["unread"] > len(found["unread_first"]) else ""
     cut = " The search was also cut: there may be more matches." if found["cut"] else ""
-    rest = "" if found["matches"] or found["cut"] else " No other file has a match."
+    rest = "" if found["matches"] or found["cut"] else _NO_MATCH
     why = "because they cannot be read, have a line of over 16 MB, or are binary and over 64 MB"
     return f"Not searched to the end, {why}: {found['unread']} ({names}{more}).{rest}{cut}"
 

@@ -21,6 +21,7 @@ from libs.middleware.approvals.decisions import Decision, WrongAnswer, checked, 
 from libs.middleware.approvals.grants import GRANTS, Grant, granted_by
 from libs.middleware.approvals.nested_answers import areader, is_nested, patched, reader
 from libs.middleware.approvals.question import question_key
+from libs.middleware.arrival import Arrive, arrive_at_start, arrive_at_start_now
 from libs.middleware.input_messages import check_messages
 from libs.middleware.required_task import has_messages, require_task
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
@@ -71,6 +72,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     As a node of another graph it gives the gate a reader of answers (see `nested_answers`). Grants would be
     lost with the node, so none are offered there.
 
+    `arrive`, if set, is called before each saved run, to bring the files of the thread to the checkpoint from
+    which the run starts.
+
     `turns`, if set, locks the thread during asynchronous runs and updates.
     """
 
@@ -80,16 +84,18 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         edits: Mapping[str, type[BaseModel]] | None = None,
         clean: Callable[[Any], Any] | None = None,
         turns: Turns | None = None,
+        arrive: Arrive | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(**attributes)
         self.turns = turns
+        self.arrive = arrive
         self.edits = edits or {}
         self.clean = clean or (lambda given: given)
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """As `CompiledStateGraph.stream`."""
-        input = self.clean(input)
+        asked, input = config, self.clean(input)
         check_messages(input)
         if isinstance(input, Command):
             is_read = input.resume is not None and self._thread_id(config)
@@ -98,13 +104,14 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             config = patched(config, reader(config, self._read_one))
         elif not has_messages(input):
             require_task(self.get_state(config or {}) if self._thread_id(config) else None)
+        self._arrived_now(asked)
         return super().stream(input, config, **self._saved_first(config, options))
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """As `CompiledStateGraph.astream`."""
-        input = self.clean(input)
+        asked, input = config, self.clean(input)
         check_messages(input)
         async with self._locked(config, self.turns.run if self.turns else None) as control:
             if control is not None:
@@ -116,6 +123,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 config = patched(config, await areader(config, self._read_one))
             elif not has_messages(input):
                 require_task(await self.aget_state(config or {}) if self._thread_id(config) else None)
+            await self._arrived(asked)
             parts = super().astream(input, config, **self._saved_first(config, options))
             # Close the stream when the caller stops reading, so that the lock covers the whole run.
             async with aclosing(cast("AsyncGenerator[Any, None]", parts)):
@@ -134,6 +142,16 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """As `bulk_update_state`."""
         async with self._locked(config, self.turns.change if self.turns else None):
             return await super().abulk_update_state(config, self.clean(supersteps))
+
+    async def _arrived(self, config: RunnableConfig | None) -> None:
+        saver, thread = self._saver(config), self._thread_id(config)
+        if self.arrive and saver and thread is not None and not is_nested(config):
+            await arrive_at_start(self.arrive, saver, thread, config)
+
+    def _arrived_now(self, config: RunnableConfig | None) -> None:
+        saver, thread = self._saver(config), self._thread_id(config)
+        if self.arrive and saver and thread is not None and not is_nested(config):
+            arrive_at_start_now(self.arrive, saver, thread, config)
 
     def _locked(
         self, config: RunnableConfig | None, turn: Turn | None
@@ -234,6 +252,7 @@ def answer_by_id(
     *,
     edits: Mapping[str, type[BaseModel]] | None = None,
     clean: Callable[[Any], Any] | None = None,
+    arrive: Arrive | None = None,
 ) -> AddressedGraph:
     """Return `graph` as an `AddressedGraph`. Needed where subagents can ask, or grants are given.
 
@@ -241,6 +260,7 @@ def answer_by_id(
         graph: the outermost graph, with a channel for grants.
         edits: tool name -> schema of edited arguments (see `read_answer`).
         clean: removes secrets from inputs; returns the same object if there are none.
+        arrive: see `AddressedGraph`.
     """
     attributes = {name: value for name, value in vars(graph).items() if name != "__orig_class__"}
-    return AddressedGraph(**attributes, edits=edits, clean=clean)
+    return AddressedGraph(**attributes, edits=edits, clean=clean, arrive=arrive)

@@ -24,9 +24,11 @@ class ScratchSandbox(DockerSandbox):
         options: see `DockerSandbox`. `read_only` may mount folders in `/workspace`, too.
     """
 
+    spills = False  # nobody can read a file after the task
+
     def __init__(self, home: Path, *, disk: int, **options: Any) -> None:
         super().__init__(home, **options)
-        self._disk = disk
+        self.disk = disk
         self._begun = False
 
     @property
@@ -56,4 +58,4 @@ class ScratchSandbox(DockerSandbox):
         return owner_of(self.root)
 
     def _workspace(self, uid: int, gid: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
-        return [], {"/workspace": f"rw,exec,nosuid,nodev,{room(self._disk)},mode=0755,uid={uid},gid={gid}"}
+        return [], {"/workspace": f"rw,exec,nosuid,nodev,{room(self.disk)},mode=0755,uid={uid},gid={gid}"}

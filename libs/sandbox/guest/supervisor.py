@@ -37,6 +37,8 @@ _OTHER_DESCRIPTORS = 24
 """Descriptors for interpreters, for the proxy, and for the supervisor itself."""
 _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
+_ENDED = (Ending.TIMEOUT, Ending.CANCELLED, Ending.LOST, Ending.ENDED)
+"""Endings after which no process of the request may be left."""
 _FOLDER = "/proc/self/cwd"
 """The workspace. Unlike `.`, this path needs no permission, which a command can take away with chmod."""
 _DIRECTORY = os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY
@@ -210,10 +212,9 @@ class Supervisor:
         job, child.job = child.job, None
         assert job is not None
         del self._streams[job.stream]
-        ending, idle = ANSWER.unpack_from(payload)
-        if job.ended_by is not None:
-            ending = job.ended_by
-        if not SUBREAPERS and ending in (Ending.TIMEOUT, Ending.CANCELLED, Ending.LOST):
+        reported, idle = ANSWER.unpack_from(payload)
+        ending = job.ending(reported)
+        if not SUBREAPERS and ending in _ENDED:
             self._workers.kill_orphans(job.arrived)
         if ending == Ending.BUSY:
             # The worker could not start a process. Make room for the next attempt.
@@ -222,7 +223,7 @@ class Supervisor:
         if idle:
             self._workers.rest(child)
         else:
-            self._workers.leaves_running(child)
+            self._workers.leaves_running(child, job.stream)
             self._serve_waiting()
         self._workers.reap()
 
@@ -273,7 +274,7 @@ class Supervisor:
             job.deadline = time.monotonic() + _GRACE
 
     def _cancel(self, stream: int, running: dict[Child, Job]) -> None:
-        """End a queued request, or add a running request to `running`."""
+        """End a queued request, or what a finished one left running; or add a running one to `running`."""
         for job in self._waiting:
             if job.stream == stream:
                 self._waiting.remove(job)
@@ -282,6 +283,8 @@ class Supervisor:
         child = self._streams.get(stream)
         if child and child.job and child.job.ended_by is None:
             running[child] = child.job
+        elif child is None:
+            self._workers.end_left(stream)
 
 
 def _why_lost(job: Job, status: int | None) -> int:

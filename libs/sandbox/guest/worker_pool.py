@@ -219,9 +219,14 @@ class WorkerPool:
 
     # -- background processes of finished commands
 
-    def leaves_running(self, child: Child) -> None:
-        """Mark a worker whose finished command has left background processes."""
+    def leaves_running(self, child: Child, stream: int | None = None) -> None:
+        """Mark a worker whose finished command has left background processes. `stream`: that command."""
         child.refused_before = refused_forks()
+        child.left_by = stream if stream is not None else child.left_by
+
+    def end_left(self, stream: int) -> None:
+        """Kill the background processes that a finished command has left."""
+        kill_trees(*(child.pid for child in self._left() if child.left_by == stream))
 
     def end_background(self) -> bool:
         """Kill all background processes. Return whether there were any.

@@ -17,6 +17,7 @@ from libs.sandbox.host.redacted_results import redacted_content
 from libs.sandbox.host.request_payloads import encoded
 from libs.sandbox.host.results import failed_result, shortened
 from libs.sandbox.host.run_once import Form, Once
+from libs.sandbox.host.thread_work import Span, Turns
 
 __all__ = [
     "Channel",
@@ -27,6 +28,8 @@ __all__ = [
     "Egress",
     "Form",
     "Once",
+    "Span",
+    "Turns",
     "blocking",
     "carrying",
     "core",

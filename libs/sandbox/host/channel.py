@@ -130,6 +130,10 @@ class Channel:
         if call.stream in self._calls:
             self._send(encode(call.stream, Kind.CANCEL))
 
+    def end_left(self, stream: int) -> None:
+        """End what a finished command has left running in the background."""
+        self._send(encode(stream, Kind.CANCEL))
+
     def close(self) -> None:
         """End the connection, and with it the sandbox."""
         self._transport.close()
@@ -243,14 +247,15 @@ class Channel:
                 raise ProtocolError(f"a credit of {len(payload)} bytes")
             self._send_content(call, int.from_bytes(payload, "big"))
         elif kind == Kind.END:
-            if len(payload) < ANSWER.size or payload[0] > Ending.REMOVED:
+            if len(payload) < ANSWER.size or payload[0] > Ending.ENDED:
                 raise ProtocolError("an END frame without a known ending")
             del self._calls[stream]
             self.used()
             self.ready = True
-            ending, _ = ANSWER.unpack_from(payload)
+            ending, idle = ANSWER.unpack_from(payload)
             self._show_rest(call, cut=ending != Ending.DONE)
-            call.future.set_result(Answer(ending, payload[ANSWER.size :]))
+            left_running = ending == Ending.DONE and not idle
+            call.future.set_result(Answer(ending, payload[ANSWER.size :], left_running))
             with call.sending:
                 call.all_sent()
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 from libs.redaction import Redact
 from libs.sandbox.errors import CommandInterrupted, SandboxDied, SandboxError
+from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.lifecycle import Feed, SandboxLife
-from libs.sandbox.host.loop_thread import on_core, synchronous
+from libs.sandbox.host.loop_thread import core, on_core, synchronous
 from libs.sandbox.host.request import Answer, Call
 from libs.sandbox.host.request_payloads import (
+    CHANGES,
     block_request,
     file_asked,
     file_request,
@@ -22,6 +24,7 @@ from libs.sandbox.host.request_payloads import (
 )
 from libs.sandbox.host.results import as_builtin, block_result, file_result, run_result
 from libs.sandbox.host.run_once import FILE, RUN, Once
+from libs.sandbox.host.thread_work import ThreadPrograms, Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
 from libs.sandbox.wire.frames import Fd
@@ -31,8 +34,11 @@ __all__ = ["ChannelSandbox"]
 
 _AT_ONCE = 1_000_000
 """Bytes of an answer that are decoded on the event loop. A larger answer is decoded in a thread."""
-_MOST_SESSIONS = 100_000
-"""Number of sessions that are remembered, to report lost variables to the next block."""
+_CAPTURE_SECONDS = 10.0
+"""Longest wait for captures when the sandbox is closed."""
+
+_END_SECONDS = 5.0
+"""Seconds until an interpreter that does not end is killed."""
 
 Result = TypeVar("Result")
 
@@ -42,6 +48,8 @@ class ChannelSandbox(SandboxLife):
 
     isolated: bool
     """Whether commands are isolated from this machine. A model may only use an isolated sandbox."""
+    spills = True
+    """Whether a file in the sandbox keeps the whole of a command's long output."""
 
     def __init__(
         self,
@@ -65,9 +73,12 @@ class ChannelSandbox(SandboxLife):
         super().__init__(idle_seconds, redact)
         self.name = name
         self.limits = limits
+        self.records = records
         self._once = Once(self, records, thread, redact)
-        self._sessions: OrderedDict[int, None] = OrderedDict()
-        """Hashes of the sessions in which a block has begun, the latest last. A name may have 64 kB."""
+        self._thread = thread
+        self.turns = Turns()
+        """Keeps commands and captures of the workspace apart."""
+        self._programs = ThreadPrograms()
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor their parent folders."""
 
@@ -85,12 +96,21 @@ class ChannelSandbox(SandboxLife):
         key: str | None = None,
     ) -> RunResult:
         seconds, payload = run_request(
-            self.limits, command, timeout, merge_stderr=merge_stderr, env=env, live=on_output is not None
+            self.limits,
+            command,
+            timeout,
+            merge_stderr=merge_stderr,
+            env=env,
+            live=on_output is not None,
+            spills=self.spills,
         )
 
         async def work() -> RunResult:
-            call, answer = await self._ask(payload, seconds, on_output=on_output)
-            return await _read(call, answer, lambda: run_result(self.limits, call, answer, seconds))
+            async with self.turns.command(self._thread()):
+                call, answer = await self._ask(payload, seconds, on_output=on_output)
+            return await _read(
+                call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
+            )
 
         return await self._once.do(key, ("run", command), RUN, work)
 
@@ -105,27 +125,36 @@ class ChannelSandbox(SandboxLife):
         key: str | None = None,
         continues: bool = False,
     ) -> RunResult:
-        known = continues or hash(session) in self._sessions
+        known = continues or self._programs.knows(session)
         seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
-        self._remember(session)
+        self._programs.block_begins(session, self._thread())
 
         async def work() -> RunResult:
-            call, answer = await self._ask(payload, seconds, on_output=on_output)
+            async with self.turns.command(self._thread()):
+                call, answer = await self._ask(payload, seconds, on_output=on_output)
             return await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
 
         try:
             return await self._once.do(key, ("python", code), RUN, work)
         except SandboxError as error:
             if not known and not isinstance(error, SandboxDied | CommandInterrupted):
-                self._sessions.pop(hash(session), None)  # no block has begun
+                self._programs.forget(session)  # no block has begun
             raise
 
-    def _remember(self, session: str) -> None:
-        """Record a session, so that its next block prints a note if the block runs in a new interpreter."""
-        self._sessions[hash(session)] = None
-        self._sessions.move_to_end(hash(session))
-        if len(self._sessions) > _MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+    @on_core
+    async def aend_programs(self, thread: str) -> None:
+        """End background programs and live interpreters of a thread. The next block prints a note."""
+        self._programs.end_background(thread)
+        for session in self._programs.sessions_of(thread) if self.running else ():
+            with suppress(SandboxError):
+                await self._ask(*_ending(self.limits, session))
+
+    def has_background(self, thread: str) -> bool:
+        """Return whether commands of a thread may have left something running. Call this on the core."""
+        return self._programs.has_background(thread)
+
+    def _left_running(self, channel: Channel, stream: int) -> None:
+        self._programs.left_running(self._thread(), channel, stream)
 
     @on_core
     async def abegun(self, keys: Sequence[str]) -> set[str]:
@@ -144,22 +173,21 @@ class ChannelSandbox(SandboxLife):
         *,
         content: bytes | None = None,
         key: str | None = None,
-        redacted: bool = True,
         **arguments: Any,
     ) -> tuple[dict[str, Any], bytes]:
         asked = file_asked(do, content, arguments) if key is not None else ()
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
 
         async def work() -> tuple[dict[str, Any], bytes]:
-            call, answer = await self._ask(payload, seconds, content=content or b"", redacted=redacted)
+            async with self.turns.command(self._thread()) if do in CHANGES else nullcontext():
+                call, answer = await self._ask(payload, seconds, content=content or b"")
             return await _read(call, answer, lambda: file_result(call, answer, seconds))
 
         return await self._once.do(key, asked, FILE, work)
 
-    async def aread_file(self, path: str, *, redacted: bool = True) -> bytes:
-        """See `Sandbox`. `redacted=False` is for an archive, whose reader redacts the files in it."""
+    async def aread_file(self, path: str) -> bytes:
         try:
-            return (await self.afile("read", path=path, redacted=redacted))[1]
+            return (await self.afile("read", path=path))[1]
         except FileFailed as error:
             raise as_builtin(error, path) from error
 
@@ -178,9 +206,26 @@ class ChannelSandbox(SandboxLife):
         message, data = await _read(call, answer, lambda: file_result(call, answer, seconds))
         return message, data, bytes(call.data[Fd.ERR])
 
+    def close(self) -> None:
+        """Stop the sandbox, after captures that have begun: see `Turns`."""
+        if self.turns.watched:
+            core().wait(self._captures_end())
+        super().close()
+
+    async def _captures_end(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.turns.all_settled(), _CAPTURE_SECONDS)
+
     file = synchronous(afile)
     read_file = synchronous(aread_file)
     write_file = synchronous(awrite_file)
+
+
+def _ending(limits: SandboxLimits, session: str) -> tuple[bytes, float]:
+    """Return the request that ends the interpreter of a session."""
+    code = "import os\nos._exit(0)"
+    seconds, payload = block_request(limits, code, session, _END_SECONDS, continues=True)
+    return payload, seconds
 
 
 async def _read(call: Call, answer: Answer, make: Callable[[], Result]) -> Result:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import math
 import sqlite3
 import threading
 import time
@@ -26,6 +27,7 @@ from libs.sandbox.errors import (
     KeyReused,
     RecordUnavailable,
 )
+from libs.sandbox.limits import MAX_TIMEOUT
 from libs.sandbox.process_owner import owner_label, owner_lives
 from libs.sqlite_files import sqlite_hint, use_wal
 
@@ -53,17 +55,20 @@ CREATE TABLE IF NOT EXISTS commands (
     state TEXT NOT NULL,
     owner TEXT NOT NULL,
     began REAL NOT NULL,
+    ended REAL,
     size INTEGER NOT NULL DEFAULT 0,
     result TEXT,
     UNIQUE (thread, key)
 )
 """
+_HAS_ENDED = "SELECT 1 FROM pragma_table_info('commands') WHERE name = 'ended'"
+_OTHERS = "SELECT thread, began, ended, owner FROM commands WHERE owner <> ? AND coalesce(ended, ?) >= ?"
 _FIND = "SELECT digest, state, owner, result FROM commands WHERE thread = ? AND key = ?"
 _BEGIN = (
     "INSERT INTO commands (thread, key, digest, state, owner, began) VALUES (?, ?, ?, 'running', ?, ?) "
     "ON CONFLICT DO NOTHING"
 )
-_SETTLE = "UPDATE commands SET state = ?, result = ?, size = ? WHERE thread = ? AND key = ?"
+_SETTLE = "UPDATE commands SET state = ?, result = ?, size = ?, ended = ? WHERE thread = ? AND key = ?"
 _WITHDRAW = "DELETE FROM commands WHERE thread = ? AND key = ?"
 _PRUNE = """
 DELETE FROM commands WHERE state != 'running' AND id IN (
@@ -149,7 +154,19 @@ class CommandRecords:
 
     async def forget(self, thread: str) -> None:
         """Remove what is kept of a thread that is gone for good."""
-        await self.awaited(self._forget, _name(thread))
+        await self.forget_since(thread, 0.0)
+
+    async def forget_since(self, thread: str, began: float) -> None:
+        """Remove the records of commands that began after a time, because their effects were taken back."""
+        await self.awaited(self._forget, _name(thread), began)
+
+    async def of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
+        """Return thread, begin and end of the commands of other programs that ran at a time or later.
+
+        The end is None while the command runs. The thread is None if its program was killed meanwhile:
+        then the end is the latest possible one.
+        """
+        return await self.awaited(self._of_other_programs, since)
 
     def close(self) -> None:
         """Close the file, where it is open. A later call opens it again."""
@@ -209,15 +226,15 @@ class CommandRecords:
 
     def end(self, entry: Entry, result: str) -> None:
         """Record the result. If writing fails, the command counts as interrupted."""
-        self._settle(entry, _SETTLE, "ended", result, len(result))
+        self._settle(entry, _SETTLE, "ended", result, len(result), time.time())
 
     def interrupt(self, entry: Entry) -> None:
         """Record that the effect of the command is unknown."""
-        self._settle(entry, _SETTLE, "interrupted", None, 0)
+        self._settle(entry, _SETTLE, "interrupted", None, 0, time.time())
 
     def stop(self, entry: Entry) -> None:
         """Record that the caller has cancelled the command, on purpose or because this process ends."""
-        self._settle(entry, _SETTLE, "interrupted" if _ending.is_set() else "stopped", None, 0)
+        self._settle(entry, _SETTLE, "interrupted" if _ending.is_set() else "stopped", None, 0, time.time())
 
     def withdraw(self, entry: Entry) -> None:
         """Remove the record of a command that did not begin."""
@@ -238,9 +255,20 @@ class CommandRecords:
             finally:
                 _under_way.discard(self._place(entry))
 
-    def _forget(self, thread: str) -> None:
+    def _of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
         with self._explained():
-            self._open().execute("DELETE FROM commands WHERE thread = ?", (thread,))
+            rows = self._open().execute(_OTHERS, (self._owner, math.inf, since)).fetchall()
+        lives = {owner: owner_lives(owner) for _, _, ended, owner in rows if ended is None}
+        return [
+            (thread, began, ended)
+            if ended is not None or lives[owner]
+            else (None, began, began + MAX_TIMEOUT)
+            for thread, began, ended, owner in rows
+        ]
+
+    def _forget(self, thread: str, began: float) -> None:
+        with self._explained():
+            self._open().execute("DELETE FROM commands WHERE thread = ? AND began >= ?", (thread, began))
 
     def _place(self, entry: Entry) -> tuple[str, str, str]:
         return str(self._path), entry.thread, entry.key
@@ -255,6 +283,11 @@ class CommandRecords:
                 # Writes reach the kernel at once and the disk later. They survive this process.
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute(_SCHEMA)
+                if not connection.execute(_HAS_ENDED).fetchone():  # a file of an earlier version
+                    with contextlib.suppress(
+                        sqlite3.OperationalError
+                    ):  # another program adds the column, too
+                        connection.execute("ALTER TABLE commands ADD COLUMN ended REAL")
             except sqlite3.Error:
                 connection.close()
                 raise

@@ -24,7 +24,7 @@ def first_command_problem(channel: Channel, limits: SandboxLimits, seconds: floa
     Raises:
         SandboxDied: the sandbox ended before it was ready.
     """
-    _, payload = run_request(limits, "true", seconds, merge_stderr=True, env={}, live=False)
+    _, payload = run_request(limits, "true", seconds, merge_stderr=True, env={}, live=False, spills=True)
     try:
         channel.came_up.result(seconds)
         call = channel.request(payload)

@@ -83,6 +83,10 @@ class SandboxLife(ABC):
         """Return `folder_at` of the workspace and of the other folders in use. None: none is in use."""
         return (folder_at(self.root),)
 
+    @abstractmethod
+    def _left_running(self, channel: Channel, stream: int) -> None:
+        """Note that the command of a request has left processes in the background."""
+
     @property
     def redact(self) -> Redact | None:
         """Removes secrets from everything that leaves the sandbox."""
@@ -245,6 +249,8 @@ class SandboxLife(ABC):
                     await asyncio.wait({feeding})
                 if not feeding.cancelled() and (error := feeding.exception()):
                     raise error
+            if answer.left_running:
+                self._left_running(channel, call.stream)
             if answer.ending != Ending.REMOVED:
                 return call, answer
             # Nothing was run. A running container keeps the removed folder, even if there is a new one.

@@ -22,6 +22,8 @@ class Answer:
     """One of `libs.sandbox.wire.frames.Ending`."""
     body: bytes
     """The worker's report. Empty if no worker could answer."""
+    left_running: bool = False
+    """Whether processes of a command go on in the background."""
 
 
 class Call:

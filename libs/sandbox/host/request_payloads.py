@@ -11,7 +11,7 @@ from libs.sandbox.protocol import FileFailed
 from libs.sandbox.wire.frames import MAX_PAYLOAD, REQUEST, Worker
 from libs.sandbox.wire.messages import BlockRequest, RunRequest
 
-__all__ = ["block_request", "encoded", "file_asked", "file_request", "run_request", "tree_request"]
+__all__ = ["CHANGES", "block_request", "encoded", "file_asked", "file_request", "run_request", "tree_request"]
 
 MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
@@ -22,7 +22,7 @@ MAX_VARIABLES = 1024 * 1024
 variables and arguments."""
 MAX_SESSION = 65_535
 """Bytes of the longest name of a session."""
-_CHANGES = ("write", "edit", "delete")
+CHANGES = ("write", "edit", "delete")
 """File operations that change something."""
 _FILE_SECONDS = 30.0
 """Seconds for a file operation, plus a second for each 10 MB of content."""
@@ -38,8 +38,12 @@ def run_request(
     merge_stderr: bool,
     env: Mapping[str, str],
     live: bool,
+    spills: bool,
 ) -> tuple[float, bytes]:
     """Return the time-out in seconds and the payload of a command.
+
+    Args:
+        spills: whether a file in the sandbox keeps the whole of a long output.
 
     Raises:
         ValueError: the time-out, the command or a variable is not valid.
@@ -58,7 +62,7 @@ def run_request(
             )
     if sum(map(len, variables)) > MAX_VARIABLES:
         raise ValueError(f"the variables have more than {MAX_VARIABLES:,} bytes; put values into files")
-    request = RunRequest(_command(command), limits.output_chars, merge_stderr, live, variables)
+    request = RunRequest(_command(command), limits.output_chars, merge_stderr, live, variables, spills=spills)
     return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
 
@@ -125,7 +129,7 @@ def file_asked(do: str, content: bytes | None, arguments: dict[str, Any]) -> tup
     Raises:
         ValueError: the operation changes nothing, so it needs no key.
     """
-    if do not in _CHANGES:
+    if do not in CHANGES:
         raise ValueError(f"a key is for what changes something, not for {do!r}")
     return "file", do, json.dumps(arguments, sort_keys=True), content or b""
 

@@ -15,12 +15,19 @@ from libs.sandbox.wire.frames import Ending, Fd
 from libs.sandbox.wire.messages import OutputReport, RunReport
 
 _OUR_ERROR = "This is an error of the sandbox itself: see the log of the program that started the sandbox"
+_INTERRUPTED = 130
+"""Exit code of a block that was ended by KeyboardInterrupt."""
 
 __all__ = ["as_builtin", "block_result", "failed_result", "file_result", "run_result", "shortened"]
 
 
-def run_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float) -> RunResult:
-    """Return the result of a command. Raises SandboxBusy if the command did not begin."""
+def run_result(
+    limits: SandboxLimits, call: Call, answer: Answer, seconds: float, spills: bool = True
+) -> RunResult:
+    """Return the result of a command. Raises SandboxBusy if the command did not begin.
+
+    `spills`: whether a file was to keep a long output.
+    """
     return _result(
         limits,
         call,
@@ -29,19 +36,24 @@ def run_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float
         late="everything the command started was ended",
         lost="the process that ran it was killed, by this command or by another one: "
         "everything it started was ended",
+        spills=spills,
     )
 
 
 def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: float) -> RunResult:
     """Return the result of a block. Raises SandboxBusy if it did not begin."""
+    if answer.ending == Ending.ENDED:
+        late = "the interpreter was ended, its variables are lost"
+    elif _report(answer, seconds).exit_code == _INTERRUPTED:
+        late = "the block was interrupted, its variables are kept"
+    else:
+        late = "the block ended, but not with KeyboardInterrupt: its variables are kept"
     return _result(
         limits,
         call,
         answer,
         seconds,
-        late="the block was interrupted, its variables are kept"
-        if _report(answer, seconds).answered
-        else "the interpreter was ended, its variables are lost",
+        late=late,
         lost="the process that kept the interpreter was killed, by this block or by a command: "
         "its variables are lost",
     )
@@ -119,13 +131,20 @@ def as_builtin(error: FileFailed, path: str) -> Exception:
 
 
 def _result(
-    limits: SandboxLimits, call: Call, answer: Answer, seconds: float, *, late: str, lost: str
+    limits: SandboxLimits,
+    call: Call,
+    answer: Answer,
+    seconds: float,
+    *,
+    late: str,
+    lost: str,
+    spills: bool = True,
 ) -> RunResult:
     _check_begun(answer, seconds)
     report = _report(answer, seconds)
-    timed_out = answer.ending == Ending.TIMEOUT
+    timed_out = answer.ending in (Ending.TIMEOUT, Ending.ENDED)
     output, *errors = [
-        _text_of(call, fd, item, limits.output_chars, cut=answer.ending != Ending.DONE)
+        _text_of(call, fd, item, limits.output_chars, cut=answer.ending != Ending.DONE, spills=spills)
         for fd, item in zip((Fd.OUT, Fd.ERR), [*report.outputs, None][:2], strict=False)
     ]
     note = ""
@@ -137,7 +156,7 @@ def _result(
         note = f"[{lost}]"
     if note:
         output += "\n" * bool(output and not output.endswith("\n")) + note
-    spilled = [item.spill_path.decode("utf-8", "replace") for item in report.outputs if item.spill_path]
+    spilled = [item.spill_path.decode("utf-8", "replace") for item in report.outputs if item.spilled]
     return RunResult(
         output=output,
         stderr="".join(errors),
@@ -160,7 +179,7 @@ def _check_begun(answer: Answer, seconds: float) -> None:
     if answer.ending == Ending.WAITED:
         raise SandboxBusy(
             f"This waited for its turn for {seconds:g} s, its whole time-out, and was not begun.",
-            hint="So many commands run at once: wait for some to end, or end them.",
+            hint="So many commands run at once: wait for some to end, end them, or allow more time.",
         )
 
 
@@ -171,11 +190,12 @@ def _report(answer: Answer, seconds: float) -> RunReport:
         return RunReport(137, seconds, [])
 
 
-def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cut: bool) -> str:
+def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cut: bool, spills: bool) -> str:
     """Return an output as text. Over the limit, a line replaces the middle.
 
     Args:
         cut: the program was killed, so the output may end within a secret.
+        spills: whether a file was to keep the output.
     """
     head, tail = bytes(call.data[fd]), bytes(call.tail[fd])
     if report is None or report.chars <= limit:
@@ -190,14 +210,18 @@ def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cu
         first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
     half = limit // 2
     path = report.spill_path.decode("utf-8", "replace")
-    if not path or not report.spilled:
-        where = "it could not be kept, because nothing can be written to .output"
+    if not spills:
+        where = ""
+    elif not path:
+        where = "; it could not be kept, because nothing can be written to .output"
+    elif not report.spilled:
+        where = f"; it was kept in {path}, but that file was removed or changed meanwhile"
     elif report.spilled < report.total:
-        where = f"its first {report.spilled:,} bytes are in {path}"
+        where = f"; its first {report.spilled:,} bytes are in {path}"
     else:
-        where = f"the whole output is in {path}"
+        where = f"; the whole output is in {path}"
     left_out = report.chars - 2 * half
-    return f"{first[:half]}\n[… {left_out:,} characters left out; {where} …]\n{last[-half:]}"
+    return f"{first[:half]}\n[… {left_out:,} characters left out{where} …]\n{last[-half:]}"
 
 
 def shortened(text: str, limit: int | None) -> str:

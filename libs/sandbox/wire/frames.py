@@ -7,7 +7,7 @@ One request, from the host's side::
 
     OPEN    REQUEST + request (messages.py)         begins the stream
     DATA*                                           input: EARLY bytes at once, more as CREDIT allows
-    CANCEL                                          ends it early
+    CANCEL                                          ends it early; after END: ends what it left running
   answered by
     CREDIT* u32                                     bytes of input that may be sent on top
     DATA*                                           content: output as it comes, or a file's bytes
@@ -126,6 +126,8 @@ class Ending:
     """The worker ended by itself: an error of this project."""
     REMOVED = 8
     """The workspace folder was removed on the host. The request was not begun."""
+    ENDED = 9
+    """The time-out passed, and the interpreter of the block was ended, or ended itself."""
 
 
 Frame = tuple[int, int, bytes, int]

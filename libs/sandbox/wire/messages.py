@@ -9,16 +9,18 @@ import struct
 
 __all__ = ["BlockRequest", "OutputReport", "RunReport", "RunRequest"]
 
-_REQUEST = struct.Struct("!IBBH")
+_REQUEST = struct.Struct("!I???H")
 _BLOCK = struct.Struct("!I?H")
-_REPORT = struct.Struct("!id?B")
+_REPORT = struct.Struct("!idB")
 _OUTPUT = struct.Struct("!QQQH")
 
 
 class RunRequest:
     """Run a command with `bash -c`."""
 
-    def __init__(self, command: bytes, limit: int, merge: bool, live: bool, env: list[bytes]) -> None:
+    def __init__(
+        self, command: bytes, limit: int, merge: bool, live: bool, env: list[bytes], *, spills: bool = True
+    ) -> None:
         self.command = command
         self.limit = limit
         """Characters of an output that are shown."""
@@ -28,16 +30,18 @@ class RunRequest:
         """Whether the caller wants live output."""
         self.env = env
         """Additional variables, each `name=value`."""
+        self.spills = spills
+        """Whether a file keeps the whole of an output over the limit."""
 
     def encode(self) -> bytes:
-        head = _REQUEST.pack(self.limit, self.merge, self.live, len(self.env))
+        head = _REQUEST.pack(self.limit, self.merge, self.live, self.spills, len(self.env))
         return head + b"\0".join([*self.env, self.command])
 
     @staticmethod
     def decode(data: bytes) -> RunRequest:
-        limit, merge, live, variables = _REQUEST.unpack_from(data)
+        limit, merge, live, spills, variables = _REQUEST.unpack_from(data)
         *env, command = data[_REQUEST.size :].split(b"\0", variables)
-        return RunRequest(command, limit, bool(merge), bool(live), env)
+        return RunRequest(command, limit, merge, live, env, spills=spills)
 
 
 class BlockRequest:
@@ -79,18 +83,14 @@ class OutputReport:
 class RunReport:
     """The end of a command or block."""
 
-    def __init__(
-        self, exit_code: int, seconds: float, outputs: list[OutputReport], answered: bool = False
-    ) -> None:
+    def __init__(self, exit_code: int, seconds: float, outputs: list[OutputReport]) -> None:
         self.exit_code = exit_code
         self.seconds = seconds
-        self.answered = answered
-        """Whether the interpreter itself reported the end of the block, so its variables are kept."""
         self.outputs = outputs
         """Reports of standard output and, if not merged, standard error."""
 
     def encode(self) -> bytes:
-        data = _REPORT.pack(self.exit_code, self.seconds, self.answered, len(self.outputs))
+        data = _REPORT.pack(self.exit_code, self.seconds, len(self.outputs))
         for output in self.outputs:
             head = _OUTPUT.pack(output.total, output.chars, output.spilled, len(output.spill_path))
             data += head + output.spill_path
@@ -99,7 +99,7 @@ class RunReport:
     @staticmethod
     def decode(data: bytes) -> RunReport:
         """Raises struct.error if the data is not a report."""
-        exit_code, seconds, answered, count = _REPORT.unpack_from(data)
+        exit_code, seconds, count = _REPORT.unpack_from(data)
         offset = _REPORT.size
         outputs = []
         for _ in range(count):
@@ -107,4 +107,4 @@ class RunReport:
             offset += _OUTPUT.size
             outputs.append(OutputReport(total, chars, spilled, data[offset : offset + length]))
             offset += length
-        return RunReport(exit_code, seconds, outputs, answered)
+        return RunReport(exit_code, seconds, outputs)

@@ -98,6 +98,23 @@ class TestEdit:
         backend.upload_files([(path, b"echo newer\n")])
         assert backend.execute(f"find {path} -printf %m; cat {path}").output == f"{mode}echo newer\n"
 
+    def test_changes_at_the_same_time_are_all_kept(self, backend: Backend, place: str) -> None:
+        path, numbers = f"{place}/busy", range(8)
+
+        async def changes() -> list[Any]:
+            return await asyncio.gather(
+                *(backend.aedit(path, f"<{number}>", f"[{number}]") for number in numbers),
+                backend.aexecute(f"for i in $(seq 200); do echo line >> {path}; done"),
+            )
+
+        backend.upload_files([(path, "".join(f"<{number}>" for number in numbers).encode() + b"\n")])
+        *edits, _ = asyncio.run(changes())
+        assert [edit.error for edit in edits] == [None] * len(edits)
+        assert content(backend, path).decode() == "".join(f"[{n}]" for n in numbers) + "\n" + "line\n" * 200
+        backend.execute(f"(echo first; sleep 4; echo last) > {place}/log & sleep .2")
+        assert "has the file open for writing" in str(backend.edit(f"{place}/log", "first", "x").error)
+        assert backend.execute(f"sleep 2; cat {place}/log").output == "first\nlast\n"
+
     def test_edit_through_a_link_keeps_the_link(self, backend: Backend, place: str) -> None:
         backend.execute(f"echo old > {place}/file; ln -s file {place}/link")
         assert backend.edit(f"{place}/link", "old", "new").error is None

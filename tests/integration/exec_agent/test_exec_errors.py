@@ -70,6 +70,58 @@ def test_error_class(run: CodeRunner, language: str, code: str, kind: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("language", "code", "kind", "message"),
+    [
+        (
+            "python",
+            "import logging, sys\ntry:\n    import polars\nexcept ImportError:\n"
+            "    logging.exception('pandas')\n"
+            "sys.exit('the column is missing\\nin row 7')",
+            "runtime",
+            "The program ended with exit code 1. the column is missing\nin row 7",
+        ),
+        (
+            "python",
+            "open('/tmp/big', 'wb').write(bytes(15 << 20))\nopen('/tmp/more', 'wb').write(bytes(9 << 20))",
+            "disk",
+            "The program ended with exit code 1. OSError: [Errno 28] No space left on device",
+        ),
+        (
+            "python",
+            "import requests\nrequests.get('https://example.com')",
+            "network",
+            "The program ended with exit code 1. requests.exceptions.ConnectionError: HTTPSConnectionPool(",
+        ),
+        (
+            "python",
+            "import socket\nsocket.create_connection(('127.0.0.1', 9))",
+            "runtime",
+            "The program ended with exit code 1. ConnectionRefusedError: ",
+        ),
+        (
+            "bash",
+            "if true; fi",
+            "syntax",
+            "The program ended with exit code 2. /tmp/run/program.sh: line 1: syntax error near",
+        ),
+        (
+            "bash",
+            "echo 'Warning: syntax error near defaults' >&2; grep x nofile",
+            "runtime",
+            "The program ended with exit code 2. grep: nofile: No such file or directory",
+        ),
+    ],
+)
+def test_cause_is_what_ended_the_program(
+    run: CodeRunner, language: str, code: str, kind: str, message: str
+) -> None:
+    error = run.run(code, language=language).error
+    assert error is not None
+    assert error.kind == kind
+    assert error.message.startswith(message)
+
+
+@pytest.mark.parametrize(
     ("code", "kind"), [(BUSY, "cpu"), ("import subprocess; subprocess.run(['sleep', '60'])", "timeout")]
 )
 def test_time_limit_by_computing_or_waiting(hurried: CodeRunner, code: str, kind: str) -> None:

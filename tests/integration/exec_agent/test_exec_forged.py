@@ -96,3 +96,12 @@ def test_files_over_the_disk_limit_are_refused(run: CodeRunner) -> None:
     error = run.run("print(1)", files={"big": "x" * (9 << 20)}, thread="full").error
     assert error and error.kind == "disk"
     assert files_of(run, "full") == ["y"]
+
+
+def test_full_disk_is_not_kept(run: CodeRunner) -> None:
+    code = "printf 1 > small; head -c 1G /dev/zero > big"
+    result = run.run(code, language="bash", thread="filled")
+    assert result.error and result.error.kind == "disk"
+    assert set(result.files) == {"small"}
+    assert "all files together are too large" in result.note
+    assert files_of(run, "filled") == ["small"]

@@ -118,3 +118,24 @@ def test_good_programs_of_the_prompt_run(run: CodeRunner) -> None:
         assert result.error is None, (good.task, result.stderr)
         assert result.result["ok"] is True
         assert result.result["answer"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import requests\nrequests.get('https://other.test', timeout=15)",
+        "import urllib.request\nurllib.request.urlopen('https://other.test', timeout=15)",
+    ],
+)
+def test_host_that_is_not_allowed_is_a_network_error(run: CodeRunner, code: str) -> None:
+    error = run.run(code).error
+    assert error is not None
+    assert error.kind == "network", error
+    assert error.hint.startswith("The sandbox reaches only the hosts that its person has allowed")
+
+
+@pytest.mark.parametrize("code", ["requests.get('http://127.0.0.1:9')", "requests.get('http://localhost:9')"])
+def test_connection_to_the_sandbox_itself_is_no_network_error(run: CodeRunner, code: str) -> None:
+    error = run.run(f"import requests\n{code}").error
+    assert error is not None
+    assert error.kind == "runtime", error

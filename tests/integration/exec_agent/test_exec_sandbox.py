@@ -152,6 +152,9 @@ print(1)
         result = run.run("import json; print(json.dumps([{'a': n} for n in range(200_000)]))")
         assert result.result is None
         assert "Its output was cut" in result.note
+        assert "characters left out …]" in result.stdout
+        # The sandbox ends after the program, so no file of it is named, and none takes room.
+        assert ".output" not in result.stdout
 
 
 class TestThreads:

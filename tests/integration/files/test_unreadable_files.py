@@ -41,7 +41,9 @@ def test_search_names_what_it_could_not_read(backend: DockerExecutionBackend) ->
         assert ": 3 (" in found.error
         assert "/workspace/closed" in found.error
         assert "/workspace/shut" in found.error
-        assert backend.grep("nowhere").error == found.error + " No other file has a match."
+        assert str(backend.grep("nowhere").error).startswith(
+            f"{found.error} No file that was searched has a match: "
+        )
         assert backend.grep("needle", glob="open").error is not None, "the folders may hold such files, too"
         globbed = backend.glob("**/*")
         assert (globbed.truncated, globbed.truncation_reason) == (True, "unreadable")
@@ -63,7 +65,7 @@ def test_search_is_bounded_by_matches_and_says_so(sandbox: ChannelSandbox) -> No
 def test_edit_whose_result_is_too_large_is_refused(sandbox: ChannelSandbox) -> None:
     path = f"{folder(sandbox)}/grows"
     sandbox.run("printf 'a%.0s' {1..100000} > grows")
-    with pytest.raises(FileFailed, match="the changed file would have 100000000 bytes"):
+    with pytest.raises(FileFailed, match="the changed file would have more than 67108864 bytes"):
         sandbox.file("edit", path=path, old="a", new="b" * 1_000, replace_all=True)
     assert len(sandbox.read_file(path)) == 100_000
 

@@ -96,6 +96,28 @@ class TestOutput:
         block("import io, sys; sys.stdout = io.StringIO()")
         assert block("print('and again')").output == "and again\n"
 
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_output_is_whole_after_a_program_made_it_non_blocking(self, block: Session, number: int) -> None:
+        change = f"import os\nos.set_blocking({number}, False)\n"
+        assert "END\n" in block(f"{change}raise ValueError('a' * 2_000_000 + 'END')").output[-100:]
+        block(change)
+        result = block("print('a' * 2_000_000 + 'END')")
+        assert (result.exit_code, result.output[-4:]) == (0, "END\n")
+        block(f"{change}import sys\nfor _ in range(40): sys.stdout.write('b' * 100_000)")
+        assert block("print('next')").output == "next\n"
+
+    def test_process_of_an_earlier_block_is_not_stopped_by_its_output(
+        self, sandbox: ChannelSandbox, block: Session
+    ) -> None:
+        code = "import subprocess\nloud = subprocess.Popen(['bash', '-c', 'sleep 1; seq 100000; touch loud'])"
+        assert block(code).output == ""
+        deadline = time.monotonic() + 30
+        while not on_host(sandbox, "loud").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        note, printed = block("print('mine')").output.splitlines()
+        assert (printed, "have printed 588895 bytes since" in note) == ("mine", True)
+
     def test_printing_child_causes_no_delay(self, block: Session) -> None:
         number = random.randint(10**8, 10**9)
         begun = time.monotonic()
@@ -120,6 +142,35 @@ class TestErrors:
         assert "return a / 0" in result.output
         assert lines[-1] == "ZeroDivisionError: division by zero"
         assert "repl.py" not in result.output
+
+    @pytest.mark.parametrize(
+        ("start", "call"),
+        [
+            ("from multiprocessing import Pool", "pool.map(half, [0])"),
+            ("from concurrent.futures import ProcessPoolExecutor as Pool", "list(pool.map(half, [0]))"),
+        ],
+    )
+    def test_traceback_shows_where_a_process_of_a_pool_failed(
+        self, block: Session, start: str, call: str
+    ) -> None:
+        result = block(f"{start}\ndef half(x):\n    return 1 / x\nwith Pool(1) as pool:\n    {call}")
+        assert "line 3, in half\n    return 1 / x\n" in result.output
+        assert result.output.endswith("ZeroDivisionError: division by zero\n")
+
+    def test_traceback_shows_the_causes_of_the_blocks(self, block: Session) -> None:
+        cause = "The above exception was the direct cause of the following exception:"
+        assert block("raise ValueError('outer') from KeyError('inner')").output.startswith(
+            f"KeyError: 'inner'\n\n{cause}\n"
+        )
+        wrapped = (
+            "import json\nclass Odd:\n    def keys(self): raise OSError('mine')\n"
+            "try: dict(Odd())\nexcept OSError as error: mine = error\n"
+            "try: json.loads('{')\nexcept ValueError as error: theirs = error.with_traceback("
+            "error.__traceback__.tb_next)\ntheirs.__context__ = mine\nraise KeyError(1) from theirs"
+        )
+        output = block(wrapped).output
+        assert "OSError: mine\n" in output
+        assert "JSONDecodeError" not in output
 
     def test_syntax_error_shows_the_line(self, block: Session) -> None:
         result = block("x = 1\ny = = 2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import signal
 import time
@@ -104,6 +105,46 @@ class TestTimeOut:
         time.sleep(0.3)
         assert len(sandbox.read_file("heart")) == size
         assert block.lives()
+
+
+class TestAtTheLimit:
+    """The block, its interrupt and the kill of an interpreter that goes on come at almost the same time."""
+
+    def test_block_that_has_ended_is_not_told_that_it_was_interrupted(self, block: Session) -> None:
+        for number in range(12):
+            result = block(f"import time\ntime.sleep({0.295 + number / 2000})\nprint('end')", 0.3)
+            if result.output == "end\n":
+                assert (result.exit_code, result.timed_out) == (0, False)
+            elif result.exit_code == 124:
+                assert ("end\n" in result.output) != ("the block was interrupted" in result.output)
+
+    def test_block_whose_worker_had_no_time_to_begin_it_raises(self, tmp_path: Path) -> None:
+        with LocalSandbox(tmp_path) as sandbox:
+            block = Session(sandbox)
+            worker = int(block("import os\nos.getppid()").output)
+            begun = tmp_path / "begun"
+            for _ in range(20):
+                os.kill(worker, signal.SIGSTOP)
+                try:
+                    block("open('begun', 'w')", 0.1)
+                except SandboxBusy as error:
+                    assert "was not begun" in str(error)
+                    break
+                begun.unlink()  # the supervisor has continued the worker in time
+            else:
+                pytest.fail("the worker always had time")
+            assert block.lives()
+            assert not begun.exists()
+
+    @pytest.mark.thorough
+    def test_interpreter_that_is_killed_while_it_answers_is_told_as_lost(
+        self, sandbox: ChannelSandbox
+    ) -> None:
+        for number in range(40):
+            block = Session(sandbox)
+            late = 0.19 + number % 20 / 1000
+            code = f"import time\ntry: time.sleep(60)\nfinally: time.sleep({late})"
+            assert ("variables are kept" in block(code, 0.3).output) == block.lives()
 
 
 class TestCancelled:
@@ -216,6 +257,17 @@ class TestEnds:
         result = block("next_block.set()\ntime.sleep(5)\nprint('mine')", timeout=20)
         assert "answered in its place" in result.output
         assert [block(f"print({number})").output.splitlines()[-1] for number in range(4)] == list("0123")
+
+    def test_right_answer_before_the_end_of_a_block_is_not_blamed_on_the_next_block(
+        self, block: Session
+    ) -> None:
+        find = "import os, sys, time\nf = sys._getframe()\nwhile 'mark' not in f.f_locals: f = f.f_back\n"
+        result = block(f"{find}os.write(4, f.f_locals['mark'] + b'\\0')\ntime.sleep(0.5)")
+        assert (result.output, result.exit_code) == ("", 0)
+        assert "this block or an earlier one answered in its place" in block("time.sleep(20)").output
+        block(f"{find}os.write(4, f.f_locals['mark'] + b'\\0');")
+        time.sleep(1)
+        assert block("print(1)").output == f"{NEW_INTERPRETER}1\n"
 
     @pytest.mark.docker
     def test_block_runs_with_the_lowest_limit_of_open_files(self, tmp_path: Path) -> None:

@@ -26,6 +26,18 @@ class TestFigures:
         assert backend.sandbox.read_file("/results/figure-2.png").startswith(b"\x89PNG")
         assert block("plt.get_fignums()").output == "[]\n"
 
+    def test_interrupted_figure_leaves_no_file_and_is_named(
+        self, backend: DockerExecutionBackend, block: Session
+    ) -> None:
+        block("import os, time\nimport matplotlib.pyplot as plt\nbefore = os.listdir('/results')")
+        slow = (
+            "class Slow(plt.Figure):\n    def savefig(self, to, **options):\n"
+            "        (to if hasattr(to, 'write') else open(to, 'wb')).write(b'part'); time.sleep(60)\n"
+        )
+        output = block(f"{slow}plt.figure(FigureClass=Slow);", 2).output
+        assert "[a figure was not saved: the block was interrupted. The figure is closed]\n" in output
+        assert block("before == os.listdir('/results'), plt.get_fignums()").output == "(True, [])\n"
+
 
 class TestAfterAnError:
     def test_key_error_lists_the_tables(self, block: Session) -> None:
@@ -52,13 +64,38 @@ class TestAfterAnError:
         assert output.endswith(
             "[json has dump, dumps, load, loads, JSONDecoder, JSONDecodeError, JSONEncoder]\n"
         )
+        others = block("import os\nlen(os.__all__) - 20").output.strip()
+        assert block("from os import parse").output.endswith(f", _exit, CLD_CONTINUED and {others} more]\n")
         for code in ("import nothing_at_all", "raise ImportError"):
             assert "has" not in block(code).output
+
+    def test_only_a_table_that_lacks_a_column_has_hints_about_tables(self, block: Session) -> None:
+        block(
+            "import os, pandas as pd\npeople = pd.DataFrame({'id': [1], 'city': ['Rome']})\n"
+            "orders = pd.DataFrame({'id': [1]})\ncfg = {}"
+        )
+        for code in ("cfg['city']", "os.environ['city']", "orders.apply(lambda row: cfg['city'])", "[][1]"):
+            assert "DataFrame" not in block(code).output, code
+        for code in ("people.loc['city']", "orders.loc['city']", "orders['id']['city']"):
+            output = block(code).output
+            assert "[people: a DataFrame" in output
+            assert "merge" not in output, code
+        for code in ("orders['city']", "orders.sort_values('city')", "pd.merge(people, orders, on='city')"):
+            assert "as in orders.merge(people, " in block(code).output, code
+        assert block("orders[:1]['city']").output.endswith("merge the two first]\n")
 
     def test_wrong_call_shows_the_signature(self, block: Session) -> None:
         block("def add(a: int, b: int = 2, *, sign: str = '+') -> int:\n    return a + b")
         for call in ("add(1, aggfunc=3)", "add()", "add(1, 2, 3)"):
             output = block(call).output
             assert output.endswith("[it is called as add(a, b=2, *, sign='+')]\n"), output
-        for call in ("len()", "nothing_at_all()", "add(1, 'x')"):
+        block("old = add\ndef add(x, y, z): pass\ndef load(x): pass")
+        assert block("old()").output.endswith("[it is called as add(a, b=2, *, sign='+')]\n")
+        assert block("[\n  'ä', add(1,\n  2)]").output.endswith("[it is called as add(x, y, z)]\n")
+        for call in (
+            "import json; json.load()",
+            "raise TypeError('add() takes all')",
+            "nothing_at_all()",
+            "old(1, 'x')",
+        ):
             assert "it is called" not in block(call).output

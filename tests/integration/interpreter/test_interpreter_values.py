@@ -7,7 +7,7 @@ import pytest
 from tests.support.sandboxes import NEW_INTERPRETER, Session
 
 BROKEN = (
-    "[the block broke the code of the interpreter itself]\n"
+    "[this block or an earlier one has broken the code of the interpreter itself]\n"
     "\n[the interpreter ended with exit code 1: its variables are lost]"
 )
 
@@ -109,7 +109,8 @@ class TestTold:
         assert "ZeroDivisionError: division by zero" in block("1 / 0").output
 
     def test_loop_that_cannot_start_is_the_only_error_of_an_await(self, block: Session) -> None:
-        result = block("import asyncio\nasyncio.new_event_loop = None\nawait asyncio.sleep(0)")
+        block("import asyncio\nasyncio.new_event_loop = None")
+        result = block("await asyncio.sleep(0)")
         assert result.output == "TypeError: 'NoneType' object is not callable\n"
 
     @pytest.mark.parametrize("change", ["clear()", "update(attempt=None, write=None)"])

@@ -27,17 +27,17 @@ class EndingContents(Contents):
         self.left = at
         self._end = end
 
-    async def put(self, contents: Sequence[tuple[str, bytes]]) -> dict[str, int]:
+    async def put(self, place: str, contents: Sequence[tuple[str, bytes]]) -> dict[str, int]:
         self._count()
-        return await super().put(contents)
+        return await super().put(place, contents)
 
-    async def put_large(self, digest: str, pieces: AsyncIterator[bytes]) -> int | None:
+    async def put_large(self, place: str, digest: str, pieces: AsyncIterator[bytes]) -> int | None:
         self._count()
-        return await super().put_large(digest, pieces)
+        return await super().put_large(place, digest, pieces)
 
-    async def get(self, digest: str) -> AsyncIterator[bytes]:
+    async def get(self, place: str, digest: str) -> AsyncIterator[bytes]:
         self._count()
-        async for piece in super().get(digest):
+        async for piece in super().get(place, digest):
             yield piece
 
     def _count(self) -> None:

@@ -95,6 +95,14 @@ def test_skills_inside_the_workspace_are_refused(tmp_path: Path) -> None:
             load_settings(None, workspace_dir=tmp_path / "workspace", skills_dirs=str(folder))
 
 
+@pytest.mark.parametrize("place", ["{}", "{}/snapshots", "file://{}/snapshots"])
+def test_snapshots_are_never_in_the_workspace(tmp_path: Path, place: str) -> None:
+    workspace = tmp_path / "workspace"
+    with pytest.raises(SettingsError, match="SNAPSHOTS_URL: is in the workspace"):
+        load_settings(None, workspace_dir=workspace, snapshots_url=place.format(workspace))
+    load_settings(None, workspace_dir=workspace, snapshots_url=str(tmp_path / "snapshots"))
+
+
 def test_order_of_model_settings() -> None:
     openai = {"openai_base_url": "http://localhost:1/v1", "openai_api_key": "k", "openai_model": "gpt-x"}
     assert load_settings(None, model="anthropic:claude-x", **openai).chosen_model == "anthropic:claude-x"

@@ -1,4 +1,4 @@
-"""Error classes: the kernel's counters come before the output of the program."""
+"""Error classes: from the kernel's counters, the exception that ended the program, and the exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.execution_outcome import ExecError
 from libs.exec_tool.failure_cause import Counted, counted, why_failed
-from libs.exec_tool.file_archives import MODULES, program_path
+from libs.exec_tool.program_folder import MODULES
+from libs.exec_tool.program_start import Raised
 from libs.sandbox.protocol import RunResult
 
 V1 = """\
@@ -20,7 +21,6 @@ oom under_oom 0
 oom oom_kill 2
 pids max 3
 cpu 1500000000
-packed 0
 """
 V2 = """\
 peak 16568320
@@ -31,9 +31,7 @@ oom oom_kill 2
 pids max 3
 cpu usage_usec 1500000
 cpu user_usec 1000000
-packed 1
 disk 0
-size 4096
 """
 
 
@@ -44,6 +42,8 @@ def failure(
     has_result: bool = False,
     has_network: bool = True,
     installs: bool = True,
+    raised: Raised | None = None,
+    paths: tuple[str, ...] = (),
     **done: Any,
 ) -> ExecError | None:
     ended = RunResult("", "", 1, truncated=False, timed_out=False, spill_path=None, seconds=1.0)
@@ -51,25 +51,46 @@ def failure(
         language,
         replace(ended, **done),
         kernel or Counted(),
+        raised=raised,
         has_result=has_result,
         has_network=has_network,
         installs=installs,
         modules=MODULES,
+        paths=paths,
     )
 
 
 @pytest.mark.parametrize("printed", [V1, V2])
 def test_counters_of_both_cgroup_versions_are_read(printed: str) -> None:
-    assert replace(counted(printed), disk_left=None, size=None) == Counted(16568320, 1.5, 2, 3, packed=True)
+    assert replace(counted(printed), disk_left=None) == Counted(16568320, 1.5, 2, 3)
 
 
-@pytest.mark.parametrize("printed", ["", "peak max\n", "packed 153\n"])
+@pytest.mark.parametrize("printed", ["", "peak max\n"])
 def test_missing_counters_are_none(printed: str) -> None:
     assert counted(printed) == Counted()
 
 
-SYNTAX = f'  File "{program_path("python")}", line 1\n'
-TRACE = 'Traceback (most recent call last):\n  File "program.py", line 1, in <module>\n'
+def test_packets_that_reach_nothing_are_counted() -> None:
+    said = (
+        "Ip: Forwarding OutNoRoutes OutTransmits\nIp: 1 2 8\nUdp: InDatagrams NoPorts\nUdp: 5 4\npids max 1\n"
+    )
+    assert counted(said) == Counted(unreached=6, refused=1)
+
+
+def ended(name: str, *bases: str, **fields: Any) -> dict[str, Any]:
+    """An exception that ended the program. Names without a module are builtins."""
+    types = tuple(each if "." in each else f"builtins.{each}" for each in (name, *bases))
+    return {"raised": Raised(types, f"{name}: told", **fields)}
+
+
+def failed_connection(*types: str, **fields: Any) -> dict[str, Any]:
+    return ended(*(types or ("requests.exceptions.ConnectionError",)), "OSError", **fields)
+
+
+GAI, REFUSED = "socket.gaierror:", "builtins.ConnectionRefusedError:ECONNREFUSED"
+HANDLED = (
+    "ModuleNotFoundError: No module named 'polars'\nConnectionError: x\nNo space left on device\nprogress"
+)
 
 
 @pytest.mark.parametrize(
@@ -79,35 +100,47 @@ TRACE = 'Traceback (most recent call last):\n  File "program.py", line 1, in <mo
         ({"exit_code": 0, "has_result": True, "kernel": Counted(refused=3)}, None),
         ({"exit_code": 0, "kernel": Counted(refused=3)}, "processes"),
         ({"exit_code": 137, "kernel": Counted(killed=1)}, "memory"),
-        (
-            {"exit_code": 1, "kernel": Counted(refused=1), "stderr": "BlockingIOError: [Errno 11]"},
-            "processes",
-        ),
+        ({**ended("BlockingIOError", code="EAGAIN"), "kernel": Counted(refused=1)}, "processes"),
         ({"exit_code": 124, "timed_out": True, "seconds": 30, "kernel": Counted(cpu=28.0)}, "cpu"),
         ({"exit_code": 124, "timed_out": True, "seconds": 30, "kernel": Counted(cpu=0.2)}, "timeout"),
         ({"exit_code": 124, "timed_out": True, "seconds": 1.3, "kernel": Counted(cpu=0.14)}, "timeout"),
         ({"exit_code": 124, "timed_out": True, "seconds": 1.3, "kernel": Counted(cpu=1.2)}, "cpu"),
-        ({"stderr": f"{TRACE}MemoryError\n"}, "memory"),
-        ({"stderr": f"{TRACE}OSError: [Errno 28] No space left on device"}, "disk"),
-        ({"stderr": f"{TRACE}ValueError: x", "kernel": Counted(disk_left=0)}, "disk"),
-        ({"stderr": f"{SYNTAX}    def x(:\nSyntaxError: invalid syntax"}, "syntax"),
-        ({"stderr": '  File "other.py", line 1\n    def x(:\nSyntaxError: invalid syntax'}, "runtime"),
-        ({"stderr": f"{TRACE}SyntaxError: invalid syntax (<string>, line 1)"}, "runtime"),
+        (ended("numpy.ArrayMemoryError", "MemoryError"), "memory"),
+        (ended("OSError", code="ENOMEM"), "memory"),
+        (ended("OSError", code="ENOSPC"), "disk"),
+        (ended("sqlite3.OperationalError", code="SQLITE_FULL"), "disk"),
+        ({**ended("ValueError"), "kernel": Counted(disk_left=0)}, "disk"),
+        (ended("IndentationError", "SyntaxError", ran=False), "syntax"),
+        (ended("SyntaxError"), "runtime"),
+        ({"language": "bash", "exit_code": 2, "raised": Raised((), "line 3: …", ran=False)}, "syntax"),
+        ({"language": "bash", "exit_code": 2, "stderr": "line 3: syntax error near `fi'"}, "runtime"),
+        (ended("ModuleNotFoundError", "ImportError", missing="polars"), "dependency"),
+        (ended("ModuleNotFoundError", "ImportError", missing="pandas.x"), "runtime"),
         (
-            {"language": "bash", "exit_code": 2, "stderr": "program.sh: line 3: syntax error near `fi'"},
-            "syntax",
+            {**ended("ModuleNotFoundError", "ImportError", missing="own"), "paths": ("lib/own.py",)},
+            "runtime",
         ),
-        ({"stderr": f"{TRACE}ModuleNotFoundError: No module named 'polars'"}, "dependency"),
-        ({"stderr": f"{TRACE}ImportError: cannot import name 'Fram' from 'pandas'"}, "runtime"),
-        ({"stderr": f"{TRACE}ImportError: Missing optional dependency 'xlrd'."}, "dependency"),
-        (
-            {"language": "bash", "exit_code": 127, "stderr": "program.sh: line 1: nosuch: command not found"},
-            "dependency",
-        ),
-        ({"stderr": f"{TRACE}requests.exceptions.ProxyError: …EGRESS_ALLOW is empty"}, "network"),
-        ({"language": "bash", "exit_code": 6, "stderr": "curl: (6) Could not resolve host: x"}, "network"),
-        ({"stderr": f"{TRACE}requests.exceptions.ConnectionError\n\n{TRACE}KeyError: 0"}, "runtime"),
+        (ended("ImportError", missing="xlrd"), "dependency"),
+        (ended("ImportError"), "runtime"),
+        ({"language": "bash", "exit_code": 127}, "dependency"),
+        (failed_connection(address="https://example.com/"), "network"),
+        (failed_connection(address="http://127.0.0.1:9/", wrapped=(REFUSED,)), "runtime"),
+        (failed_connection(address="localhost", wrapped=(GAI,)), "runtime"),
+        (failed_connection(address="http://[::1]:9", wrapped=(REFUSED,)), "runtime"),
+        (failed_connection("urllib.error.URLError", wrapped=(GAI,)), "network"),
+        (failed_connection("urllib.error.URLError", wrapped=("builtins.OSError:",)), "network"),
+        (failed_connection("urllib.error.URLError", wrapped=(REFUSED,)), "runtime"),
+        (failed_connection("urllib.error.HTTPError", "urllib.error.URLError", address="x.test"), "runtime"),
+        (ended("ConnectionRefusedError", "ConnectionError", "OSError", wrapped=(REFUSED,)), "runtime"),
+        (ended("OSError", code="ENETUNREACH", wrapped=("builtins.OSError:ENETUNREACH",)), "network"),
+        (ended("KeyError", wrapped=("builtins.KeyError:", GAI)), "runtime"),
+        ({"language": "bash", "exit_code": 6, "kernel": Counted(unreached=2)}, "network"),
+        ({"language": "bash", "exit_code": 6}, "runtime"),
+        ({"language": "bash", "exit_code": 3, "kernel": Counted(unreached=2)}, "runtime"),
+        ({"language": "bash", "exit_code": 153}, "disk"),
+        ({**ended("SystemExit"), "exit_code": 153}, "runtime"),
         ({"exit_code": 3, "output": "boom"}, "runtime"),
+        *(({"language": language, "stderr": HANDLED}, "runtime") for language in ("python", "bash")),
     ],
     ids=str,
 )
@@ -123,45 +156,66 @@ def test_error_class(given: dict[str, Any], expected: str | None) -> None:
     ids=["module", "package", "other"],
 )
 def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: bool) -> None:
-    error = failure(stderr=f"{TRACE}NameError: name '{name}' is not defined\n")
+    error = failure(**ended("NameError", missing=name))
     assert error is not None
     assert (error.hint.startswith(f"Write `import {name}` first")) is hinted
 
 
 @pytest.mark.parametrize(
-    ("given", "fact"),
+    ("given", "message"),
     [
-        ({"stderr": f"{TRACE}MemoryError"}, "ended with exit code 1. MemoryError"),
-        ({"stderr": f"{TRACE}RuntimeError: can't start new thread"}, "ended with exit code 1. RuntimeError"),
-        ({"stderr": f"{TRACE}OSError: [Errno 27] File too large"}, "ended with exit code 1. OSError"),
+        (ended("MemoryError"), "The program ended with exit code 1. MemoryError: told"),
         ({"stderr": "x", "kernel": Counted(killed=1)}, "The sandbox ran out of memory. x"),
         ({"stderr": "x", "kernel": Counted(disk_left=0)}, "The disk of the sandbox is full. x"),
-        ({"stderr": "x", "kernel": Counted(refused=2)}, "no room for more processes: 2 were refused. x"),
+        (
+            {"stderr": "x", "kernel": Counted(refused=2)},
+            "The sandbox had no room for more processes: 2 were refused. x",
+        ),
+        (
+            {"stderr": "KeyError: 1\ncp: no file\n", "output": "Error: y\n"},
+            "The program ended with exit code 1. cp: no file",
+        ),
+        ({"output": "all is well"}, "The program ended with exit code 1."),
+        (
+            {"stderr": HANDLED, "raised": Raised(("builtins.SystemExit",), "no price\nin row 7")},
+            "The program ended with exit code 1. no price\nin row 7",
+        ),
+        (
+            {"stderr": "No file\n", "raised": Raised(("builtins.SystemExit",))},
+            "The program ended with exit code 1. No file",
+        ),
+        (
+            {"stderr": HANDLED, "exit_code": 124, "timed_out": True},
+            "The program used up its time, 1.0 s.",
+        ),
     ],
     ids=str,
 )
-def test_fact_is_what_the_kernel_counted(given: dict[str, Any], fact: str) -> None:
+def test_message_is_what_the_kernel_counted_and_what_ended_the_program(
+    given: dict[str, Any], message: str
+) -> None:
     error = failure(**given)
     assert error is not None
-    assert fact in error.message
+    assert error.message == message
 
 
 def test_hint_helps_where_it_is_given() -> None:
-    missing = {"stderr": f"{TRACE}ModuleNotFoundError: No module named 'polars'"}
-    broken = "program.sh: line 3: syntax error near `fi'"
+    missing = ended("ModuleNotFoundError", "ImportError", missing="polars")
+    refused = {"raised": Raised((), "line 3", ran=False)}
     for given, hint in (
         (missing, "Name the package in `dependencies`"),
         ({**missing, "installs": False}, "This runner installs no packages"),
-        ({"stderr": f"{SYNTAX}SyntaxError: invalid syntax"}, "Nothing of the program ran."),
-        ({"language": "bash", "exit_code": 2, "stderr": broken}, "The lines above the error may have run"),
+        (refused, "Nothing of the program ran."),
+        ({"language": "bash", "exit_code": 2, **refused}, "The lines above the error may have run"),
     ):
         error = failure(**given)
         assert error is not None
         assert error.hint.startswith(hint)
 
 
-def test_message_is_the_last_error_and_short() -> None:
-    error = failure(stderr=f"noise {'x' * 10_000}\n{TRACE}KeyError: {'y' * 10_000}")
-    assert error is not None
-    assert "KeyError" in error.message
-    assert len(error.message) < 700
+def test_message_is_short() -> None:
+    long = "y" * 10_000
+    for given in ({"stderr": f"noise\n{long}"}, {"raised": Raised(("builtins.KeyError",), long)}):
+        error = failure(**given)
+        assert error is not None
+        assert len(error.message) < 700

@@ -22,6 +22,7 @@ APART = {
     "libs.middleware.skills.skill_files": "used by commands that need no LangChain",
     "libs.middleware.skills.skill_template": "used by commands that need no LangChain",
     "libs.middleware.skills.skill_validation": "used by commands that need no LangChain",
+    "libs.persistence.lineage": "imports LangGraph",
     "libs.persistence.postgres_saver": "imports LangGraph's saver for Postgres",
     "libs.persistence.served_saver": "imports LangGraph",
     "libs.persistence.sqlite_saver": "imports LangGraph's saver for SQLite",
@@ -37,6 +38,7 @@ APART = {
     "agent.terminal.terminal_plots": "imports Pillow",
     "agent.terminal.typed_answers": "imports prompt_toolkit",
     "agent.threads.memory_store": "imports the databases",
+    "agent.threads.snapshot_store": "imports the databases",
 }
 """Modules that other parts import directly, each with the reason why its package does not export them."""
 

@@ -36,7 +36,7 @@ SECRET = b"sk-proj-Ab3dEfGhIjKlMnOpQrStUvWx"
     "frame",
     [
         (1, Kind.END, b"", Fd.OUT),
-        (1, Kind.END, bytes([Ending.REMOVED + 1, 1]), Fd.OUT),
+        (1, Kind.END, bytes([Ending.ENDED + 1, 1]), Fd.OUT),
         (1, Kind.CREDIT, b"\xff" * 3, Fd.OUT),
         (1, Kind.CREDIT, b"\xff" * 5, Fd.OUT),
     ],

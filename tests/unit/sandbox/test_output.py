@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from libs.sandbox.guest.workers.output_limit import Output
 from libs.sandbox.guest.workers.spill import make_room
+from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.programs import finished
 
 TEXT = st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
@@ -66,6 +68,18 @@ def test_memory_holds_only_the_two_halves(tmp_path: Path) -> None:
     assert int(grown) < 2_048
 
 
+def test_long_output_without_a_file_keeps_both_halves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    output = Output(1_000, None)
+    head = b"".join(piece[: output.add(piece)] for piece in [b"a" * 50_000, b"b" * 50_000])
+    tail = output.finish()
+    assert (output.spill_path, output.spilled, output.chars) == (None, 0, 100_000)
+    assert (head, tail) == (b"a" * 2_000, b"b" * 2_000)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("trap", ["fifo", "link"])
 def test_trap_in_the_place_of_the_file_is_not_touched(tmp_path: Path, trap: str) -> None:
     """`test_long_output.py` has traps in the place of the folder."""
@@ -92,6 +106,29 @@ def test_full_disk_ends_the_file_and_not_the_output(tmp_path: Path) -> None:
         print(len(output.finish()), output.chars, output.total, output.spilled)
     """)
     assert told == "2000 3000000 3000000 1000000\n"
+
+
+@pytest.mark.parametrize("change", ["rm -rf {0}", "mv {0} {0}.old", ": > {0}/spill", "echo >> {0}/spill"])
+def test_spill_file_that_a_program_removes_or_changes_is_not_named_as_whole(
+    tmp_path: Path, change: str
+) -> None:
+    path = tmp_path / "output" / "spill"
+    output = Output(1_000, str(path))
+    output.add(b"x" * 100_000)
+    subprocess.run(["bash", "-c", change.format(path.parent)], check=True)
+    output.add(b"x")
+    output.finish()
+    assert (output.spill_path, output.spilled) == (str(path), 0)
+
+
+def test_removed_spill_file_is_told(tmp_path: Path) -> None:
+    with LocalSandbox(tmp_path) as sandbox:
+        result = sandbox.run("seq 200000; rm -rf .output; sleep .2; echo end")
+        assert "but that file was removed or changed meanwhile" in result.output
+        assert (result.truncated, result.spill_path) == (True, None)
+        kept = sandbox.run("seq 200000; rm -rf .output/none; sleep .2; echo end")
+        assert kept.spill_path
+        assert f"the whole output is in {kept.spill_path}" in kept.output
 
 
 class TestRoom:

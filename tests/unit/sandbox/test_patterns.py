@@ -37,6 +37,9 @@ def matches(pattern: str, path: str) -> bool:
         ("a[?*]*b", ["a*b", "a?xb"], ["ab", "axb"]),
         ("a[/]b", [], ["a/b"]),
         ("[a", ["[a"], ["a"]),
+        ("[a][b[", ["a[b["], ["ab", "[a][b["]),
+        ("a[][", ["a[]["], ["a[", "a]"]),
+        ("[[]*[x", ["[a[x"], ["a[x"]),
         ("{a,b{c,d}}", ["a", "bc", "bd"], ["b", "bcd"]),
         ("{a}", ["{a}"], ["a"]),
         ("a+b(c)|d^$.txt", ["a+b(c)|d^$.txt"], ["aab(c)|d^$.txt"]),
@@ -61,8 +64,28 @@ def test_pattern_may_begin_with_the_path_of_the_search_root() -> None:
             compile_pattern("/workspace/", root)
 
 
+def test_absolute_pattern_reaches_the_folder_that_it_names(tmp_path: Path) -> None:
+    """From the search root, from another path of it, or from a folder above it. Otherwise it is refused."""
+    root, link = tmp_path / "root", tmp_path / "link"
+    (root / "data").mkdir(parents=True)
+    link.symlink_to("root/data")
+    for pattern, start, path in (
+        (f"{root}/data/*.csv", link, "a.csv"),
+        (f"{link}/*.csv", root, "data/a.csv"),
+        (f"{root}/data/b/*.csv", link, None),
+        ("/data/*.csv", root, "data/a.csv"),
+        ("/*.csv", root, "a.csv"),
+        ("/nowhere/*.csv", root, None),
+    ):
+        matching = compile_pattern(pattern, str(start))
+        assert [name for name in ("a.csv", "data/a.csv") if matching(name)] == [path] * (path is not None)
+    for pattern in (f"{root}/*.csv", f"{tmp_path}/*", "/etc/hostname"):
+        with pytest.raises(PatternError, match=r"is searched: search in /"):
+            compile_pattern(pattern, str(root / "data"))
+
+
 def test_invalid_patterns_are_refused() -> None:
-    for pattern in ("", "/", "..", "../x", "a/../b", "a/.."):
+    for pattern in ("", "/", "..", "../x", "a/../b", "a/..", "a\0b", "a" * 10_001, "{a,b}" * 8 + "c" * 400):
         with pytest.raises(PatternError):
             compile_pattern(pattern)
     for pattern in ("..a", "a..b", "..."):
@@ -110,6 +133,13 @@ RUNAWAY = [
     ("{a,b}" * 40, "a"),
     ("{a,{b,{c,{d,{e,f}}}}}" * 4, "a"),
     ("[a" * 3000, "a"),
+    ("[" * 10_000, "a"),
+    ("[]" + "[" * 9_000, "a"),
+    ("{a,b}" * 4 + "[" * 5_000, "a"),
+    ("{" + "," * 9_900, "a"),
+    ("{," * 4_900, "a"),
+    ("{a,b}" * 9 + "x" * 150, "a"),
+    ("[" * 40_000, "a"),
     ("?" * 50_000, "a" * 4000),
     ("*." + "x" * 100_000, "a"),
 ]

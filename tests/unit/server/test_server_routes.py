@@ -138,7 +138,7 @@ async def test_wrong_field_of_run_is_explained(
 async def test_model_that_cannot_call_tools_is_refused_for_the_deep_agent(client: httpx.AsyncClient) -> None:
     thread = (await client.post("/run", json=ANSWERED)).json()["thread_id"]
     app: Any = client._transport
-    app.app.state.runs._runtime.use(FakeListChatModel(responses=[]))
+    app.app.state.runs.runtime.use(FakeListChatModel(responses=[]))
     bodies: list[tuple[dict[str, Any], int, str]] = [
         ({"agent": "deep"}, 400, "choose the code agent"),
         ({"thread_id": thread}, 409, "with scripted:script, its last model (at the command line: --model "),
@@ -295,7 +295,7 @@ async def test_unexpected_error_shows_no_traceback(client: httpx.AsyncClient) ->
 async def test_question_can_be_answered_after_approvals_were_turned_off(client: httpx.AsyncClient) -> None:
     thread = (await client.post("/run", json={"input": "one command"})).json()["thread_id"]
     app: Any = client._transport
-    runtime = app.app.state.runs._runtime
+    runtime = app.app.state.runs.runtime
     parts = replace(runtime._parts, settings=runtime.settings.model_copy(update={"approvals": "auto"}))
     app.app.state.runs = Runs(Runtime(parts, runtime.threads))
     answer = await client.post(f"/run/{thread}/resume", json={"decisions": REJECTED})

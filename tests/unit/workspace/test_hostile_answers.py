@@ -111,7 +111,7 @@ def test_large_content_with_another_digest_is_not_kept(store: WorkspaceStore, tm
     large = WorkspaceStore(store._catalog, store._contents)
     captured = large.capture(sandbox(rows=[row(size=10_000_000)], content=b"x" * 1000))
     assert set(captured.skipped) == {"/workspace/a"}
-    assert not [file for file in (tmp_path / "snapshots").rglob("*") if file.is_file()]
+    assert not [file for file in (tmp_path / "snapshots" / "contents").rglob("*") if file.is_file()]
 
 
 @pytest.mark.parametrize("left", [None, [], {"../x": "no"}, {"b": "no"}, "no"])

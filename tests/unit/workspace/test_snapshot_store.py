@@ -16,7 +16,7 @@ from tests.support.snapshots.trees import tree
 
 
 def contents_in(place: Path) -> list[Path]:
-    return [file for file in place.rglob("*") if file.is_file()]
+    return [file for file in (place / "contents").rglob("*") if file.is_file()]
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_content_that_is_lost_or_damaged_leaves_nothing_half_restored(
     before = tree(root)
     with pytest.raises(ContentMissing) as caught:
         store.restore(sandbox, captured.id)
-    assert "another capture" in caught.value.hint
+    assert "code-agent rewind" in caught.value.hint
     assert tree(root) == before
     with pytest.raises(ContentMissing):
         store.read(captured.id, "/workspace/zbad")
@@ -118,7 +118,7 @@ def test_content_that_is_lost_or_damaged_leaves_nothing_half_restored(
 def test_wrong_address_is_refused_with_a_hint(url: str) -> None:
     with pytest.raises(SnapshotsUnavailable) as caught:
         Contents(url)
-    assert "correct the URL" in caught.value.hint
+    assert "SNAPSHOTS_URL" in caught.value.hint
 
 
 def test_place_that_cannot_be_used_is_an_error_with_a_hint(
@@ -129,7 +129,7 @@ def test_place_that_cannot_be_used_is_an_error_with_a_hint(
     for url in (str(tmp_path / "file"), f"file://{tmp_path}/file/below"):
         with pytest.raises(SnapshotsUnavailable) as caught:
             WorkspaceStore(Catalog(database), Contents(url)).capture(sandbox)
-        assert "correct the URL" in caught.value.hint
+        assert "SNAPSHOTS_URL" in caught.value.hint
     assert database.wait(lambda do: do("SELECT * FROM workspace_manifests")) == []
 
 

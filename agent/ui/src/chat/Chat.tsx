@@ -6,6 +6,8 @@ import { Grants } from "../approvals/Grants";
 import { Alert } from "../components/Notice";
 import { Listings } from "../files/listings";
 import { harmless } from "../text/visible";
+import { Undo } from "../turns/Undo";
+import { useTurns } from "../turns/useTurns";
 import { Composer } from "./Composer";
 import { Empty } from "./Empty";
 import { Items } from "./messages/Items";
@@ -36,12 +38,16 @@ interface ChatProps {
   onThread: (id: string) => void;
   /** Called when files, threads or their states may have changed. */
   onStatus: (status: ChatStatus) => void;
+  /** Called when the thread has gone back: the chat must be loaded again. */
+  onMoved: () => void;
+  /** Called with a copy of the thread. */
+  onFork: (id: string) => void;
 }
 
 const MADE = /^(\.?\/)?(workspace\/(?!data\/)|results\/|scripts\/|tmp\/)/;
 
 /** One chat: its messages and calls, its open questions, and the message field. */
-export function Chat({ config, agent, thread, away, onThread, onStatus }: ChatProps) {
+export function Chat({ config, agent, thread, away, onThread, onStatus, onMoved, onFork }: ChatProps) {
   const { stream, outputs } = useConversation(agent, thread, onThread);
   const [suggestion, setSuggestion] = useState("");
   const questions = usePending(stream, thread, outputs);
@@ -79,20 +85,19 @@ export function Chat({ config, agent, thread, away, onThread, onStatus }: ChatPr
     setStopping(true);
     void stopRuns(stream, thread).finally(() => setStopping(false));
   };
+  const { turns, problem } = useTurns(thread, busy);
   const todos = stream.values.todos ?? [];
   // The agent itself creates files in some folders.
   const absent = (busy ? [] : (stream.values.absent_paths ?? [])).filter((path) => !MADE.test(path));
   return (
-    <>
+    <ChatContext value={{ stream, outputs, thread, listings, busy, asked, away, turns, stop, onMoved, onFork }}>
       <div className="scroller" {...box} tabIndex={-1}>
         <div className="column stack" aria-busy={busy}>
           {items.length === 0 && !busy && !stream.isThreadLoading && error == null && (
             <Empty config={config} onSample={setSuggestion} />
           )}
           {stream.isThreadLoading && items.length === 0 && <p className="note">Loading this chat …</p>}
-          <ChatContext value={{ stream, outputs, thread, listings, busy, asked, away }}>
-            <Items items={items} />
-          </ChatContext>
+          <Items items={items} />
           {absent.map((path) => (
             <p className="note" key={path}>
               {harmless(path)} was not there when the run began.
@@ -119,10 +124,12 @@ export function Chat({ config, agent, thread, away, onThread, onStatus }: ChatPr
         </div>
       </div>
       <div className="dock">
+        {problem && <Alert>{problem}</Alert>}
+        {thread && turns.undo && !busy && <Undo thread={thread} />}
         {thread && <Grants thread={thread} refreshKey={busy} />}
         {todos.length > 0 && <Plan todos={todos} />}
         <Composer thread={thread} state={state} suggestion={suggestion} onSend={send} onStop={stop} />
       </div>
-    </>
+    </ChatContext>
   );
 }

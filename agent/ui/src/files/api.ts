@@ -34,6 +34,12 @@ export interface Table {
   cut: boolean;
 }
 
+/** A turn of a thread: its begin or its end. */
+export interface Moment {
+  turn: number;
+  moment: "before" | "after";
+}
+
 type Part = "list" | "content" | "table" | "pdf";
 
 /** The URL of a view of a thread's file or folder. */

@@ -4,7 +4,7 @@ import { Code } from "../components/Code";
 import { Alert, Loading } from "../components/Notice";
 import { languageOf } from "../text/highlight";
 import { harmless } from "../text/visible";
-import { addressOf, tableOf } from "./api";
+import { addressOf, tableOf, type Moment } from "./api";
 import { nameOf } from "./names";
 
 export interface FileProps {
@@ -12,12 +12,14 @@ export interface FileProps {
   path: string;
   /** Changes when the file may have changed. */
   version: string;
+  /** The moment at which the file is shown; now if it is missing. */
+  at?: Moment | undefined;
 }
 
 /** A picture; with `pages`, a PDF file page by page. */
-export function Picture({ thread, path, version, pages = false }: FileProps & { pages?: boolean }) {
+export function Picture({ thread, path, version, at, pages = false }: FileProps & { pages?: boolean }) {
   const [page, setPage] = useState(1);
-  const address = pages ? addressOf(thread, "pdf", { path, page }) : addressOf(thread, "content", { path, view: "image" });
+  const address = pages ? addressOf(thread, "pdf", { path, page }) : addressOf(thread, "content", { path, view: "image", ...at });
   const load = async (signal: AbortSignal) => {
     const answer = await request(address, { signal });
     const count = Number(answer.headers.get("X-Page-Count"));
@@ -48,8 +50,8 @@ export function Picture({ thread, path, version, pages = false }: FileProps & { 
   );
 }
 
-export function Text({ thread, path, version }: FileProps) {
-  const address = addressOf(thread, "content", { path, view: "text" });
+export function Text({ thread, path, version, at }: FileProps) {
+  const address = addressOf(thread, "content", { path, view: "text", ...at });
   const load = async (signal: AbortSignal) => {
     const answer = await request(address, { signal });
     return { text: await answer.text(), truncated: answer.headers.get("X-Truncated") === "1" };

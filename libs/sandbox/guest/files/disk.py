@@ -4,13 +4,43 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
+from typing import Final
 
 from libs.sandbox.guest.workers.frame_pipes import write_all
 
-__all__ = ["NotRegular", "draft", "new_file", "open_regular", "refuse_existing", "write_all"]
+__all__ = [
+    "LOCK_SECONDS",
+    "InUse",
+    "NotRegular",
+    "draft",
+    "lock",
+    "locked",
+    "new_file",
+    "open_folder",
+    "open_regular",
+    "refuse_existing",
+    "refuse_lost_parents",
+    "refuse_unwritable",
+    "write_all",
+]
+
+LOCK_SECONDS: Final = 20.0
+"""Longest wait for other changes of the same file. A request has 30 s."""
+_POLL: Final = 0.005
+_NO_LOCKS: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+"""Errors of file systems without flock(2), or with one for files that are open for writing only, as NFS."""
+
+
+class InUse(OSError):
+    """Another program uses the file. The message says how, and what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(errno.EBUSY, message)
 
 
 class NotRegular(ValueError):
@@ -39,6 +69,25 @@ def refuse_existing(path: str) -> None:
     raise FileExistsError(errno.EEXIST, "File exists", path)
 
 
+def refuse_lost_parents(path: str) -> None:
+    """Raise the kernel's error for a path through, or to the inside of, what is no folder.
+
+    `os.path.realpath` takes such a path for another one: `missing/../file` for `file`, and so `file/`.
+    """
+    parts = path.split("/")
+    if ".." in parts:
+        os.stat("/".join(parts[: len(parts) - parts[::-1].index("..")]))
+    if parts[-1] in ("", "."):
+        os.stat(path)
+
+
+def refuse_unwritable(path: str) -> None:
+    """Raise an error if a file cannot be written. A folder that can be written would let it be replaced."""
+    if not os.access(path, os.W_OK):
+        number = errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES
+        raise OSError(number, os.strerror(number), path)
+
+
 @contextlib.contextmanager
 def open_regular(path: str) -> Iterator[int]:
     """Open a regular file for reading.
@@ -61,11 +110,59 @@ def open_regular(path: str) -> Iterator[int]:
         os.close(file)
 
 
+def lock(file: int) -> bool:
+    """Take an exclusive flock(2), if the file system has locks. Return False if another program holds one."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
+
+
+@contextlib.contextmanager
+def locked(path: str, end: float) -> Iterator[int]:
+    """Open a regular file for reading, with an exclusive flock(2), while the path names it.
+
+    Args:
+        end: time of `time.monotonic` until which to wait for the lock.
+
+    Raises:
+        InUse: the time is over.
+        OSError, NotRegular: as for `open_regular`.
+    """
+    while True:
+        with open_regular(path) as file:
+            while not lock(file):
+                if time.monotonic() > end:
+                    raise InUse(
+                        "a program holds a lock (flock) on the file: end the program, or try again later"
+                    )
+                time.sleep(_POLL)
+            if os.path.samestat(os.fstat(file), os.stat(path)):
+                yield file
+                return
+
+
+@contextlib.contextmanager
+def open_folder(path: str) -> Iterator[int]:
+    """Open the folder of a path, to change what is in it."""
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
 @contextlib.contextmanager
 def new_file(path: str, *, replace: bool) -> Iterator[int]:
     """Open a new file for writing. At the end of the block the complete file appears as `path`.
 
-    Missing folders are made. A link is followed and its target replaced. A replaced file keeps its mode.
+    Missing folders are made. A link is followed and its target replaced. A replaced file keeps its mode. An
+    edit of the same file ends first, or begins with the new content: see `rewrite.py`.
+
     A writer that is killed leaves nothing behind if the file system has O_TMPFILE: see open(2). But the
     kernel needs two calls to replace a file by one without a name. A writer that is killed between them
     leaves the complete new file beside the old one, as `.<16 digits>.part`.
@@ -75,8 +172,10 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
 
     Raises:
         FileExistsError: the file exists and may not be replaced.
+        InUse: another program holds a lock on the file.
         OSError: the file cannot be made.
     """
+    refuse_lost_parents(path)
     if replace:
         target = os.path.realpath(path)
     else:
@@ -92,15 +191,18 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
         found = os.stat(target).st_mode
         _refuse_irregular(found, path)
         mode = stat.S_IMODE(found)
-        if not os.access(target, os.W_OK):
-            number = errno.EROFS if os.statvfs(target).f_flag & os.ST_RDONLY else errno.EACCES
-            raise OSError(number, os.strerror(number), path)
-    folder = os.open(os.path.dirname(target), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with draft(folder, os.path.basename(target), mode, replace=replace, there=there) as file:
-            yield file
-    finally:
-        os.close(folder)
+        refuse_unwritable(target)
+    with (
+        contextlib.ExitStack() as held,
+        open_folder(target) as folder,
+        draft(folder, os.path.basename(target), mode, replace=replace, there=there) as file,
+    ):
+        yield file
+        if replace:
+            # Not before, as the content may take long to arrive. A file that is gone or cannot be read has no
+            # edit.
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                held.enter_context(locked(target, time.monotonic() + LOCK_SECONDS))
 
 
 @contextlib.contextmanager

@@ -16,7 +16,14 @@ import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from libs.sandbox.guest.files.disk import new_file, open_regular, refuse_existing, write_all
+from libs.sandbox.guest.files.disk import (
+    InUse,
+    new_file,
+    open_regular,
+    refuse_existing,
+    refuse_lost_parents,
+    write_all,
+)
 from libs.sandbox.guest.files.search import MOST_ANSWER, glob, grep
 from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.files.tree_apply import apply
@@ -91,13 +98,20 @@ class FileWorker:
     def _read(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
         """Send the content of a regular file."""
         with open_regular(request["path"]) as file:
-            size = os.fstat(file).st_size
+            found = os.fstat(file)
+            size = found.st_size
             if size <= MOST_CONTENT:
                 size = 0
                 # Count, because the file may grow while it is read.
                 while size <= MOST_CONTENT and (data := os.read(file, CHUNK)):
                     size += len(data)
                     self._link.send(encode(stream, Kind.DATA, data))
+            now = os.fstat(file)
+        if now.st_mtime_ns != found.st_mtime_ns and now.st_size <= found.st_size:
+            # A longer file is taken for a log: what was read is its content of some moment.
+            raise InUse(
+                "a program changed the file while it was read: try again when the program has finished"
+            )
         if size > MOST_CONTENT:
             return {
                 "error": "too_large",
@@ -108,8 +122,13 @@ class FileWorker:
     def _write(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
         """Write `size` bytes of input to a file. `replace`: an existing file may be replaced."""
         path, size, replace = request["path"], request["size"], request["replace"]
-        _, name = os.path.split(path)
-        if not name or name in (".", ".."):
+        if os.path.basename(path) in ("", ".", ".."):
+            try:
+                os.stat(path)
+            except FileNotFoundError:
+                raise ValueError(
+                    "the path names a folder: give the path of a file. Its folders are made"
+                ) from None
             raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
         if not replace:
             refuse_existing(path)
@@ -170,6 +189,7 @@ class _Input:
 
 def _delete(path: str, protected: list[str]) -> dict[str, Any]:
     """Delete a file or a folder with its content, but no protected path and no parent of one."""
+    refuse_lost_parents(path)
     parent, name = os.path.split(path.rstrip("/"))
     place = os.path.normpath(
         os.path.join(os.path.realpath(parent or ("/" if path.startswith("/") else ".")), name)
@@ -226,6 +246,8 @@ def _code(error: OSError) -> str:
         return "exists"
     if isinstance(error, NotADirectoryError):
         return "not_a_directory"
+    if isinstance(error, InUse):
+        return "in_use"
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return "permission_denied"
     return "failed"

@@ -31,6 +31,8 @@ MOST_ANSWER: Final = 8 * 1024 * 1024
 """Characters of JSON that are returned, for names and matching lines."""
 _MOST_NEEDLES: Final = 100
 """Lines of text that are searched for at once."""
+_MOST_TEXT: Final = 100_000
+"""Characters of several lines of text that are searched for at once."""
 _BINARY: Final = b"[a binary file matches]"
 _MOST_BINARY: Final = 64 * 1024 * 1024
 """Bytes of a binary file that are searched, so that large files leave time for the others."""
@@ -133,13 +135,18 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
 
     Raises:
         OSError: `path` cannot be read.
-        ValueError: the text is empty or has too many lines, or the pattern is not valid.
+        ValueError: the text is empty or has too many or too long lines, or the pattern is not valid.
     """
     needles = [line for line in text.split("\n") if line]
     if not needles:
         raise ValueError("the text is empty: name the text to search for")
     if len(needles) > _MOST_NEEDLES:
         raise ValueError(f"the text has {len(needles)} lines: search for at most {_MOST_NEEDLES} at once")
+    if len(needles) > 1 and len(text) > _MOST_TEXT:
+        raise ValueError(
+            f"the text has {len(text):,} characters: search for one line, or for at most {_MOST_TEXT:,} "
+            "characters at once"
+        )
     find = _finder([needle.encode("utf-8", "surrogateescape") for needle in needles])
     wide = {
         mark: _finder([needle.encode(encoding, "surrogatepass") for needle in needles])

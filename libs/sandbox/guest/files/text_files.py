@@ -1,16 +1,17 @@
-"""Reads a page of a text file and replaces text in a file, inside the sandbox (standard library only).
-
-Both follow deepagents' `BaseSandbox.read` and `edit`, line endings included.
-"""
+"""Reads a page of a text file and replaces text in a file, inside the sandbox (standard library only)."""
 
 from __future__ import annotations
 
 import base64
 import codecs
 import os
-from typing import IO, Any, Final
+import re
+from itertools import islice
+from typing import Any, Final
 
-from libs.sandbox.guest.files.disk import new_file, open_regular, write_all
+from libs.sandbox.guest.files.disk import open_regular
+from libs.sandbox.guest.files.line_ends import TooLong, replaced
+from libs.sandbox.guest.files.rewrite import rewrite
 
 __all__ = ["edit", "read_page"]
 
@@ -22,6 +23,7 @@ _MOST_EDITED: Final = 64 * 1024 * 1024
 """Largest file in bytes that can be edited."""
 _PEEK: Final = 8192
 _PART: Final = 1 << 20
+_END: Final = re.compile(rb"\r\n?|\n")
 
 
 def read_page(path: str, offset: int, limit: int, text: bool) -> dict[str, Any]:
@@ -45,10 +47,7 @@ def read_page(path: str, offset: int, limit: int, text: bool) -> dict[str, Any]:
             return {"base64": base64.b64encode(content).decode()}
         if limit <= 0:
             return {"none_asked": True}
-        with open(
-            descriptor, encoding="utf-8", errors="surrogateescape", newline=None, closefd=False
-        ) as file:
-            return _page(file, offset, limit, os.fstat(descriptor).st_size)
+        return _page(descriptor, offset, limit)
 
 
 def _is_text(head: bytes) -> bool:
@@ -60,37 +59,33 @@ def _is_text(head: bytes) -> bool:
     return True
 
 
-def _page(file: IO[str], offset: int, limit: int, size: int) -> dict[str, Any]:
-    seen = 0
-    while seen < offset:
-        line = file.readline(_MOST_PAGE)
-        if not line:
-            return {"error": "past_end", "detail": f"line offset {offset} exceeds file length ({seen} lines)"}
-        seen += line.endswith("\n")
-        if not line.endswith("\n") and len(line) < _MOST_PAGE:
-            seen += 1
+def _page(descriptor: int, offset: int, limit: int) -> dict[str, Any]:
+    place, passed = _line(descriptor, offset)
+    size = os.fstat(descriptor).st_size
+    os.lseek(descriptor, place, os.SEEK_SET)
     lines: list[str] = []
     room = _MOST_PAGE
     cut = False
-    while len(lines) < limit:
-        line = file.readline(room + 1)
-        if not line:
-            break
-        used = len(line.encode("utf-8", "surrogatepass"))
-        if used > room:
-            # The next page begins with the cut line, unless it is the only line of this page.
-            cut = True
-            lines.append(line[:room])
-            break
-        room -= used
-        lines.append(line.removesuffix("\n"))
-    if not lines:
-        return {"error": "past_end", "detail": f"line offset {offset} exceeds file length ({seen} lines)"}
-    shown = max(1, len(lines) - cut)
-    end = offset + shown
-    total = end
-    if cut or file.read(1):
-        total = _count_lines(file) if size <= _MOST_COUNTED else -1
+    with open(descriptor, encoding="utf-8", errors="surrogateescape", newline=None, closefd=False) as file:
+        while len(lines) < limit:
+            line = file.readline(room + 1)
+            if not line:
+                break
+            coded = line.encode("utf-8", "surrogateescape")
+            if len(coded) > room:
+                # The next page begins with the cut line, unless it is the only line of this page.
+                cut = True
+                lines.append(codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(coded[:room]))
+                break
+            room -= len(coded)
+            lines.append(line.removesuffix("\n"))
+        if not lines:
+            detail = f"line offset {offset} exceeds file length ({passed} lines)"
+            return {"error": "past_end", "detail": detail}
+        end = offset + max(1, len(lines) - cut)
+        total: int | None = end
+        if cut or file.read(1):
+            total = _line(descriptor)[1] if size <= _MOST_COUNTED else None
     raw = "\n".join(lines).encode("utf-8", "surrogateescape")
     content = raw.decode("utf-8", "replace")
     page: dict[str, Any] = {
@@ -98,10 +93,12 @@ def _page(file: IO[str], offset: int, limit: int, size: int) -> dict[str, Any]:
         "replaced": content.encode() != raw,
         "start": offset + 1,
         "end": end,
-        "total": total if total >= 0 else None,
-        "next": end if total < 0 or end < total else None,
+        "total": total,
+        "next": end if total is None or end < total else None,
         "cut": cut,
     }
+    if cut and len(lines) == 1:
+        page["rest"] = place + len(raw)
     # A page boundary may split a secret: see `host/redacted_results.py`.
     if offset > 0:
         page["cut_before"] = "content"
@@ -110,49 +107,64 @@ def _page(file: IO[str], offset: int, limit: int, size: int) -> dict[str, Any]:
     return page
 
 
-def _count_lines(file: IO[str]) -> int:
-    file.seek(0)
-    count = 0
-    last = "\n"
-    while block := file.read(1 << 20):
-        count += block.count("\n")
-        last = block
-    return count + (not last.endswith("\n"))
+def _line(descriptor: int, number: int | None = None) -> tuple[int, int]:
+    """Return the place where a line begins and its number, or size and number of lines of a shorter file.
+
+    Args:
+        number: lines before the line. None: all.
+    """
+    place = passed = 0
+    last = b"\n"
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    with open(descriptor, "rb", closefd=False) as file:
+        while number is None or passed < number:
+            block = file.read(_PART)
+            if block.endswith(b"\r") and file.peek(1)[:1] == b"\n":  # half of a line end
+                block += file.read(1)
+            if not block:
+                return place, passed + (last not in b"\r\n")
+            ends = block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
+            if number is not None and passed + ends >= number:
+                found = next(islice(_END.finditer(block), number - passed - 1, None))
+                return place + found.end(), number
+            passed += ends
+            place += len(block)
+            last = block[-1:]
+    return place, passed
 
 
 def edit(path: str, old: str, new: str, replace_all: bool) -> dict[str, Any]:
-    """Replace `old` by `new`, once or everywhere.
-
-    A page shows plain line ends. So in a file whose lines all end with CRLF, `old` and `new` get such line
-    ends, unless they hold a carriage return. If `old` does not occur, it is tried with the other line ends,
-    and `new` gets the same line ends.
-    """
+    """Replace `old` by `new`, once or everywhere: see `line_ends.replaced` and `rewrite.rewrite`."""
     if not old:
         return {"error": "empty_old"}
-    with open_regular(path) as descriptor, open(descriptor, "rb", closefd=False) as raw:
-        content = raw.read(_MOST_EDITED + 1)
-    if len(content) > _MOST_EDITED:
-        return {"error": "too_large", "detail": f"only files up to {_MOST_EDITED} bytes are edited"}
-    if not _is_utf_8(content):
-        return {"error": "not_text"}
-    count = 0
-    crlf = "\r" not in old + new and content.count(b"\n") == content.count(b"\r\n")
-    for ending in ("\r\n" if crlf and b"\n" in content else None, None, "\r\n", "\n", "\r"):
-        wanted, given = (_with_endings(text, ending).encode("utf-8") for text in (old, new))
-        count = content.count(wanted)
-        if count:
-            break
-    if count == 0:
-        return {"error": "not_found"}
-    if count > 1 and not replace_all:
-        return {"error": "ambiguous", "detail": str(count)}
-    size = len(content) + count * (len(given) - len(wanted))
-    if size > _MOST_EDITED:
-        detail = f"the changed file would have {size} bytes, and only files up to {_MOST_EDITED} are edited"
-        return {"error": "too_large", "detail": detail}
-    with new_file(path, replace=True) as file:
-        write_all(file, content.replace(wanted, given))
-    return {"count": count}
+    answer: dict[str, Any] = {}
+
+    def change(file: int) -> bytes | None:
+        nonlocal answer
+        with open(file, "rb", closefd=False) as raw:
+            content = raw.read(_MOST_EDITED + 1)
+        if len(content) > _MOST_EDITED:
+            answer = {"error": "too_large", "detail": f"only files up to {_MOST_EDITED} bytes are edited"}
+            return None
+        if not _is_utf_8(content):
+            answer = {"error": "not_text"}
+            return None
+        try:
+            count, content = replaced(
+                content, old.encode(), new.encode(), everywhere=replace_all, most=_MOST_EDITED
+            )
+        except TooLong:
+            detail = f"the changed file would have more than {_MOST_EDITED} bytes, the limit of an edit"
+            answer = {"error": "too_large", "detail": detail}
+            return None
+        if count == 1 or (count and replace_all):
+            answer = {"count": count}
+            return content
+        answer = {"error": "ambiguous", "detail": str(count)} if count else {"error": "not_found"}
+        return None
+
+    rewrite(path, change)
+    return answer
 
 
 def _is_utf_8(content: bytes) -> bool:
@@ -165,7 +177,3 @@ def _is_utf_8(content: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _with_endings(text: str, ending: str | None) -> str:
-    return text if ending is None else text.replace("\r\n", "\n").replace("\n", ending)

@@ -70,6 +70,7 @@ def read_parts(parts: list[tuple[str, int, int]], send: Callable[[bytes], None])
     Fewer bytes than asked for mean that the file is shorter, or gone.
     """
     sent: list[int] = []
+    held = bytearray()
     with Folders() as folders:
         for path, offset, length in parts:
             done = 0
@@ -79,9 +80,13 @@ def read_parts(parts: list[tuple[str, int, int]], send: Callable[[bytes], None])
                 try:
                     regular = stat.S_ISREG(os.fstat(file).st_mode)
                     while regular and (data := os.pread(file, min(length - done, CHUNK), offset + done)):
-                        send(data)
+                        held += data
                         done += len(data)
+                        if len(held) >= CHUNK:
+                            send(bytes(held))
+                            held.clear()
                 finally:
                     os.close(file)
             sent.append(done)
+    send(bytes(held))
     return sent

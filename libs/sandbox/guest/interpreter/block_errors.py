@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
+import itertools
+import linecache
 import re
 import sys
 import traceback
+import types
+from collections.abc import Iterable
 from typing import Any, Final
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]
+"""A copy, because a block may replace names in the module `builtins`."""
 
 _FRAMES: Final = -100
 """The last frames of a traceback that are kept. An endless recursion may have a million."""
 _HERE: Final = __file__.rpartition("/")[0] + "/"
 _ABOUT_DATA: Final = (LookupError, AttributeError, TypeError, ValueError, NameError)
-_CALLED: Final = re.compile(r"(\w+)\(\) (?:got an unexpected|missing \d+ required|takes |got multiple)")
+_CALLED: Final = re.compile(r"(\S+)\(\) (?:got an unexpected|missing \d+ required|takes |got multiple)")
 _TABLES: Final = 3
-_COLUMNS: Final = 20
+_NAMES: Final = 20
 _MERGED_ROWS: Final = 100_000
 
 
@@ -38,10 +46,11 @@ def error_text(variables: dict[str, Any], error: BaseException) -> str:
         lines = _traceback(error)
     except Exception:
         return error_message(error)
-    try:
-        lines += _hints(variables, error)
-    except BaseException:  # a block may have changed pandas, and a variable may be any object
-        pass
+    for hint in (_tables, _signature, _offered):
+        try:
+            lines += hint(variables, error)
+        except BaseException:  # a block may have changed pandas, and a variable may be any object
+            pass
     return "".join(lines)
 
 
@@ -50,21 +59,11 @@ def _traceback(error: BaseException) -> list[str]:
     return list(_own(shown).format())
 
 
-def _hints(variables: dict[str, Any], error: BaseException) -> list[str]:
-    lines = []
-    if isinstance(error, _ABOUT_DATA):
-        lines += _tables(variables, error.args[0] if isinstance(error, KeyError) else None)
-    if isinstance(error, TypeError) and (called := _CALLED.match(str(error))):
-        lines += _signature(variables.get(called[1]))
-    if isinstance(error, ImportError):
-        lines += _offered(error.name)
-    return lines
-
-
 def _own(error: traceback.TracebackException) -> traceback.TracebackException:
     """Remove the frames of this program, of libraries and of skills, except for the last frame.
 
-    Causes of the error that have no frame in the person's code are removed, too.
+    Causes that were raised outside the person's code are removed, too. A cause without frames stays: the
+    person has named the cause, or it holds the traceback of another process.
     """
     frames = [frame for frame in error.stack if not _is_of_interpreter(frame.filename)]
     last = frames[-1:]
@@ -73,9 +72,9 @@ def _own(error: traceback.TracebackException) -> traceback.TracebackException:
     )
     for name in ("__cause__", "__context__"):
         earlier = getattr(error, name)
-        if earlier is not None:
-            mine = any(_is_own(frame.filename) for frame in earlier.stack)
-            setattr(error, name, _own(earlier) if mine else None)
+        while earlier and earlier.stack and not any(_is_own(frame.filename) for frame in earlier.stack):
+            earlier = earlier.__cause__ or earlier.__context__
+        setattr(error, name, _own(earlier) if earlier else None)
     return error
 
 
@@ -87,49 +86,109 @@ def _is_own(filename: str) -> bool:
     return filename.startswith(("<block ", "/workspace/", "/tmp/"))
 
 
-def _offered(module: str | None) -> list[str]:
+def _offered(_: dict[str, Any], error: BaseException) -> list[str]:
     """Return a hint with the names in `__all__` of a module, after a failed import from it."""
+    module = error.name if isinstance(error, ImportError) else None
     names = getattr(sys.modules.get(module or ""), "__all__", ())
-    return [f"[{module} has {', '.join(map(str, names[:_COLUMNS]))}]\n"] if names else []
+    return [f"[{module} has {_listed(map(str, names), len(names))}]\n"] if names else []
 
 
-def _signature(function: object) -> list[str]:
-    """Return a hint with the signature of a function, without annotations."""
-    if not inspect.isfunction(function):
+def _listed(names: Iterable[str], count: int) -> str:
+    """Return the first of `count` names, and the number of the others."""
+    more = f" and {count - _NAMES} more" if count > _NAMES else ""
+    return ", ".join(itertools.islice(names, _NAMES)) + more
+
+
+def _signature(_: dict[str, Any], error: BaseException) -> list[str]:
+    """Return a hint with the signature of a function that was called wrongly, without annotations."""
+    said = _CALLED.match(str(error)) if isinstance(error, TypeError) else None
+    function = _called(error) if said else None
+    if not said or not inspect.isfunction(function) or function.__qualname__ != said[1]:
         return []
-    given = inspect.signature(function)
+    given = inspect.signature(function, follow_wrapped=False)
     bare = [each.replace(annotation=inspect.Parameter.empty) for each in given.parameters.values()]
     shown = given.replace(parameters=bare, return_annotation=inspect.Signature.empty)
     return [f"[it is called as {function.__name__}{shown}]\n"]
 
 
-def _tables(variables: dict[str, Any], missing: object) -> list[str]:
+def _called(error: BaseException) -> object:
+    """Return what was called by name where an error was raised, or None."""
+    trace = _traces(error)[-1]
+    frame, at = trace.tb_frame, inspect.getframeinfo(trace, context=0).positions
+    if not at or not at.lineno or not at.end_lineno:
+        return None
+    source = linecache.getlines(frame.f_code.co_filename, frame.f_globals)[at.lineno - 1 : at.end_lineno]
+    lines = [line.encode() for line in source]
+    lines[-1] = lines[-1][: at.end_col_offset]
+    lines[0] = lines[0][at.col_offset :]
+    expression = ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
+    if not isinstance(expression, ast.Call) or not isinstance(expression.func, ast.Name):
+        return None
+    name = expression.func.id
+    return frame.f_locals.get(name, frame.f_globals.get(name))
+
+
+def _traces(error: BaseException) -> list[types.TracebackType]:
+    traces = []
+    trace = error.__traceback__
+    while trace:
+        traces.append(trace)
+        trace = trace.tb_next
+    return traces
+
+
+def _tables(variables: dict[str, Any], error: BaseException) -> list[str]:
     """Return a line for each of the latest DataFrames, and a hint if one has the missing column."""
     kind = getattr(sys.modules.get("pandas"), "DataFrame", None)
-    if kind is None:
+    if kind is None or not isinstance(error, _ABOUT_DATA):
         return []
+    inside = _frames_of_pandas(error) if isinstance(error, LookupError) else []
+    if isinstance(error, LookupError) and not inside:
+        return []  # a key of a dictionary is missing, or an item of a list
     found = {name: value for name, value in variables.items() if type(value) is kind and name[0] != "_"}
     latest = dict(list(found.items())[-_TABLES:])
     lines = [_table(name, value) for name, value in latest.items()]
-    owners = [name for name, value in latest.items() if isinstance(missing, str) and missing in value.columns]
-    others = [name for name in latest if name not in owners]
-    if owners and others:
-        merge = "merge the two first"
-        for other in reversed(others):
-            if keys := _keys(latest[other], latest[owners[0]]):
-                left, right = keys
-                merge += f", as in {other}.merge({owners[0]}, left_on={left!r}, right_on={right!r})"
-                break
-        lines.append(f"[{missing!r} is a column of {owners[0]}: to have it in another table, {merge}]\n")
+    missing = error.args[0] if isinstance(error, KeyError) else None
+    if isinstance(missing, str):
+        lines += _merge(latest, _lacking(inside, kind, missing), missing)
     return lines
 
 
+def _frames_of_pandas(error: BaseException) -> list[types.FrameType]:
+    """Return the frames of pandas in which an error was raised, the first call first."""
+    frames = [trace.tb_frame for trace in _traces(error)]
+    last = len(frames)
+    while last and str(frames[last - 1].f_globals.get("__name__")).partition(".")[0] == "pandas":
+        last -= 1
+    return frames[last:]
+
+
+def _lacking(inside: list[types.FrameType], kind: type, column: str) -> Any:
+    """Return the DataFrame that was asked for a column, but lacks the column. None if that is not certain."""
+    for frame in inside:
+        tables: list[Any] = [value for value in frame.f_locals.values() if type(value) is kind]
+        if tables or "self" in frame.f_locals:
+            return next((table for table in tables if column not in table.columns), None)
+    return None
+
+
+def _merge(tables: dict[str, Any], lacking: Any, column: str) -> list[str]:
+    """Return a hint if one of the tables has the column that the DataFrame `lacking` lacks."""
+    owner = next((name for name, value in tables.items() if column in value.columns), None)
+    if lacking is None or owner is None:
+        return []
+    merge = "merge the two first"
+    name = next((name for name, value in tables.items() if value is lacking), None)
+    if name and (keys := _keys(lacking, tables[owner])):
+        merge += f", as in {name}.merge({owner}, left_on={keys[0]!r}, right_on={keys[1]!r})"
+    return [f"[{column!r} is a column of {owner}: to have it in another table, {merge}]\n"]
+
+
 def _table(name: str, value: Any) -> str:
-    names = [str(each) for each in value.columns[:_COLUMNS]]
-    kinds = ["text" if str(each) in ("object", "str") else str(each) for each in value.dtypes[:_COLUMNS]]
-    columns = ", ".join(f"{column} ({kind})" for column, kind in zip(names, kinds, strict=True))
-    more = f" and {len(value.columns) - _COLUMNS} more" if len(value.columns) > _COLUMNS else ""
-    return f"[{name}: a DataFrame of {len(value):,} rows with the columns {columns}{more}]\n"
+    kinds = ("text" if str(each) in ("object", "str") else str(each) for each in value.dtypes)
+    columns = (f"{column} ({kind})" for column, kind in zip(value.columns, kinds, strict=True))
+    shown = _listed(columns, len(value.columns))
+    return f"[{name}: a DataFrame of {len(value):,} rows with the columns {shown}]\n"
 
 
 def _keys(left: Any, right: Any) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import struct
 import sys
-from os import _exit, dup, dup2, fstat, getpid, kill
+from os import _exit, dup, dup2, fstat, getpid, kill, set_blocking
 from signal import SIGRTMAX
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 _HEADER: Final = struct.Struct("!II8s")
 """Header of a block: the length of the list of command folders, the length of the block, and the mark with
 which the answer must begin. See `python_worker.py`."""
-_BROKEN: Final = b"[the block broke the code of the interpreter itself]\n"
+_BROKEN: Final = b"[this block or an earlier one has broken the code of the interpreter itself]\n"
 _TAKEN: Final = SIGRTMAX
 """Ends the interpreter if a block has closed or replaced its descriptors. See `python_worker.py`."""
 
@@ -53,7 +53,7 @@ def _serve(reader: int, writer: int) -> None:
     session = Session(saved[2])
     while header := session.read(reader, _HEADER.size):
         folders, length, mark = _HEADER.unpack(header)
-        attempt(_look_for_commands, os.fsdecode(session.read(reader, folders)))
+        attempt(_look_for_commands, session.read(reader, folders).decode("utf-8", "surrogateescape"))
         source = session.read(reader, length).decode("utf-8", "replace")
         status = session.run(source)
         session.flush()
@@ -63,6 +63,7 @@ def _serve(reader: int, writer: int) -> None:
             # The answer could reach a file of the block, and no other block could come.
             attempt(kill, own, _TAKEN)
             _exit(FAILED)
+        attempt(set_blocking, reader, True)
         for number, name in enumerate(("stdin", "stdout", "stderr")):
             attempt(_restore, saved[number], number, name)
         write(writer, mark + bytes([status]))

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+# The module `signal` calls functions that a block may replace.
+import _signal  # type: ignore[import-not-found]
 import ast
 import builtins
-import contextlib
 import contextvars
 import ctypes
 import linecache
 import os
-import signal
 import site
 import sys
 import types
-from ast import Expr, Expression
+from ast import Assign, Expr, Expression, Name, Store
 from collections.abc import Callable
+from contextlib import suppress
+from errno import EAGAIN
 from inspect import CO_COROUTINE
 from os import getpid
 from os import read as _read
+from os import set_blocking as _set_blocking
 from os import write as _write
-from signal import SIGINT, default_int_handler
 from typing import Any, Final, TypeVar
 
 from libs.sandbox.guest.interpreter.block_errors import error_message, error_text
+from libs.sandbox.guest.interpreter.block_figures import Figures
 from libs.sandbox.guest.interpreter.block_source import is_muted, lines
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
@@ -31,13 +34,16 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 _BETWEEN: Final = 3
 """Most errors of signal handlers and threads between two blocks that the next block shows."""
-_FIGURES: Final = "/results"
 _SOURCES: Final = 1_000
 _SYNTAX: Final = ast.PyCF_ONLY_AST
 _CODE: Final = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_VALUE: Final = "value of the last expression"
+"""Variable for the value while the block's coroutine runs. It is no name, so a block cannot use it."""
 _UNSHOWN: Final = "[the block raised an error that cannot be shown]\n"
 _flush_c: Final = ctypes.CDLL(None).fflush
-_set_handler: Final = signal.signal
+_set_handler: Final = _signal.signal
+_SIGINT: Final = _signal.SIGINT
+_interrupt: Final = _signal.default_int_handler
 
 Result = TypeVar("Result")
 
@@ -56,13 +62,13 @@ class Session:
         _look_in_user_site()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         self._count = 0
-        self._figures = 0
+        self._figures = Figures(self._show)
         self._loop: Any = None
         self._context = contextvars.copy_context()
         self._own = getpid()
         self._between: list[str] = []
         """Errors that signal handlers and threads have raised since the last block."""
-        _set_handler(SIGINT, _ignore)
+        _set_handler(_SIGINT, _ignore)
 
     def read(self, descriptor: int, length: int) -> bytes:
         """Read `length` bytes, or none at the end or if the descriptor is closed.
@@ -121,7 +127,7 @@ class Session:
         try:
             self._execute(source, name)
         finally:
-            self._save_figures()
+            self._figures.save()
 
     def _keep_source(self, name: str, source: str) -> None:
         """Keep the source for tracebacks and inspect.getsource. Only the latest sources are kept."""
@@ -152,7 +158,11 @@ class Session:
         write(self._errors, text.encode("utf-8", "backslashreplace"))
 
     def flush(self) -> None:
-        """Write out what the block has printed."""
+        """Write out what the block has printed.
+
+        A program that shares the output may have made it non-blocking. Then a long text would lose its end.
+        """
+        attempt(_set_blocking, self._errors, True)
         for name in ("stdout", "stderr"):
             attempt(_flush, name)
         attempt(_flush_c, None)
@@ -164,18 +174,29 @@ class Session:
         if isinstance(last, Expr) and not is_muted(source, last):
             tree.body.pop()
             shown = last.value
-        self._evaluate(tree, name, "exec")
+        codes = [_compiled(tree, name, "exec")]
         if shown is not None:
-            value = self._evaluate(Expression(shown), name, "eval")
-            if value is not None:
-                vars(builtins)["_"] = value  # as in the REPL, a variable `_` of a block is not changed
-                print(repr(value))
+            codes.append(_compiled(Expression(shown), name, "eval"))
+        if any(code.co_flags & CO_COROUTINE for code in codes):
+            value = self._run_coroutine(tree, shown, name)
+        else:
+            for code in codes:
+                value = self._context.run(eval, code, self._module.__dict__)
+        if shown is not None and value is not None:
+            vars(builtins)["_"] = value  # as in the REPL, a variable `_` of a block is not changed
+            print(repr(value))
 
-    def _evaluate(self, tree: ast.AST, name: str, mode: str) -> Any:
-        # dont_inherit: the `from __future__` of this file would turn annotations of a block into strings.
-        code = compile(tree, name, mode, _CODE, dont_inherit=True)  # type: ignore[call-overload]
-        value = self._context.run(eval, code, self._module.__dict__)
-        return self._awaited(value) if code.co_flags & CO_COROUTINE else value
+    def _run_coroutine(self, tree: Any, shown: ast.expr | None, name: str) -> Any:
+        """Run a block with `await`. Return the value of its last expression.
+
+        The whole block is one coroutine, so its first statement has a running loop, too.
+        """
+        if shown is not None:
+            at = {field: getattr(shown, field) for field in shown._attributes}
+            tree.body.append(Assign([Name(_VALUE, Store(), **at)], shown, **at))
+        variables = self._module.__dict__
+        self._awaited(self._context.run(eval, _compiled(tree, name, "exec"), variables))
+        return variables.pop(_VALUE, None)
 
     def _awaited(self, coroutine: Any) -> Any:
         """Run a coroutine of a block to its end. An interrupted coroutine is cancelled."""
@@ -194,39 +215,11 @@ class Session:
         except BaseException:
             if not task.done():
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
+                with suppress(asyncio.CancelledError):
                     loop.run_until_complete(task)
+            elif not task.cancelled():
+                task.exception()  # otherwise asyncio prints later that nobody has read the error
             raise
-
-    def _save_figures(self) -> None:
-        """Save the figures that a block has left open, and print their names.
-
-        An error, such as an invalid formula in a title, is not an error of the block.
-        """
-        plt: Any = sys.modules.get("matplotlib.pyplot")
-        try:
-            # A thread may be importing the module.
-            for number in plt.get_fignums() if hasattr(plt, "get_fignums") else ():
-                self._save_figure(plt, number)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # a block may have changed the module
-            self._show(f"[figures could not be saved or closed: {error_message(error).rstrip()}]\n")
-
-    def _save_figure(self, plt: Any, number: int) -> None:
-        self._figures += 1
-        while os.path.exists(path := f"{_FIGURES}/figure-{self._figures}.png"):
-            self._figures += 1
-        try:
-            plt.figure(number).savefig(path, bbox_inches="tight")
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            self._show(f"[a figure could not be saved: {error_message(error).rstrip()}]\n")
-        else:
-            self._show(f"[figure saved: {path}]\n")
-        finally:
-            plt.close(number)  # otherwise it would fail again after every later block
 
 
 def attempt(do: Callable[..., Result], *arguments: Any) -> Result | None:
@@ -254,8 +247,16 @@ def write(descriptor: int, data: bytes) -> None:
                 return
             written.extend(map(_write, (descriptor,), (left,)))
         except BaseException as error:
-            if attempt(getattr, error, "errno"):
+            number = attempt(getattr, error, "errno")
+            if number == EAGAIN:  # a program has made the descriptor non-blocking
+                attempt(_set_blocking, descriptor, True)
+            elif number:
                 return
+
+
+def _compiled(tree: ast.AST, name: str, mode: str) -> types.CodeType:
+    # dont_inherit: the `from __future__` of this file would turn annotations of a block into strings.
+    return compile(tree, name, mode, _CODE, dont_inherit=True)  # type: ignore[call-overload, no-any-return]
 
 
 def _look_in_user_site() -> None:
@@ -263,7 +264,7 @@ def _look_in_user_site() -> None:
     folder = site.getusersitepackages()
     if not site.ENABLE_USER_SITE or folder in sys.path:
         return
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         os.makedirs(folder, exist_ok=True)
     above = set(site.getsitepackages())
     sys.path.insert(next((at for at, entry in enumerate(sys.path) if entry in above), len(sys.path)), folder)
@@ -277,12 +278,12 @@ def _interruptible(do: Callable[..., Result], *arguments: Any) -> Result:
     """Call a function. During the call, SIGINT raises KeyboardInterrupt; afterwards SIGINT has no effect."""
     try:
         try:
-            _set_handler(SIGINT, default_int_handler)
+            _set_handler(_SIGINT, _interrupt)
             return do(*arguments)
         finally:
-            _set_handler(SIGINT, _ignore)
+            _set_handler(_SIGINT, _ignore)
     except BaseException:
-        _set_handler(SIGINT, _ignore)  # the interrupt may have come before the call above
+        _set_handler(_SIGINT, _ignore)  # the interrupt may have come before the call above
         raise
 
 

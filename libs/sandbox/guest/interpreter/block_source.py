@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import io
+from io import StringIO
 
 
 def lines(source: str) -> list[str]:
     """Split a source as Python does. `str.splitlines` also splits at form feeds and Unicode separators."""
-    return io.StringIO(source, newline=None).readlines()
+    return StringIO(source, newline=None).readlines()
 
 
 def is_muted(source: str, last: ast.stmt) -> bool:

@@ -15,9 +15,9 @@ import struct
 import sys
 import time
 
-from libs.sandbox.guest.workers.capture import Captured, last_frames, read_waiting
-from libs.sandbox.guest.workers.frame_pipes import Gone, Link, write_all
-from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, kill, kill_trees
+from libs.sandbox.guest.workers.capture import Captured, last_frames, read_some, read_waiting
+from libs.sandbox.guest.workers.frame_pipes import Gone, Link, readable, write_all
+from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, kill, kill_trees, moment
 from libs.sandbox.guest.workers.memory_kills import NO_MEMORY, memory_kills
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
 from libs.sandbox.guest.workers.skill_commands import command_folders
@@ -38,12 +38,14 @@ _PATIENCE = 0.1
 _HEADER = struct.Struct("!II8s")
 """Header of a block: the length of the list of command folders, the length of the block, and the mark with
 which the answer must begin. See `block_server.py`."""
-_INTERRUPTED = 130
-"""Exit code of a block that was cancelled before it began."""
 _FRESH = b"[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
-_FORGED = "[the interpreter was ended: the block answered in its place, and its variables are lost]"
+_FORGED = (
+    "[the interpreter was ended: this block or an earlier one answered in its place, "
+    "and its variables are lost]"
+)
 _TAKEN = (
-    "[the interpreter was ended: the block closed or replaced its descriptors, and its variables are lost]"
+    "[the interpreter was ended: this block or an earlier one closed or replaced its descriptors, "
+    "and its variables are lost]"
 )
 _TAKEN_SIGNAL = _signal.SIGRTMAX
 """Ends the interpreter if a block has closed or replaced its descriptors. See `block_server.py`."""
@@ -63,24 +65,44 @@ class Interpreter(ProcessWorker):
         self._blocks = self._answers = -1
         self._unread = False
         """Whether no caller has read yet that variables are lost: the block with the note was cancelled."""
-        self._cancelled = False
-        """Whether the caller has cancelled the block, and reads no output."""
+        self._missed = 0
+        """Bytes printed since the last block of which a caller has read the output."""
+        self._ended_by = Ending.DONE
+        """Why the supervisor has interrupted the block. DONE: it has not. See `Ending`."""
         self._mark = b""
         """Random mark of the expected answer, so that a block cannot write an answer itself."""
 
     def serve(self) -> None:
         """Run blocks until the supervisor closes the link."""
-        for stream, kind, payload, _ in self._frames:
-            if kind == Kind.OPEN:
+        while frame := self._next_frame():
+            stream, kind, payload, _ = frame
+            if kind == Kind.OPEN:  # a CANCEL may come too late, after the end of its block
                 self._run(stream, BlockRequest.decode(payload[REQUEST.size :]))
         kill_trees(os.getpid())
+
+    def _next_frame(self) -> Frame | None:
+        """Wait for a frame. Meanwhile, count and drop what threads and processes of earlier blocks print.
+
+        Otherwise they would wait as soon as the pipe is full.
+        """
+        poll = select.poll()
+        for descriptor in (self._link.reader, self._pipe[0]):
+            poll.register(descriptor, select.POLLIN)
+        while not self._link.waiting():
+            poll.poll()
+            self._missed += len(read_some(self._pipe[0]))
+        return next(self._frames, None)
 
     def _start(self) -> bool:
         """Start the interpreter if it does not run. Return whether it was started."""
         if self._reap(self._python) is not None:
             self._python = None
         if self._python is not None:
-            return False
+            if not readable(self._answers):
+                return False
+            # A block has answered before its end, and may still run.
+            kill_trees(os.getpid())
+            self._python = None
         for descriptor in (self._blocks, self._answers):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -115,11 +137,11 @@ class Interpreter(ProcessWorker):
 
     def _run(self, stream: int, request: BlockRequest) -> None:
         begun = time.monotonic()
-        born = time.clock_gettime(time.CLOCK_BOOTTIME)
-        missed = sum(map(len, read_waiting(self._pipe[0])))
+        born = moment()
+        self._missed += sum(map(len, read_waiting(self._pipe[0])))
         before = memory_kills()
         captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
-        given_up = self._cancelled = False
+        self._ended_by = Ending.DONE
         try:
             if self._start():
                 self._unread = request.continues
@@ -127,14 +149,18 @@ class Interpreter(ProcessWorker):
                 kill(self._python, SIGCONT)  # an earlier block or command may have stopped the interpreter
             if self._unread:
                 captured.add(_FRESH, live=True)
-            if missed:
-                captured.add(_MISSED.format(missed).encode(), live=True)
-            given_up = self._link.waiting()
+            if self._missed:
+                captured.add(_MISSED.format(self._missed).encode(), live=True)
+            while self._link.waiting():
+                if not self._hear():
+                    continue
+                ending = Ending.WAITED if self._ended_by == Ending.TIMEOUT else self._ended_by
+                self._link.send(encode(stream, Kind.END, ANSWER.pack(ending, True)))
+                return
             self._mark = os.urandom(8)
-            if not given_up:
-                folders = os.fsencode(":".join(command_folders()))
-                header = _HEADER.pack(len(folders), len(request.code), self._mark)
-                write_all(self._blocks, header + folders + request.code)
+            folders = os.fsencode(":".join(command_folders()))
+            header = _HEADER.pack(len(folders), len(request.code), self._mark)
+            write_all(self._blocks, header + folders + request.code)
         except BrokenPipeError:
             pass  # the interpreter has just ended, which `_watch` sees
         except OSError as error:
@@ -142,12 +168,7 @@ class Interpreter(ProcessWorker):
                 raise
             self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.BUSY, True)))
             return
-        if given_up:
-            # Cancelled before the block was sent, so there is nothing to interrupt.
-            self._hear()
-            exit_code, note, answered = _INTERRUPTED, "", True
-        else:
-            exit_code, note, answered = self._watch(stream, captured, born)
+        exit_code, note, ending = self._watch(stream, captured, born)
         outputs = {Fd.OUT: captured}
         for data in read_waiting(self._pipe[0]):
             captured.add(data, live=False)
@@ -155,22 +176,23 @@ class Interpreter(ProcessWorker):
             captured.add(NO_MEMORY, live=True)
         if note:
             captured.add(("\n" * bool(captured.output.total) + note).encode(), live=True)
-        self._unread = self._unread and self._cancelled
+        if ending != Ending.CANCELLED:
+            self._unread, self._missed = False, 0
         sent, reports = last_frames(stream, outputs, {Fd.OUT: self._pipe})
-        report = RunReport(exit_code, time.monotonic() - begun, reports, answered).encode()
-        self._link.send(sent + encode(stream, Kind.END, ANSWER.pack(Ending.DONE, True) + report))
+        report = RunReport(exit_code, time.monotonic() - begun, reports).encode()
+        self._link.send(sent + encode(stream, Kind.END, ANSWER.pack(ending, True) + report))
 
-    def _watch(self, stream: int, captured: Captured, born: float) -> tuple[int, str, bool]:
+    def _watch(self, stream: int, captured: Captured, born: tuple[int, int]) -> tuple[int, str, int]:
         """Collect output until the block ends.
 
-        Returns its exit code, a note if the interpreter ended, and whether the interpreter itself answered.
+        Returns its exit code, a note if the interpreter ended, and the Ending.
         """
-        interrupted = forged = False
+        forged = False
         others = dict.fromkeys((self._answers, self._link.reader), select.POLLIN)
         for ready in self._collect(stream, {Fd.OUT: captured}, True, others):
             if self._answers in ready and not forged and (answer := os.read(self._answers, 64)):
                 if answer[:-1] == self._mark:
-                    return answer[-1], "", True
+                    return answer[-1], "", self._ended_by
                 forged = True
                 if self._python is not None:
                     kill(self._python, SIGKILL)
@@ -179,25 +201,28 @@ class Interpreter(ProcessWorker):
                 kill_trees(os.getpid())
                 exit_code, note = _how_it_ended(code)
                 if forged:
-                    return exit_code, _FORGED, False
-                # No note if the supervisor has ended the block.
-                return exit_code, "" if interrupted else note, False
-            if self._link.reader in ready:
-                interrupted = True
+                    note = _FORGED
+                elif self._ended_by != Ending.DONE:
+                    note = ""  # the host says it
+                late = self._ended_by == Ending.TIMEOUT
+                return exit_code, note, Ending.ENDED if late else self._ended_by
+            if self._link.reader in ready and self._hear():
                 self._interrupt(born)
         raise AssertionError
 
-    def _hear(self) -> None:
-        """Read the CANCEL frame of the block. Raises Gone if this worker is dismissed."""
+    def _hear(self) -> bool:
+        """Read a frame. Return whether it cancels the block. Raises Gone if this worker is dismissed."""
         frame = next(self._frames, None)
         if frame is None:
             kill_trees(os.getpid())
             raise Gone
-        self._cancelled = frame[2] == bytes([Ending.CANCELLED])
+        _, kind, payload, _ = frame
+        if kind == Kind.CANCEL:
+            self._ended_by = payload[0]
+        return kind == Kind.CANCEL
 
-    def _interrupt(self, born: float) -> None:
+    def _interrupt(self, born: tuple[int, int]) -> None:
         """Interrupt the block and kill the processes that it has started."""
-        self._hear()
         if self._python is not None:
             kill(self._python, _SIGINT)
             # Search below this worker, which adopts orphans of the interpreter. Not for long, because the

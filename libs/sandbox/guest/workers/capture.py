@@ -28,7 +28,7 @@ _LIVE_SECONDS = 0.05
 class Captured:
     """One output descriptor of a command."""
 
-    def __init__(self, fd: int, limit: int, spill_path: str) -> None:
+    def __init__(self, fd: int, limit: int, spill_path: str | None) -> None:
         self.fd = fd
         self.output = Output(limit, spill_path)
         self.head: list[bytes] = []

@@ -6,7 +6,7 @@ import os
 import time
 
 from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, count_tasks, kill
-from libs.sandbox.wire.frames import REQUEST, Decoder, Worker
+from libs.sandbox.wire.frames import REQUEST, Decoder, Ending, Worker
 from libs.sandbox.wire.messages import BlockRequest
 
 __all__ = ["Child", "Job", "Sessions", "write_some"]
@@ -38,6 +38,16 @@ class Job:
         if self.kind == Worker.PYTHON:
             self.session = BlockRequest.decode(payload[REQUEST.size :]).session
 
+    def ending(self, reported: int) -> int:
+        """Return the `Ending`, if the worker has reported this one."""
+        if self.ended_by is None:
+            return reported
+        if self.session is None:
+            return self.ended_by
+        if not self.killed and reported != Ending.LOST:
+            return reported  # only the worker knows whether it has interrupted the block
+        return Ending.ENDED if self.ended_by == Ending.TIMEOUT else self.ended_by
+
 
 class Child:
     """A worker process, as the supervisor sees it."""
@@ -55,6 +65,8 @@ class Child:
         self.made = time.monotonic()
         self.given_up = False
         """Whether the supervisor has ended this worker."""
+        self.left_by: int | None = None
+        """The request whose background processes it keeps."""
         self.refused_before: int | None = None
         """Number of refused forks when its last command left background processes. None: it left none."""
 

@@ -54,10 +54,10 @@ class Runner(ProcessWorker):
                 raise
             return self._end(stream, Ending.BUSY)
         before = memory_kills()  # while the shell starts
-        name = f"{self._spill_dir}/{spill_name()}"
-        outputs = {Fd.OUT: Captured(Fd.OUT, request.limit, f"{name}.txt")}
+        name = f"{self._spill_dir}/{spill_name()}" if request.spills else None
+        outputs = {Fd.OUT: Captured(Fd.OUT, request.limit, name and f"{name}.txt")}
         if not request.merge:
-            outputs[Fd.ERR] = Captured(Fd.ERR, request.limit, f"{name}.stderr.txt")
+            outputs[Fd.ERR] = Captured(Fd.ERR, request.limit, name and f"{name}.stderr.txt")
         exit_code = self._watch(shell, stream, outputs, request.live)
         if memory_kills() > before:
             fd = Fd.OUT if request.merge else Fd.ERR

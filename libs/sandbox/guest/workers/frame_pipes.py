@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Gone", "Link", "write_all"]
+__all__ = ["Gone", "Link", "readable", "write_all"]
 
 
 class Gone(Exception):
@@ -30,15 +30,11 @@ class Link:
 
     def waiting(self) -> bool:
         """Whether a frame waits, or the supervisor is gone."""
-        poll = select.poll()
-        poll.register(self.reader, select.POLLIN)
-        return bool(self._ahead or poll.poll(0))
+        return bool(self._ahead) or readable(self.reader)
 
     def wait(self, seconds: float) -> None:
         """Wait until a frame comes, the supervisor is gone, or `seconds` are over."""
-        poll = select.poll()
-        poll.register(self.reader, select.POLLIN)
-        poll.poll(seconds * 1000)
+        readable(self.reader, seconds)
 
     def frames(self) -> Iterator[Frame]:
         """Yield the supervisor's frames until it closes its end."""
@@ -51,6 +47,13 @@ class Link:
     def send(self, data: bytes) -> None:
         """Send all bytes. Raises BrokenPipeError if the supervisor is gone."""
         write_all(self._writer, data)
+
+
+def readable(descriptor: int, seconds: float = 0.0) -> bool:
+    """Wait until a descriptor can be read or has hung up, at most for some seconds. Return whether it can."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def write_all(descriptor: int, data: bytes) -> None:

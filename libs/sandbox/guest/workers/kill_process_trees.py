@@ -31,6 +31,7 @@ __all__ = [
     "kill",
     "kill_orphans",
     "kill_trees",
+    "moment",
     "prctl",
     "refused_forks",
 ]
@@ -39,13 +40,13 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 # Equal on all Linux architectures. The module `signal` takes 4 ms to import.
-SIGKILL = 9
-SIGCONT = 18
-SIGSTOP = 19
+SIGKILL, SIGCONT, SIGSTOP = 9, 18, 19
 _IN_CONTAINER = os.getpid() == 1
 """Whether the sandbox has a PID namespace of its own. Set in the supervisor, and inherited by its workers."""
 _LOOKS = 10
 """Searches without a result, a millisecond apart, until everything is stopped for a search."""
+_HALF = 16_384  # half of the fewest process ids that a kernel has
+_loads: list[int] = []  # the opened /proc/loadavg: opening takes several times as long as reading
 _libc = _ctypes.dlopen(None, os.RTLD_NOW)  # type: ignore[arg-type] # None: this program
 
 
@@ -140,17 +141,16 @@ def have_zombies(*pids: int) -> bool:
 
 
 def descendants(
-    *roots: int, since: float = 0.0, besides: Collection[int] = (), spared: Collection[int] = ()
+    *roots: int, since: tuple[int, int] = (0, 0), besides: Collection[int] = (), spared: Collection[int] = ()
 ) -> list[int]:
     """Return every process below `roots`, without zombies and without `roots`.
 
     Args:
-        since: seconds of CLOCK_BOOTTIME. Older processes are left out.
+        since: a `moment`. Older processes are left out.
         besides: children of `roots` that are left out, with their descendants.
         spared: processes that are left out, but not their descendants.
     """
     table = _processes()
-    ticks = int(since * os.sysconf("SC_CLK_TCK"))
     below: dict[int, list[int]] = {}
     for pid, (parent, _, _) in table.items():
         below.setdefault(parent, []).append(pid)
@@ -161,7 +161,11 @@ def descendants(
             if child in besides:
                 continue
             waiting.append(child)
-            if table[child][1] not in "ZX" and table[child][2] >= ticks and child not in spared:
+            if (
+                table[child][1] not in "ZX"
+                and child not in spared
+                and _younger(child, table[child][2], since)
+            ):
                 found.append(child)
     return found
 
@@ -188,17 +192,31 @@ def kill(pid: int, number: int) -> None:
 def _made() -> bytes:
     """Return the id of the newest process in this PID namespace, if known. See proc(5), loadavg."""
     try:
-        with open("/proc/loadavg", "rb") as file:
-            newest = file.read().split()[-1]
+        if not _loads:
+            _loads.append(os.open("/proc/loadavg", os.O_RDONLY | os.O_CLOEXEC))
+        newest = os.pread(_loads[0], 256, 0).split()[-1]
     except (OSError, IndexError):
         return b""
     return newest if newest != b"0" else b""  # gVisor does not count
 
 
+def moment() -> tuple[int, int]:
+    """Return the present clock tick since boot, and the newest process (0: not known). See `descendants`."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")), int(_made() or 0)
+
+
+def _younger(pid: int, start: int, since: tuple[int, int]) -> bool:
+    ticks, newest = since
+    if not newest or not ticks <= start <= ticks + 1:
+        return start >= ticks
+    # Within a tick, ids of processes rise. After the largest id, they begin again.
+    return 0 < pid - newest < _HALF or pid - newest < -_HALF
+
+
 def kill_trees(
     *roots: int,
     patience: float = 2.0,
-    since: float = 0.0,
+    since: tuple[int, int] = (0, 0),
     besides: Collection[int] = (),
     spared: Collection[int] = (),
 ) -> bool:

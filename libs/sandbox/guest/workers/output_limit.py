@@ -15,10 +15,10 @@ class Output:
 
     Memory holds the first and the last `4 * limit / 2` bytes. UTF-8 needs at most four bytes for a character,
     so they contain both halves of the shown text. If more is added, or the text is longer than `limit`, the
-    whole output goes to a spill file, up to SPILL_LIMIT.
+    whole output goes to a spill file, up to SPILL_LIMIT, if there is a `spill_path`.
     """
 
-    def __init__(self, limit: int, spill_path: str) -> None:
+    def __init__(self, limit: int, spill_path: str | None) -> None:
         self._limit = limit
         self._half = 2 * limit
         self._path = spill_path
@@ -27,6 +27,7 @@ class Output:
         self._tail: list[bytes] = []
         self._tail_size = 0
         self._file: int | None = None
+        self._opened: os.stat_result | None = None
         self._tried = False
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._ascii = True
@@ -35,9 +36,9 @@ class Output:
         self.total = 0
         """Bytes added."""
         self.spilled = 0
-        """Bytes in the spill file."""
+        """Bytes in the spill file. After the end 0 if a program has removed or changed the file."""
         self.spill_path: str | None = None
-        """Path of the spill file, if it exists."""
+        """Path of the spill file, if anything was written to it."""
 
     def add(self, data: bytes) -> int:
         """Add bytes. Return how many of them belong to the first half."""
@@ -74,10 +75,25 @@ class Output:
         elif self.chars > self._limit:
             self._spill_all()
         self._close()
+        if not self.spilled:
+            self.spill_path = None
+        elif not self._is_kept():
+            self.spilled = 0
         return tail
+
+    def _is_kept(self) -> bool:
+        """Return whether the spill file is still what was written."""
+        try:
+            found = os.stat(self.spill_path or "", follow_symlinks=False)
+        except OSError:
+            return False
+        assert self._opened is not None
+        return os.path.samestat(found, self._opened) and found.st_size == self.spilled
 
     def _spill_all(self) -> None:
         self._tried = True
+        if self._path is None:
+            return
         try:
             folder = self._path.rpartition("/")[0]
             os.makedirs(folder, exist_ok=True)
@@ -85,12 +101,13 @@ class Output:
         except OSError:
             pass  # the folder may still take this file
         try:
-            # A command can write to this folder and may have put a trap under this name.
-            self._file = os.open(
-                self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644
-            )
+            # A command can write to this folder and may have put a trap under this name. O_APPEND: if the
+            # command truncates the file, its size tells.
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._file = os.open(self._path, flags, 0o644)
         except OSError:
             return
+        self._opened = os.fstat(self._file)
         self.spill_path = self._path
         for piece in (*self._head, *self._tail):
             self._write(piece)

@@ -1,5 +1,6 @@
 import { createContext, useContext } from "react";
 import type { Listings } from "../../files/listings";
+import type { Turns } from "../../turns/turnRoutes";
 import type { Outputs } from "./outputs";
 import type { Conversation } from "./useConversation";
 
@@ -16,6 +17,13 @@ interface ChatState {
   asked: boolean;
   /** Whether the server does not answer. */
   away: boolean;
+  turns: Turns;
+  /** Stops the active run. */
+  stop: () => void;
+  /** Call when the thread has gone back: the chat is loaded again. */
+  onMoved: () => void;
+  /** Opens a copy of the thread. */
+  onFork: (thread: string) => void;
 }
 
 export const ChatContext = createContext<ChatState | null>(null);

@@ -1,0 +1,94 @@
+"""Builds the history of the workspaces: the captures of every thread."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary, ref
+
+from agent.prompts import arrival_note
+from agent.settings import Settings
+from agent.threads.snapshot_store import build_snapshots
+
+if TYPE_CHECKING:
+    from libs.backends import WorkspaceBackend
+    from libs.backends.docker import DockerExecutionBackend
+    from libs.sandbox.host import ChannelSandbox
+    from libs.workspace.history import WorkspaceHistory
+
+__all__ = ["DeferredCaptures", "captures_of"]
+
+logger = logging.getLogger(__name__)
+
+_made: WeakKeyDictionary[object, DeferredCaptures] = WeakKeyDictionary()
+"""Computer -> its captures. All graphs of a computer share them."""
+
+
+def captures_of(settings: Settings, backend: WorkspaceBackend) -> DeferredCaptures | None:
+    """Return the captures of a computer; None if it is no container."""
+    from libs.backends.docker import DockerExecutionBackend
+
+    computer = backend.default
+    if not isinstance(computer, DockerExecutionBackend):
+        return None
+    return _made.setdefault(computer, DeferredCaptures(settings, computer))
+
+
+class DeferredCaptures:
+    """The captures of one computer. The store is opened, and its packages are imported, at the first use."""
+
+    def __init__(self, settings: Settings, computer: DockerExecutionBackend) -> None:
+        self._settings = settings
+        # A weak reference: the computer is the key of `_made`.
+        self._computer = ref(computer)
+        self._news: dict[str, str] = {}
+        """Thread -> what the model is told at the begin of its next turn."""
+
+    @functools.cached_property
+    def history(self) -> WorkspaceHistory:
+        """Opens nothing itself."""
+        from libs.workspace import WorkspaceStore
+        from libs.workspace.history import BackgroundPrune, TurnCaptures, WorkspaceHistory
+
+        settings = self._settings
+        kept = build_snapshots(settings)
+        store = WorkspaceStore(kept.catalog, kept.contents, file_max=settings.snapshot_file_max)
+        prune = BackgroundPrune(kept.pruner, settings.snapshots_max)
+        shared = settings.scope == "shared"
+        captures = TurnCaptures(store, kept.ledger, self._sandbox_of, shared=shared, captured=prune.captured)
+        return WorkspaceHistory(captures)
+
+    def _sandbox_of(self, thread: str) -> ChannelSandbox:
+        computer = self._computer()
+        if computer is None:
+            raise RuntimeError("the computer of these captures is gone")
+        return computer.sandbox_of(thread)
+
+    async def begin_turn(self, thread: str) -> str | None:
+        return await (await self.made()).captures.begin_turn(thread)
+
+    async def after_step(self, thread: str) -> str | None:
+        history = await self.made()
+        ticket = await history.captures.after_step(thread)
+        await history.watch(thread)
+        return ticket
+
+    async def arrive(
+        self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]
+    ) -> object:
+        moved = await (await self.made()).arrive(thread, ticket, is_held)
+        if moved and (moved.restored.difference or moved.restored.kept):
+            self._news[thread] = arrival_note(moved)
+            logger.info("thread %s went back: %s", thread, self._news[thread])
+        return moved
+
+    def news(self, thread: str) -> str | None:
+        return self._news.pop(thread, None)
+
+    async def made(self) -> WorkspaceHistory:
+        """Return the history."""
+        # Imports and the working directory: not on an event loop.
+        return await asyncio.to_thread(lambda: self.history)

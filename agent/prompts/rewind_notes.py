@@ -1,0 +1,40 @@
+"""What the model is told after a person has gone back in a thread."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from libs.workspace.history import Moved
+
+__all__ = ["arrival_note", "back_note", "files_note"]
+
+_MOST_NAMED = 10
+"""Paths that a note names."""
+
+
+def back_note(moved: Moved) -> str:
+    """Return a note for a conversation that went back with its files."""
+    return (
+        "The person has taken this conversation and its files back to this point. The files are as they were "
+        f"here{_besides(moved)}"
+    )
+
+
+def arrival_note(moved: Moved) -> str:
+    """Return a note for files that were brought to the checkpoint from which a run began."""
+    return f"The files were brought back to what they were at this point of the conversation{_besides(moved)}"
+
+
+def files_note(moved: Moved) -> str:
+    """Return a note for a conversation that stayed, while its files went back."""
+    return f"The person has brought the files back to an earlier point of this conversation{_besides(moved)}"
+
+
+def _besides(moved: Moved) -> str:
+    kept = [f"{path} ({why})" for path, why in islice(moved.restored.kept.items(), _MOST_NAMED)]
+    more = len(moved.restored.kept) - len(kept)
+    except_ = f", except: {'; '.join(kept)}{f', and {more} more' if more else ''}" if kept else ""
+    instead = f" Note: {moved.instead}." if moved.instead else ""
+    return f"{except_}.{instead} Programs in the background and variables of Python blocks have ended."

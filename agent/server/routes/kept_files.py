@@ -1,0 +1,79 @@
+"""Reads files as they were before or after a turn, from the snapshots of a thread.
+
+The host reads the content, so the host removes secrets here, with the rules of a file that a sandbox reads.
+No content is decoded but UTF-8 text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from agent.run import ThreadPoints
+from agent.secrets import KNOWN
+from agent.server.json_exchange import Refused
+from agent.server.routes.preview_program import MOST_TEXT
+from agent.server.routes.workspace_files import MOST_DOWNLOADED, absolute, says
+from libs.sandbox import FileFailed
+from libs.sandbox.host import redacted_content
+from libs.workspace import Manifest, inside, shown
+
+__all__ = ["KeptFile", "beginning", "find_kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A file in a snapshot of a thread."""
+
+    path: str
+    size: int
+    manifest: Manifest
+    points: ThreadPoints
+
+    async def read(self) -> bytes:
+        """Return the content without known secrets.
+
+        Raises:
+            Refused: 422, the file is binary and holds a secret.
+            ContentMissing: the content is not kept any more.
+        """
+        content = await self.points.content(self.manifest, self.path)
+        try:
+            return await asyncio.to_thread(redacted_content, KNOWN, content)
+        except FileFailed as error:
+            raise Refused(*says(error)) from error
+
+
+async def find_kept(points: ThreadPoints, path: str, turn: int, *, begin: bool) -> KeptFile:
+    """Find a file as it was at the end of a turn, or at its begin.
+
+    Raises:
+        Refused: 400, 404 or 409 for such a path; 410, the content was not kept; 413, the file is too large.
+        WrongPoint, NoCapture, ManifestMissing: see `ThreadPoints.manifest`.
+    """
+    try:
+        path = shown(inside(absolute(path)))
+    except ValueError as error:
+        raise Refused(404, f"{error}.") from None
+    manifest = await points.manifest(turn, begin=begin)
+    entry = manifest.entries.get(path)
+    if entry is None and (why := manifest.reason(path)):
+        raise Refused(410, f"{path} was not kept in this snapshot: {why}.")
+    if entry is None:
+        raise Refused(404, f"There was no file {path} {'before' if begin else 'after'} turn {turn}.")
+    if entry.kind == "dir":
+        raise Refused(409, "It was a folder, and a file is needed.")
+    if entry.kind == "link":
+        raise Refused(422, f"It was a link to {entry.target}: read that path instead.")
+    if entry.sha256 is None:
+        raise Refused(410, f"The content of {path} was not kept: {manifest.reason(path) or 'unknown why'}.")
+    if entry.size > MOST_DOWNLOADED:
+        raise Refused(413, f"It had {entry.size:,} bytes; {MOST_DOWNLOADED:,} are sent at most.")
+    return KeptFile(path, entry.size, manifest, points)
+
+
+def beginning(content: bytes) -> tuple[bytes, bool]:
+    """Return the first 256 KiB of a text in UTF-8, and whether there is more."""
+    cut = len(content) > MOST_TEXT
+    text = content[:MOST_TEXT].decode("utf-8", "replace")
+    return (text.rstrip("\ufffd") if cut else text).encode(), cut

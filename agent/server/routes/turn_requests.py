@@ -1,0 +1,40 @@
+"""What the routes about the turns of a thread share: the turns, and the refusals."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.requests import Request
+
+from agent.run import Runtime, ThreadPoints, WrongPoint
+from agent.server.json_exchange import Refused
+from libs.sandbox import SandboxError
+from libs.workspace import ContentMissing, ManifestMissing, SnapshotsUnavailable
+from libs.workspace.history import NoCapture
+
+__all__ = ["points_of", "refusing", "runtime_of"]
+
+
+def runtime_of(request: Request) -> Runtime:
+    """Return the runtime of this server."""
+    runtime: Runtime = request.app.state.runs.runtime
+    return runtime
+
+
+async def points_of(request: Request, thread: str) -> ThreadPoints:
+    """Return the turns of a thread. Raises WrongPoint if no run has begun in the thread."""
+    return await runtime_of(request).points(thread)
+
+
+@asynccontextmanager
+async def refusing() -> AsyncIterator[None]:
+    """Turn errors of turns, snapshots and sandboxes into refusals: 400, 410 and 503."""
+    try:
+        yield
+    except WrongPoint as wrong:
+        raise Refused(400, str(wrong)) from None
+    except (NoCapture, ManifestMissing, ContentMissing) as gone:
+        raise Refused(410, f"{gone} {gone.hint}") from None
+    except (SnapshotsUnavailable, SandboxError) as error:
+        raise Refused(503, f"{error} {error.hint}") from error

@@ -1,0 +1,58 @@
+"""The turns of a thread, and what going back to one of them changes, as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from agent.run import Point
+from libs.workspace.history import Moved
+
+__all__ = ["moved_lines", "point_rows"]
+
+_MOST_WORDS = 60
+"""Characters of a message that the list shows."""
+_MOST_PATHS = 5
+"""Paths of a turn that the list shows."""
+
+
+def point_rows(points: Sequence[Point]) -> list[tuple[str, ...]]:
+    """Return a row for each turn: number, end, the person's words, changed files."""
+    return [
+        (str(point.number), point.at[:16].replace("T", " "), _short(point.words), _files(point))
+        for point in points
+    ]
+
+
+def moved_lines(moved: Moved, verb: str) -> Iterator[str]:
+    """Yield a line for each path with what happens to it. `verb`: such as `was`."""
+    if moved.instead:
+        yield f"Note: {moved.instead}."
+    difference = moved.restored.difference
+    parts: Mapping[str, Sequence[str]] = {
+        "brought back": difference.created,
+        "changed back": difference.changed,
+        "deleted": difference.deleted,
+    }
+    for what, paths in parts.items():
+        yield from (f"{path}  {verb} {what}" for path in paths)
+    for path, why in moved.restored.kept.items():
+        yield f"{path}  {verb} kept: {why}"
+    if not difference and not moved.restored.kept:
+        yield "No file differs."
+
+
+def _files(point: Point) -> str:
+    if point.number == 0:
+        return "(before the first turn)"
+    if point.changed is None:
+        return "(not kept)"
+    marked = [
+        f"{mark}{path}" for mark, paths in zip("+~-", point.changed.parts, strict=True) for path in paths
+    ]
+    more = len(marked) - _MOST_PATHS
+    return " ".join(marked[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _short(words: str) -> str:
+    line = " ".join(words.split())
+    return line if len(line) <= _MOST_WORDS else line[: _MOST_WORDS - 1] + "…"

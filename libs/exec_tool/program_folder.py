@@ -1,0 +1,234 @@
+"""Furnish the folder of a program with files, and collect the files that the program has made or changed.
+
+The answers of the sandbox may be forged, because the program's user gives them. Nothing is written on the
+host. Files that are not regular or have invalid names are left out, and named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shlex
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files as package_files
+from typing import Any
+
+from libs.exec_tool.execute_code_call import Language, check_path, in_another
+from libs.redaction import Redact
+from libs.sandbox import FOLDERS, FileFailed, Sandbox, SandboxError
+from libs.sandbox.host import redacted_content
+from libs.sandbox.pool import Fresh
+from libs.workspace import Entry, Manifest, batches, bring_to, inside, read_parts, shown, steps_to, walked
+
+__all__ = ["END", "MODULES", "PLACE", "Collected", "collected", "furnish", "program_path", "put_in"]
+
+PLACE = "/tmp/run"  # noqa: S108 - inside
+"""The folder of the program and of `MODULES`, first in the path of imports."""
+MODULES = {"kv": "inside_kv.py"}
+"""Module that programs can import -> its file in this package."""
+MOST_FILES = 256
+"""Most files of a workspace: those before the program, and new ones."""
+MOST_BYTES = 64 * 1024 * 1024
+"""Most bytes of all files that come back."""
+_MOST_OF_DISK = 0.75
+"""Largest part of the disk that comes back, because the next program of the thread needs some room."""
+
+END = """\
+for _ in {1..20}; do
+  left=()
+  for at in /proc/[0-9]*/stat; do
+    line=
+    read -rd '' line 2>/dev/null < "$at"
+    pid=${line%% *}
+    fields=(${line##*) })
+    # Workers are children of PID 1, and nothing else is. A thread may go on where the first has ended.
+    [[ pid -gt 1 && pid -ne $$ && fields[1] -gt 1 ]] || continue
+    [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] && left+=("$pid")
+  done
+  [ ${#left[@]} -eq 0 ] && break
+  kill -KILL "${left[@]}" 2>/dev/null
+done
+[[ -r /workspace && -x /workspace ]] || chmod u+rwx /workspace
+"""
+"""Kills processes that the program left running, so that no file changes, and makes the workspace readable.
+Starts no process, except for a workspace that is not readable."""
+
+
+def program_path(language: Language) -> str:
+    """Return the path of the program inside the sandbox."""
+    return f"{PLACE}/program.{'py' if language == 'python' else 'sh'}"
+
+
+def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:
+    """Prepare a fresh sandbox for any program: make the folders, and write `MODULES`.
+
+    Runs Python once, because its first start is slow.
+
+    `links`: folder of the workspace -> its target inside the sandbox, for folders that are links.
+    Raises SandboxError.
+    """
+    made = [
+        f"ln -s {shlex.quote(links[name])} {name}" if name in links else f"mkdir {name}" for name in FOLDERS
+    ]
+    try:
+        for name, file in MODULES.items():
+            sandbox.write_file(f"{PLACE}/{name}.py", (package_files("libs.exec_tool") / file).read_bytes())
+    except OSError as error:
+        raise SandboxError(f"A fresh sandbox cannot be written to: {error}.", hint="Try again.") from error
+    sandbox.run("\n".join((*made, "python3 -I -c 'import json'")), timeout=20)
+
+
+async def put_in(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
+    """Write files into a furnished workspace, with their folders.
+
+    Raises:
+        OSError: a file cannot be written.
+        SandboxError: see `Sandbox`.
+    """
+    steps, contents = await asyncio.to_thread(_steps, files)
+
+    async def content(digest: str) -> AsyncIterator[bytes]:
+        yield contents[digest]
+
+    for path, why in (await bring_to(sandbox, steps, content)).items():
+        raise OSError(f"{inside(path)}: {why}")
+
+
+def _steps(files: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
+    """Return the steps that write files, and the contents by SHA-256."""
+    folder = Entry("dir", 0o755, 0, 0, None, None)
+    there = Manifest({shown(name): folder for name in FOLDERS})
+    folders = {shown(path.rsplit("/", depth)[0]) for path in files for depth in range(1, path.count("/") + 1)}
+    made = dict.fromkeys(folders - there.entries.keys(), folder)
+    contents = {}
+    now = time.time_ns()
+    for path, content in files.items():
+        digest = _digest(content)
+        contents[digest] = content
+        made[shown(path)] = Entry("file", 0o644, now, len(content), digest, None)
+    return steps_to(there, Manifest(made), made), contents
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The changes of a workspace by a program."""
+
+    changed: dict[str, bytes]
+    """Path -> content of new and changed files."""
+    removed: tuple[str, ...]
+    """Paths of removed files."""
+    left_out: tuple[str, ...]
+    """Files and folders that are not returned, each with the reason."""
+    stale: tuple[str, ...] = ()
+    """Paths of earlier files whose content after the program is not known."""
+
+
+async def collected(sandbox: Fresh, before: Mapping[str, bytes]) -> Collected:
+    """Return the changes of a workspace that held `before`. No process may run in the sandbox.
+
+    Raises:
+        OSError: the files cannot be read, or an answer of the sandbox is not valid.
+        SandboxError: see `Sandbox`.
+    """
+    found = await walked(sandbox, Manifest({}), b"", most=MOST_BYTES, again=())
+    room = min(MOST_BYTES, int(sandbox.disk * _MOST_OF_DISK))
+    look = await asyncio.to_thread(_Look, found.manifest, before, room, sandbox.redact)
+    for batch in batches(look.wanted):
+        contents = await read_parts(sandbox, batch)
+        look.contents |= zip((path for path, _, _ in batch), contents, strict=True)
+    return await asyncio.to_thread(look.changes)
+
+
+class _Look:
+    """The workspace after a program, compared with the files before."""
+
+    def __init__(self, now: Manifest, before: Mapping[str, bytes], room: int, redact: Redact | None) -> None:
+        self._now = now
+        self._before = before
+        self._redact = redact
+        self._left_out: list[str] = []
+        self._found: dict[str, tuple[str, Entry]] = {}
+        """Path of each file -> its path inside, without redaction, and its entry."""
+        self.contents: dict[str, bytes] = {}
+        """Path inside -> content. At first, of the files that have not changed."""
+        self.wanted: dict[str, Entry] = {}
+        """Path inside -> entry of the files whose content has to come out of the sandbox."""
+        new = 0
+        for at, path, entry in self._regular():
+            if path not in before and path not in self._found:
+                if new + len(before) >= MOST_FILES:
+                    self._leave(path, f"there are over {MOST_FILES}")
+                    continue
+                new += 1
+            self._found[path] = at, entry
+            room -= entry.size
+            old = before.get(path)
+            if old is not None and len(old) == entry.size and _digest(old) == entry.sha256:
+                self.contents[at] = old
+            elif room < 0:
+                why = f"all files together are too large, and it has {entry.size} bytes"
+                self._leave(path, f"Cannot return: {why}")
+            elif entry.sha256 is None:
+                self._leave(path, _not_opened(now.skipped.get(shown(at), "")))
+            else:
+                self.wanted[at] = entry
+        if path_within := in_another(self._found):
+            raise FileFailed("failed", f"{path_within[:80]!a} lies in what is a file")
+
+    def _regular(self) -> Iterator[tuple[str, str, Entry]]:
+        """Yield path inside, path and entry of the regular files with valid names, the smallest first."""
+        now = self._now
+        entries = {**dict.fromkeys(now.skipped), **now.entries}
+        for place, entry in sorted(entries.items(), key=lambda item: item[1].size if item[1] else 0):
+            at = inside(place)
+            name = self._redact(at) if self._redact else at
+            if not at or (entry and entry.kind == "dir"):
+                if why := now.skipped.get(place):
+                    self._leave(name or ".", _not_opened(why))
+                continue
+            try:
+                path = check_path(name)
+            except ValueError:
+                self._leave(name, "a name that cannot be kept")
+                continue
+            if entry and entry.kind == "file":
+                yield at, path, entry
+            elif path not in FOLDERS:
+                self._leave(path, "a link, FIFO or device")
+
+    def changes(self) -> Collected:
+        """Return the changes, when `contents` holds the wanted files, too."""
+        changed: dict[str, bytes] = {}
+        read: set[str] = set()
+        for path, (at, entry) in self._found.items():
+            content = self.contents.get(at)
+            if content is None:
+                continue
+            if len(content) != entry.size:
+                self._leave(path, "it changes while it is read")
+                continue
+            try:
+                data = redacted_content(self._redact, content) if self._redact else content
+            except FileFailed as error:
+                self._leave(path, str(error))
+                continue
+            read.add(path)
+            if self._before.get(path) != data:
+                changed[path] = data
+        gone = self._before.keys() - self._found.keys()
+        removed = sorted(path for path in gone if not self._now.unread(shown(path)))
+        stale = sorted(self._before.keys() - read - set(removed))
+        return Collected(changed, tuple(removed), tuple(self._left_out), tuple(stale))
+
+    def _leave(self, path: str, why: str) -> None:
+        self._left_out.append(f"{ascii(path)[1:-1][:120]} ({why})")
+
+
+def _not_opened(why: str) -> str:
+    return f"Cannot open: {why.capitalize()}"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,140 @@
+r"""Replaces text in a file whose line ends are not those of a page (standard library only).
+
+A page shows each `\r\n`, `\r` and `\n` as `\n`. So `\n` in the text that is to be replaced stands for each of
+them, and occurrences are counted as they are shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+__all__ = ["TooLong", "replaced"]
+
+
+_END: Final = re.compile(rb"\r\n?|\n")
+
+
+class TooLong(ValueError):
+    """The result is longer than allowed."""
+
+
+def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: int) -> tuple[int, bytes]:
+    r"""Replace `old` by `new`. Return the number of occurrences and the result.
+
+    If there are several and not all are to be replaced, nothing is. Line ends outside the occurrences, and
+    of the lines that `old` and `new` begin or end with alike, stay as they are. A line of `new` gets the line
+    end of the line that it replaces. A further line gets the line end beside it.
+
+    If `old` holds `\r` and occurs exactly, it is replaced exactly. If it does not occur exactly, its line
+    ends stand for any. If only `new` holds `\r`, it is written exactly.
+
+    Raises:
+        TooLong: the result has more than `most` bytes.
+    """
+    if b"\r" in old:
+        if old in content:
+            return _simple(content, old, new, everywhere, most)
+        old, new = _shown(old), _shown(new)
+    if b"\r" not in content or b"\n" not in old + new:
+        return _simple(content, old, new, everywhere, most)
+    ends = _only_end(content)
+    if ends:
+        given = new if b"\r" in new else new.replace(b"\n", ends)
+        return _simple(content, old.replace(b"\n", ends), given, everywhere, most)
+    shown = _shown(content)
+    count = shown.count(old)
+    if not count or (count > 1 and not everywhere):
+        return count, content
+    before = _alike(old, new)
+    after = _alike(old[before:][::-1], new[before:][::-1])
+    lines = new[before : len(new) - after].split(b"\n")
+    pieces: list[bytes] = []
+    size = done = 0
+    for begin, end in _places(content, shown, old):
+        first, last, given = begin, end, new
+        if b"\r" not in new:
+            first = _forward(content, begin, before)
+            last = _forward(content, first, len(old) - before - after)
+            given = _joined(lines, content, first, last)
+        pieces += content[done:first], given
+        size += first - done + len(given)
+        done = last
+        if size > most:
+            raise TooLong
+    pieces.append(content[done:])
+    if size + len(pieces[-1]) > most:
+        raise TooLong
+    return count, b"".join(pieces)
+
+
+def _simple(content: bytes, old: bytes, new: bytes, everywhere: bool, most: int) -> tuple[int, bytes]:
+    count = content.count(old)
+    if not count or (count > 1 and not everywhere):
+        return count, content
+    if len(content) + count * (len(new) - len(old)) > most:
+        raise TooLong
+    return count, content.replace(old, new)
+
+
+def _shown(content: bytes) -> bytes:
+    return content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _only_end(content: bytes) -> bytes:
+    """Return the line end of a content that has a carriage return, or nothing if it has several kinds."""
+    pairs, returns, feeds = content.count(b"\r\n"), content.count(b"\r"), content.count(b"\n")
+    if pairs == returns == feeds:
+        return b"\r\n"
+    return b"" if feeds else b"\r"
+
+
+def _places(content: bytes, shown: bytes, old: bytes) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each occurrence in the content."""
+    at = place = 0  # the same place in what is shown and in the content
+    while (found := shown.find(old, at)) >= 0:
+        begin = _forward(content, place, found - at)
+        at = found + len(old)
+        place = _forward(content, begin, len(old))
+        yield begin, place
+
+
+def _forward(content: bytes, place: int, shown: int) -> int:
+    """Return the place that is a number of shown bytes further. It is never within a line end."""
+    while shown:
+        end = place + shown
+        if content[end - 1 : end + 1] == b"\r\n":
+            end += 1
+        pairs = content.count(b"\r\n", place, end)
+        shown -= end - place - pairs
+        place = end
+    return place
+
+
+def _joined(lines: list[bytes], content: bytes, begin: int, end: int) -> bytes:
+    """Join lines with the line ends between two places."""
+    joined = lines[0]
+    if len(lines) > 1:
+        ends = _END.findall(content, begin, end) or [_end_beside(content, end)]
+        for number, line in enumerate(lines[1:]):
+            joined += ends[min(number, len(ends) - 1)] + line
+    return joined
+
+
+def _end_beside(content: bytes, place: int) -> bytes:
+    """Return the line end after a place, or else the last line end of the content."""
+    found = _END.search(content, place)
+    return found[0] if found else _END.findall(content, 0, place)[-1]
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """Return how many bytes two texts begin with alike."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

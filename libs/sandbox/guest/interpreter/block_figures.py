@@ -1,0 +1,69 @@
+"""Saves the figures that blocks leave open (standard library only)."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from io import BytesIO
+from os import path as _path
+from os import unlink as _unlink
+from typing import Any, Final
+
+from libs.sandbox.guest.interpreter.block_errors import error_message
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]
+"""A copy, because a block may replace names in the module `builtins`."""
+
+_FOLDER: Final = "/results"
+
+
+class Figures:
+    """The figures of a session. `show` prints a line after the block's output."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._count = 0
+
+    def save(self) -> None:
+        """Save the open figures, print their names and close them.
+
+        An error, such as an invalid formula in a title, is not an error of the block. An interrupt is.
+        """
+        plt: Any = sys.modules.get("matplotlib.pyplot")
+        try:
+            # A thread may be importing the module.
+            for number in plt.get_fignums() if hasattr(plt, "get_fignums") else ():
+                self._save(plt, number)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a block may have changed the module
+            self._show(f"[figures could not be saved or closed: {error_message(error).rstrip()}]\n")
+
+    def _save(self, plt: Any, number: int) -> None:
+        """Save one figure. If it is not saved whole, no file is left."""
+        path = ""
+        try:
+            picture = BytesIO()
+            plt.figure(number).savefig(picture, format="png", bbox_inches="tight")
+            path = self._free_path()
+            with open(path, "wb") as file:
+                file.write(picture.getbuffer())
+        except BaseException as error:
+            with suppress(OSError):
+                _unlink(path)
+            if issubclass(type(error), KeyboardInterrupt):
+                self._show("[a figure was not saved: the block was interrupted. The figure is closed]\n")
+                raise
+            self._show(f"[a figure could not be saved: {error_message(error).rstrip()}]\n")
+        else:
+            self._show(f"[figure saved: {path}]\n")
+        finally:
+            plt.close(number)  # otherwise it would fail again after every later block
+
+    def _free_path(self) -> str:
+        self._count += 1
+        while _path.exists(path := f"{_FOLDER}/figure-{self._count}.png"):
+            self._count += 1
+        return path

@@ -1,0 +1,207 @@
+"""What the threads do in a sandbox: commands and captures take turns, and programs are left running."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from libs.sandbox.host.channel import Channel
+
+__all__ = ["Span", "ThreadPrograms", "Turns"]
+
+_MOST_SPANS = 10_000
+"""Commands that are remembered until the next capture. The changes of older commands count as changes of
+others."""
+_MOST_SESSIONS = 100_000
+"""Number of sessions that are remembered, to report lost variables to the next block."""
+_LONGEST_NAME = 200
+"""Characters of a session's name that is remembered. A name may have 64 kB."""
+_MOST_LEFT = 1_000
+"""Commands of a thread that are remembered because they left something running."""
+
+
+@dataclass(slots=True)
+class Span:
+    """The time of one command."""
+
+    thread: str
+    began: int
+    """Nanoseconds, as `time.time_ns`."""
+    ended: int | None = None
+    """None while the command runs."""
+
+
+@dataclass(slots=True)
+class _Thread:
+    running: int = 0
+    quiet: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while no command of the thread runs."""
+    latest: asyncio.Task[None] | None = None
+    """The latest capture, until its end."""
+    queued: asyncio.Task[None] | None = None
+    """The latest capture, until its begin."""
+    due: Callable[[], Awaitable[None]] | None = None
+    """Makes a capture before the next command."""
+
+
+class Turns:
+    """Belongs to one sandbox. Used on the sandboxes' event loop only.
+
+    A capture begins when no command of its thread runs. From then until its end, the next commands of the
+    thread wait. Commands of other threads go on.
+    """
+
+    def __init__(self) -> None:
+        self._threads: dict[str, _Thread] = {}
+        self.spans: deque[Span] = deque(maxlen=_MOST_SPANS)
+        """Commands whose changes no capture has seen for certain."""
+        self.watched = False
+        """Whether anybody captures this workspace. Otherwise no spans are kept."""
+
+    @asynccontextmanager
+    async def command(self, thread: str) -> AsyncIterator[None]:
+        """Hold this while a command runs, or a file operation that changes something."""
+        if not self.watched:
+            yield
+            return
+        while True:
+            state = self._threads.setdefault(thread, _Thread())
+            if state.running or not (state.due or state.latest):
+                break
+            if state.due:
+                self.capture(thread, state.due)  # all commands wait for it, not only this one
+            elif state.latest:
+                await asyncio.wait({state.latest})
+        span = Span(thread, time.time_ns())
+        self.spans.append(span)
+        state.running += 1
+        state.quiet.clear()
+        try:
+            yield
+        finally:
+            span.ended = time.time_ns()
+            state.running -= 1
+            if not state.running:
+                state.quiet.set()
+                self._rest(thread)
+
+    def before_next(self, thread: str, capture: Callable[[], Awaitable[None]]) -> None:
+        """Make a capture before the next command of a thread, instead of now."""
+        self.watched = True
+        self._threads.setdefault(thread, _Thread()).due = capture
+
+    def is_due(self, thread: str) -> bool:
+        """Return whether no command has begun since `before_next`."""
+        state = self._threads.get(thread)
+        return state is not None and state.due is not None
+
+    def capture(self, thread: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """Begin a capture when the running commands of the thread have ended. Return its task.
+
+        If an earlier capture of the thread has not begun yet, its task is returned, and `work` is not called.
+        """
+        self.watched = True
+        state = self._threads.setdefault(thread, _Thread())
+        state.due = None
+        if state.queued:
+            return state.queued
+        before = state.latest
+
+        async def in_turn() -> None:
+            if before:
+                await asyncio.wait({before})
+            if state.running:
+                await state.quiet.wait()
+            state.queued = None
+            await work()
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if state.queued is task:  # cancelled before its begin
+                state.queued = None
+            if state.latest is task:
+                state.latest = None
+                self._rest(thread)
+
+        task = asyncio.ensure_future(in_turn())
+        task.add_done_callback(ended)
+        state.latest = state.queued = task
+        return task
+
+    async def settled(self, thread: str) -> None:
+        """Wait until the captures of a thread have ended."""
+        state = self._threads.get(thread)
+        while state and state.latest:
+            await asyncio.wait({state.latest})
+
+    async def all_settled(self) -> None:
+        """Wait until all captures have ended that do not wait for a running command."""
+        for state in list(self._threads.values()):
+            while state.latest and not state.running:
+                await asyncio.wait({state.latest})
+
+    def forget_spans(self, seen: Collection[Span], began: int) -> None:
+        """Forget commands after a capture that began at a time has entered the ledger.
+
+        Args:
+            seen: the commands that the capture has taken into account.
+        """
+        # The capture may not have seen the last changes of a command that ended later.
+        done = {id(span) for span in seen if span.ended is not None and span.ended < began}
+        kept = [span for span in self.spans if id(span) not in done]
+        self.spans.clear()
+        self.spans.extend(kept)
+
+    def _rest(self, thread: str) -> None:
+        """Forget a thread that does nothing."""
+        state = self._threads.get(thread)
+        if state and not (state.running or state.latest or state.due):
+            del self._threads[thread]
+
+
+class ThreadPrograms:
+    """Belongs to one sandbox. Used on the sandboxes' event loop only."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[int, tuple[str, str]] = OrderedDict()
+        """Hash of each session in which a block has begun -> its thread, and its name if that is short."""
+        self._left: defaultdict[str, list[tuple[Channel, int]]] = defaultdict(list)
+        """Thread -> its commands that left something running."""
+
+    def knows(self, session: str) -> bool:
+        """Return whether blocks of a session have begun."""
+        return hash(session) in self._sessions
+
+    def block_begins(self, session: str, thread: str) -> None:
+        """Note a session, so that its next block prints a note if the block runs in a new interpreter."""
+        name = session if len(session) <= _LONGEST_NAME else ""
+        self._sessions[hash(session)] = thread, name
+        self._sessions.move_to_end(hash(session))
+        if len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+
+    def sessions_of(self, thread: str) -> list[str]:
+        """Return the sessions of a thread."""
+        return [name for owner, name in self._sessions.values() if owner == thread and name]
+
+    def forget(self, session: str) -> None:
+        """Forget a session in which no block has begun."""
+        self._sessions.pop(hash(session), None)
+
+    def left_running(self, thread: str, channel: Channel, stream: int) -> None:
+        """Note that a command has left something running."""
+        alive = [left for left in self._left[thread] if not left[0].closed]
+        self._left[thread] = [*alive, (channel, stream)][-_MOST_LEFT:]
+
+    def has_background(self, thread: str) -> bool:
+        """Return whether commands of a thread may have left something running."""
+        return any(not channel.closed for channel, _ in self._left.get(thread, ()))
+
+    def end_background(self, thread: str) -> None:
+        """End what the commands of a thread have left running."""
+        for channel, stream in self._left.pop(thread, []):
+            if not channel.closed:
+                channel.end_left(stream)

@@ -1,0 +1,161 @@
+"""Keeps where each thread is among its tickets, and its way back after it went to another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from libs.persistence.thread_database import Database, Do
+from libs.workspace.history.tickets import START
+
+__all__ = ["Move", "ThreadPlaces", "WayBack", "head_of", "set_head_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """Where a thread was before it went back."""
+
+    ticket: str
+    """Names the files."""
+    checkpoint: str
+    """The latest checkpoint then."""
+    since: str
+    """The latest checkpoint after going back. A later one means that a turn has begun."""
+    files_only: bool = False
+    """Whether the conversation stayed where it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A way back that a thread has begun, and not finished."""
+
+    wanted: str
+    """The ticket of the conversation before."""
+    before: str
+    """Names the files before."""
+
+
+class ThreadPlaces:
+    """Methods raise CheckpointerUnavailable if the database cannot be used."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.needs(
+            # wanted: the ticket in the latest checkpoint of the thread.
+            # moves: how often the thread has gone back.
+            "CREATE TABLE IF NOT EXISTS workspace_heads (thread TEXT PRIMARY KEY, ticket TEXT NOT NULL, "
+            "wanted TEXT NOT NULL, moves INTEGER NOT NULL)",
+            # Each return adds a row, which an undo removes.
+            "CREATE TABLE IF NOT EXISTS workspace_ways_back (thread TEXT NOT NULL, number INTEGER NOT NULL, "
+            "ticket TEXT NOT NULL, checkpoint TEXT NOT NULL, since TEXT NOT NULL, "
+            "files_only INTEGER NOT NULL, PRIMARY KEY (thread, number))",
+            "CREATE TABLE IF NOT EXISTS workspace_moves (thread TEXT PRIMARY KEY, wanted TEXT NOT NULL, "
+            "before TEXT NOT NULL)",
+        )
+
+    async def head(self, thread: str) -> str | None:
+        """Return the ticket at which the files of a thread are; START for before its first turn.
+
+        None: the thread has no tickets.
+        """
+        return await self._database.awaited(lambda do: head_of(do, thread))
+
+    async def set_head(self, thread: str, ticket: str, *, moved: bool = False) -> None:
+        """Note the ticket to which the files of a thread belong. `moved`: they were brought back to it."""
+
+        def work(do: Do) -> None:
+            set_head_of(do, thread, ticket)
+            do("UPDATE workspace_heads SET moves = moves + ? WHERE thread = ?", int(moved), thread)
+
+        await self._database.awaited(work)
+
+    async def moves(self, thread: str) -> int:
+        """Return how often a thread has gone back, in any program."""
+
+        def work(do: Do) -> int:
+            rows = do("SELECT moves FROM workspace_heads WHERE thread = ?", thread)
+            return int(rows[0][0]) if rows else 0
+
+        return await self._database.awaited(work)
+
+    async def way_back(self, thread: str) -> WayBack | None:
+        """Return the way back of a thread that has gone back; of several returns, that of the latest."""
+
+        def work(do: Do) -> WayBack | None:
+            rows = do(f"SELECT ticket, checkpoint, since, files_only {_LATEST_WAY}", thread)
+            if not rows:
+                return None
+            ticket, checkpoint, since, files_only = rows[0]
+            return WayBack(str(ticket), str(checkpoint), str(since), bool(files_only))
+
+        return await self._database.awaited(work)
+
+    async def add_way_back(self, thread: str, way: WayBack) -> None:
+        """Keep the way back of a thread beside those of earlier returns."""
+
+        def work(do: Do) -> None:
+            rows = do(f"SELECT number {_LATEST_WAY}", thread)
+            number = rows[0][0] + 1 if rows else 1
+            values = (thread, number, way.ticket, way.checkpoint, way.since, int(way.files_only))
+            do("INSERT INTO workspace_ways_back VALUES (?, ?, ?, ?, ?, ?)", *values)
+
+        await self._database.awaited(work)
+
+    async def end_way_back(self, thread: str, since: str) -> None:
+        """Remove the latest way back of a thread, which it went. `since`: its latest checkpoint now."""
+
+        def work(do: Do) -> None:
+            for (number,) in do(f"SELECT number {_LATEST_WAY}", thread):
+                do("DELETE FROM workspace_ways_back WHERE thread = ? AND number = ?", thread, number)
+            for (number,) in do(f"SELECT number {_LATEST_WAY}", thread):
+                do(
+                    "UPDATE workspace_ways_back SET since = ? WHERE thread = ? AND number = ?",
+                    *(since, thread, number),
+                )
+
+        await self._database.awaited(work)
+
+    async def begin_move(self, thread: str, before: str) -> None:
+        """Note that the files of a thread are about to be brought back. `before`: names them as they are.
+
+        After a move that was not finished, `Move.wanted` stays that of the first.
+        """
+
+        def work(do: Do) -> None:
+            rows = do("SELECT before FROM workspace_tickets WHERE thread = ? AND id = ?", thread, before)
+            do(
+                "INSERT INTO workspace_moves VALUES (?, ?, ?) ON CONFLICT (thread) DO NOTHING",
+                *(thread, str(rows[0][0]) if rows else START, before),
+            )
+
+        await self._database.awaited(work)
+
+    async def unfinished_move(self, thread: str) -> Move | None:
+        """Return the move of a thread that has begun and not ended."""
+
+        def work(do: Do) -> Move | None:
+            rows = do("SELECT wanted, before FROM workspace_moves WHERE thread = ?", thread)
+            return Move(*map(str, rows[0])) if rows else None
+
+        return await self._database.awaited(work)
+
+    async def end_move(self, thread: str) -> None:
+        """Note that files and conversation of a thread fit together again."""
+        await self._database.awaited(lambda do: do("DELETE FROM workspace_moves WHERE thread = ?", thread))
+
+
+_LATEST_WAY = "FROM workspace_ways_back WHERE thread = ? ORDER BY number DESC LIMIT 1"
+
+
+def head_of(do: Do, thread: str) -> str | None:
+    rows = do("SELECT ticket FROM workspace_heads WHERE thread = ?", thread)
+    return str(rows[0][0]) if rows else None
+
+
+def set_head_of(do: Do, thread: str, ticket: str) -> None:
+    do(
+        "INSERT INTO workspace_heads VALUES (?, ?, ?, 0) ON CONFLICT (thread) DO UPDATE "
+        "SET ticket = excluded.ticket, wanted = excluded.wanted",
+        *(thread, ticket, ticket),
+    )
+
+

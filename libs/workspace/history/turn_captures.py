@@ -1,0 +1,217 @@
+"""Captures the workspace of threads: before a person's turn, and after each step."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from itertools import islice
+from typing import Final
+from weakref import WeakValueDictionary
+
+from libs.persistence import CheckpointerUnavailable
+from libs.sandbox import FileFailed, SandboxError
+from libs.sandbox.host import ChannelSandbox, Span, on_core
+from libs.workspace import Captured, ManifestMissing, SnapshotsUnavailable, WorkspaceStore
+from libs.workspace.history.capture_ledger import Ledger, thread_workspace
+from libs.workspace.history.changed_by import CUT_OFF, by_thread
+from libs.workspace.history.tickets import NOTHING_RAN
+
+__all__ = ["TurnCaptures"]
+
+logger = logging.getLogger(__name__)
+
+_MOST_REMEMBERED: Final = 100_000
+"""Paths after which those that were logged are forgotten."""
+_MOST_TOLD: Final = 10
+"""Paths that one line of the log names."""
+
+
+class TurnCaptures:
+    """Captures the workspace at the moments of a thread, each of which has a ticket.
+
+    A ticket is kept before its capture begins, so that a checkpoint can hold it at once.
+    """
+
+    def __init__(
+        self,
+        store: WorkspaceStore,
+        ledger: Ledger,
+        sandbox_of: Callable[[str], ChannelSandbox],
+        *,
+        shared: bool,
+        captured: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Create the object.
+
+        Args:
+            sandbox_of: returns the sandbox of a thread.
+            shared: whether all threads have one workspace.
+            captured: called after each capture of changed files, on the core.
+        """
+        self.store = store
+        self.ledger = ledger
+        self.sandbox_of = sandbox_of
+        self.shared = shared
+        self._captured = captured
+        self._waiting: defaultdict[str, list[str]] = defaultdict(list)
+        """Thread -> tickets for its next capture."""
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Workspace -> held while a capture of it enters the ledger."""
+        self._told: set[tuple[str, str, str]] = set()
+        """Threads and paths that were logged as left out, with the reason."""
+
+    @on_core
+    async def begin_turn(self, thread: str) -> str:
+        """Return a ticket for the workspace before a person's turn.
+
+        The capture begins now if the sandbox runs, otherwise before the first command.
+        """
+        sandbox = self.sandbox_of(thread)
+        now = sandbox.running
+        ticket = await self.ledger.open(thread, why=None if now else NOTHING_RAN, turn=True)
+        if sandbox.turns.is_due(thread):
+            # No command has used the tickets of an earlier turn that still wait: they stay without a capture.
+            self._waiting.pop(thread, None)
+        if now:
+            self._waiting[thread].append(ticket)
+            sandbox.turns.capture(thread, lambda: self._capture(thread))
+        else:
+            self._before_next(thread, [ticket])
+        return ticket
+
+    @on_core
+    async def go_on(self, thread: str) -> None:
+        """Continue a turn that another program may have begun, and in which no command has run yet.
+
+        Its first command then waits for the capture before it.
+        """
+        turns = self.sandbox_of(thread).turns
+        turns.watched = True
+        if not turns.is_due(thread) and (tickets := await self.ledger.unused(thread)):
+            self._before_next(thread, tickets)
+
+    def _before_next(self, thread: str, tickets: list[str]) -> None:
+        self._waiting[thread] = tickets
+        self.sandbox_of(thread).turns.before_next(thread, lambda: self._capture(thread, first=True))
+
+    @on_core
+    async def after_step(self, thread: str) -> str:
+        """Return a ticket for the workspace after a step that may have changed it.
+
+        The capture begins now. If no command has run in this turn, there is nothing to capture.
+        """
+        turns = self.sandbox_of(thread).turns
+        ran = not turns.is_due(thread)
+        ticket = await self.ledger.open(thread, why=None if ran else NOTHING_RAN)
+        self._waiting[thread].append(ticket)
+        if ran:
+            turns.capture(thread, lambda: self._capture(thread))
+        return ticket
+
+    @on_core
+    async def present(self, thread: str) -> str:
+        """Capture the workspace as it is now, between two turns. Return the ticket.
+
+        Raises:
+            SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable: nothing was kept.
+        """
+        await self.settled(thread)
+        ticket = await self.ledger.open(thread)
+        async with self.one_at_a_time(thread) as workspace:
+            await self.keep(thread, workspace, [ticket])
+        return ticket
+
+    @on_core
+    async def settled(self, thread: str) -> None:
+        """Wait until the captures of a thread have ended."""
+        await self.sandbox_of(thread).turns.settled(thread)
+
+    async def _capture(self, thread: str, *, first: bool = False) -> None:
+        """Capture the workspace for the tickets that wait. `first`: a command is about to run."""
+        tickets = self._waiting.pop(thread, [])
+        try:
+            if first:
+                await self.ledger.explain(tickets, None)
+            async with self.one_at_a_time(thread) as workspace:
+                captured = await self.keep(thread, workspace, tickets)
+        except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
+            hint = getattr(error, "hint", "")
+            logger.warning("The workspace of thread %s was not captured: %s %s", thread, error, hint)
+            await self._explain(tickets, str(error))
+        except Exception as error:  # the ticket stays without a capture
+            logger.exception("the workspace of thread %s was not captured", thread)
+            await self._explain(tickets, f"{type(error).__name__}: {error}")
+        else:
+            self._tell_skipped(thread, captured.skipped)
+
+    async def _explain(self, tickets: Collection[str], why: str) -> None:
+        with suppress(CheckpointerUnavailable):  # an open ticket is as good as a failed one
+            await self.ledger.explain(tickets, why)
+
+    def _tell_skipped(self, thread: str, skipped: Mapping[str, str]) -> None:
+        """Log each path that captures leave out, once."""
+        if len(self._told) > _MOST_REMEMBERED:
+            self._told.clear()
+        new = {path: why for path, why in skipped.items() if (thread, path, why) not in self._told}
+        self._told.update((thread, path, why) for path, why in new.items())
+        if new:
+            listed = "; ".join(f"{path!r}: {why}" for path, why in islice(new.items(), _MOST_TOLD))
+            more = f"; and {len(new) - _MOST_TOLD} more" if len(new) > _MOST_TOLD else ""
+            logger.warning("Snapshots of thread %s leave out %s%s", thread, listed, more)
+
+    @asynccontextmanager
+    async def one_at_a_time(self, thread: str) -> AsyncIterator[str]:
+        """Hold this around `keep` and a restore. Gives the name of the thread's workspace in the ledger."""
+        root = self.sandbox_of(thread).root
+        workspace = f"folder {root}" if self.shared else thread_workspace(thread)
+        async with self._locks.setdefault(workspace, asyncio.Lock()):
+            yield workspace
+
+    async def keep(
+        self, thread: str, workspace: str, tickets: Collection[str], *, own: Collection[str] = ()
+    ) -> Captured:
+        """Capture the workspace of a thread now, and add the capture to the ledger.
+
+        Args:
+            workspace: given by `one_at_a_time`.
+            tickets: tickets of the thread that the capture belongs to.
+            own: paths that were changed for this thread, whatever the times of its commands.
+
+        Raises:
+            SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable: nothing was kept.
+        """
+        sandbox = self.sandbox_of(thread)
+        began = time.time_ns()
+        captured = await self.store.acapture(sandbox)
+        spans = list(sandbox.turns.spans)
+        latest = await self.ledger.latest(workspace)
+        changes: dict[str, list[str]] = {}
+        if latest and latest.manifest != captured.id:
+            difference = await self.store.adifference(latest.manifest, captured.id)
+            paths = set(difference).difference(own)
+            others = await self._spans_of_others(sandbox, [captured.times.get(path, 0) for path in paths])
+            changes = await asyncio.to_thread(by_thread, paths, captured.times, spans + others)
+            changes[thread] = [*changes.get(thread, ()), *own]
+        try:
+            await self.ledger.add(workspace, captured.id, changes, tickets)
+        except ManifestMissing:
+            captured = await self.store.acapture(sandbox)  # a prune came between
+            await self.ledger.add(workspace, captured.id, changes, tickets)
+        sandbox.turns.forget_spans(spans, began)
+        if latest is None or latest.manifest != captured.id:
+            self._captured()
+        return captured
+
+    async def _spans_of_others(self, sandbox: ChannelSandbox, times: Collection[int]) -> list[Span]:
+        """Return the commands that other programs ran in the same workspace at some times or later."""
+        if not (self.shared and sandbox.records and times):
+            return []
+        found = await sandbox.records.of_other_programs(min(times) / 1e9 - 1)
+        return [
+            Span(CUT_OFF if thread is None else thread, int(began * 1e9), None if ended is None else int(ended * 1e9))
+            for thread, began, ended in found
+        ]

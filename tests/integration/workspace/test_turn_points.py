@@ -1,0 +1,98 @@
+"""The turns of a thread, and going back to them several times."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from langchain_core.messages import HumanMessage
+
+from agent.run import Point, ThreadPoints, WrongPoint, open_runtime
+from agent.run.runtime import Runtime
+
+pytestmark = pytest.mark.docker
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+PLACE = Path("workspace/threads/t/results/a")
+
+
+def call(command: str) -> dict[str, object]:
+    return {"tool_calls": [{"name": "execute", "args": {"command": command}}]}
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runtime]:
+    monkeypatch.chdir(tmp_path)
+    turns = [reply for turn in (1, 2, 3) for reply in (call(f"echo {turn} >> /results/a"), {"text": "Done."})]
+    Path("script.yaml").write_text(yaml.safe_dump(turns))
+    monkeypatch.setenv("MODEL", "scripted:script.yaml")
+    monkeypatch.setenv("APPROVALS", "auto")
+    async with open_runtime(sandbox_scope="thread", sandbox_warm=0) as made:
+        yield made
+
+
+async def turn(runtime: Runtime, words: str) -> None:
+    run = await runtime.run("t", "deep")
+    async for _ in run.begin(words):
+        pass
+
+
+async def turns(points: ThreadPoints) -> list[str]:
+    return [point.words for point in await points.points()][1:]
+
+
+async def notes(points: ThreadPoints) -> int:
+    """Return how often the model is told that the person has gone back."""
+    messages = (await points.graph.aget_state(THREAD)).values["messages"]
+    return sum("has taken this conversation" in message.text for message in messages)
+
+
+async def test_each_undo_takes_back_one_return(runtime: Runtime) -> None:
+    for words in ("first", "second", "third"):
+        await turn(runtime, words)
+    points = await runtime.points("t")
+    await points.go_to(2)
+    PLACE.write_text("of a person")
+    await points.go_to(1)
+    await points.go_to(1)
+    assert (PLACE.read_text(), await turns(points), await notes(points)) == ("1\n", ["first"], 1)
+    await points.undo()
+    await points.undo()
+    assert (PLACE.read_text(), await turns(points)) == ("of a person", ["first", "second"])
+    await points.undo()
+    assert (PLACE.read_text(), await turns(points)) == ("1\n2\n3\n", ["first", "second", "third"])
+    with pytest.raises(WrongPoint, match="nothing to undo"):
+        await points.undo()
+
+
+async def test_turn_begins_with_a_message_that_was_added_to_the_state(runtime: Runtime) -> None:
+    """As Studio does when a person edits a message there."""
+    for words in ("first", "second"):
+        await turn(runtime, words)
+    points = await runtime.points("t")
+    end = [point for point in await points.points() if point.number == 1]
+    at: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": end[0].checkpoint}}
+    message = {"messages": [HumanMessage("second, edited")]}
+    await points.graph.aupdate_state(at, message, as_node="__start__")
+    await (await runtime.run("t")).graph.ainvoke(None, THREAD)
+    assert await turns(points) == ["first", "second, edited"]
+    assert PLACE.read_text() == "1\n2\n"
+    await points.go_to(1)
+    assert (PLACE.read_text(), await turns(points)) == ("1\n", ["first"])
+
+
+async def test_turns_tell_their_times_and_changes(runtime: Runtime) -> None:
+    for words in ("first", "second"):
+        await turn(runtime, words)
+    points = await runtime.points("t")
+
+    def told(point: Point) -> tuple[str, object]:
+        return point.at, point.changed and point.changed.parts
+
+    before = [told(point) for point in await points.points()]
+    assert [parts for _, parts in before][1:] == [(("/results/a",), (), ()), ((), ("/results/a",), ())]
+    await points.go_to(1)
+    assert [told(point) for point in await points.points()] == before[:2], "a return is no part of a turn"

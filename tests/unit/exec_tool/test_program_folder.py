@@ -1,0 +1,214 @@
+"""Files of a program: written before it, and collected after it, also from a sandbox that lies."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from libs.exec_tool import program_folder
+from libs.exec_tool.program_folder import Collected, collected, put_in
+from libs.sandbox import FOLDERS, FileFailed
+from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.pool import Fresh
+
+LONG = "/".join(["x" * 100] * 4)
+
+
+class Local(LocalSandbox):
+    disk = 1 << 20
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in FOLDERS:
+        (tmp_path / "workspace" / name).mkdir(parents=True)
+    return tmp_path / "workspace"
+
+
+@pytest.fixture
+def collect(root: Path) -> Callable[..., Collected]:
+    """Collect the files of `root`, which held the given files before."""
+
+    async def work(before: dict[str, bytes]) -> Collected:
+        with Local(root) as sandbox:
+            return await collected(cast("Fresh", sandbox), before)
+
+    return lambda **before: asyncio.run(work(before))
+
+
+def left_out(found: Collected) -> dict[str, str]:
+    """Return path -> reason."""
+    return dict(each[:-1].split(" (", 1) for each in found.left_out)
+
+
+def put(root: Path, files: dict[str, bytes]) -> None:
+    with Local(root) as sandbox:
+        asyncio.run(put_in(sandbox, files))
+
+
+def test_files_are_put_in_with_their_folders(root: Path) -> None:
+    files = {"a/b/c.bin": bytes(range(256)), "a/empty": b"", "data/x": b"1", "scripts": b"2", LONG: b"3"}
+    put(root, files)
+    there = {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
+    assert {name: path.read_bytes() for name, path in there.items()} == files
+    assert {path.stat().st_mode & 0o777 for path in there.values()} == {0o644}
+    assert (root / "a" / "b").stat().st_mode & 0o777 == 0o755
+
+
+def test_file_that_cannot_be_put_in_is_named(root: Path) -> None:
+    (root / "b").write_text("in the way")
+    with pytest.raises(OSError, match=r"^b: "):
+        put(root, {"a": b"1", "b": b"2"})
+    assert (root / "b").read_text() == "in the way"
+
+
+def test_new_and_changed_files_come_back(root: Path, collect: Callable[..., Collected]) -> None:
+    data = bytes(range(256))
+    for name, content in (
+        ("same", b"1"),
+        ("changed", b"2"),
+        ("a/c.bin", data),
+        (LONG, b"3"),
+        (".output/x", b"4"),
+    ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    found = collect(same=b"1", changed=b"1", removed=b"1")
+    assert found == Collected({"changed": b"2", "a/c.bin": data, LONG: b"3"}, ("removed",), ())
+
+
+def test_only_regular_files_with_valid_names_come_back(root: Path, collect: Callable[..., Collected]) -> None:
+    for name in ("fine", "bad\udcff"):
+        (root / name).write_text("x")
+    (root / "link").symlink_to("/etc/passwd")
+    os.mkfifo(root / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(root / "socket"))
+    found = collect(link=b"x", pipe=b"x")
+    assert (found.changed, found.removed) == ({"fine": b"x"}, ("link", "pipe"))
+    special = "a link, FIFO or device"
+    assert left_out(found) == {
+        "bad\\udcff": "a name that cannot be kept",
+        "link": special,
+        "pipe": special,
+        "socket": special,
+    }
+
+
+def test_files_over_the_count_are_left_out(
+    root: Path, collect: Callable[..., Collected], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_folder, "MOST_FILES", 5)
+    for name in (*map(str, range(20)), "old"):
+        (root / name).write_text("x")
+    found = collect(old=b"1")
+    assert (len(found.changed), found.changed["old"], len(found.left_out)) == (5, b"x", 16)
+    assert set(left_out(found).values()) == {"there are over 5"}
+
+
+def test_largest_files_are_left_out_if_all_would_fill_the_disk(
+    root: Path, collect: Callable[..., Collected]
+) -> None:
+    for name, size in (("small", 1), ("same", 500_000), ("large", 400_000), ("old", 700_000)):
+        (root / name).write_bytes(bytes(size))
+    found = collect(same=bytes(500_000), old=b"1")
+    assert (found.changed, found.removed, found.stale) == (
+        {"small": bytes(1), "large": bytes(400_000)},
+        (),
+        ("old",),
+    )
+    why = "Cannot return: all files together are too large, and it has 700000 bytes"
+    assert left_out(found) == {"old": why}
+
+
+class Told:
+    """A sandbox that gives these answers."""
+
+    disk = 1 << 30
+    redact = None
+
+    def __init__(self, rows: list[Any], skipped: Mapping[str, str], contents: bytes) -> None:
+        told = {"rows": rows, "deleted": [], "skipped": dict(skipped), "times": {}}
+        self._told = json.dumps(told).encode()
+        self._contents = contents
+
+    async def atree(self, do: str, **asked: Any) -> tuple[dict[str, Any], bytes, bytes]:
+        if do == "walk":
+            return {}, self._told, b""
+        rest = len(self._contents)
+        sizes = []
+        for _, _, size in asked["parts"]:
+            sizes.append(min(size, rest))
+            rest -= sizes[-1]
+        return {"sizes": sizes}, self._contents, b""
+
+
+async def answered(
+    *rows: list[Any], before: Mapping[str, bytes] = {}, skipped: Mapping[str, str] = {}, contents: bytes = b""
+) -> Collected:
+    return await collected(cast("Fresh", Told([*rows], skipped, contents)), before)
+
+
+def file(path: str, size: int = 1, content: bytes | None = b"1") -> list[Any]:
+    return [path, "file", 0o644, 0, size, content and hashlib.sha256(content).hexdigest()]
+
+
+async def test_files_whose_content_is_not_known_are_named() -> None:
+    names = ("closed", "shut/in", "gone", "link", "same", "more")
+    denied = "permission denied"
+    found = await answered(
+        file("same"),
+        file("more", 1, b"2"),
+        file("closed", 1, None),
+        ["link", "link", 0o777, 0, 0, "same"],
+        ["shut", "dir", 0, 0, 0, None],
+        before=dict.fromkeys(names, b"1"),
+        skipped={"closed": denied, "shut": denied},
+        contents=b"2",
+    )
+    assert (found.changed, found.removed) == ({"more": b"2"}, ("gone", "link"))
+    assert found.stale == ("closed", "shut/in")
+    assert left_out(found) == {
+        "link": "a link, FIFO or device",
+        **dict.fromkeys(("shut", "closed"), "Cannot open: Permission denied"),
+    }
+
+
+async def test_nothing_is_removed_from_a_workspace_that_cannot_be_read() -> None:
+    found = await answered(before={"a": b"1"}, skipped={"": "permission denied"})
+    assert found == Collected({}, (), (". (Cannot open: Permission denied)",), ("a",))
+
+
+async def test_file_that_got_shorter_is_named() -> None:
+    found = await answered(file("a", 3), before={"a": b"1"}, contents=b"2")
+    assert found == Collected({}, (), ("a (it changes while it is read)",), ("a",))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [file("../out")],
+        [file("/etc/passwd")],
+        [file("a/../../b")],
+        [file("a", -1)],
+        [file("a", 64 << 30)],
+        [file("a"), file("a/b")],
+    ],
+    ids=str,
+)
+async def test_forged_answer_is_an_error(rows: list[Any]) -> None:
+    with pytest.raises(FileFailed):
+        await answered(*rows)
+
+
+async def test_more_content_than_asked_for_is_an_error() -> None:
+    with pytest.raises(FileFailed):
+        await answered(file("a"), contents=b"12")

@@ -1,0 +1,38 @@
+"""Stores of captured workspaces, in SQLite databases and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from libs.persistence.thread_database import SqliteDatabase
+from tests.servers.snapshots import Snapshots
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    made = SqliteDatabase(tmp_path / "threads.sqlite")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_snapshots(tmp_path: Path) -> Iterator[Callable[..., Snapshots]]:
+    """Open the same store any number of times, as programs do."""
+    with ExitStack() as stack:
+
+        def opened(**options: Any) -> Snapshots:
+            made = Snapshots(tmp_path, SqliteDatabase(tmp_path / "names.sqlite"), **options)
+            stack.callback(made.close)
+            return made
+
+        yield opened
+
+
+@pytest.fixture
+def snapshots(open_snapshots: Callable[..., Snapshots]) -> Snapshots:
+    return open_snapshots()

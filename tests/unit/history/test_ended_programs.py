@@ -1,0 +1,91 @@
+"""What a thread has left running ends when the thread goes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from libs.persistence.thread_database import SqliteDatabase
+from tests.support.workspaces.captured_threads import CapturedThreads
+
+
+@pytest.fixture
+def threads(tmp_path: Path, database: SqliteDatabase) -> Iterator[CapturedThreads]:
+    with CapturedThreads(tmp_path, database, shared=True) as made:
+        yield made
+
+
+def ticking(name: str) -> str:
+    """Return a command that leaves a program behind, which writes to a file ten times a second."""
+    return f"(while sleep 0.1; do echo >> {name}; done) > /dev/null 2>&1 &"
+
+
+async def is_written(threads: CapturedThreads, name: str) -> bool:
+    """Return whether a program writes to a file."""
+    before = threads.files().get(name, "")
+    await asyncio.sleep(0.5)
+    return threads.files().get(name, "") != before
+
+
+async def test_background_programs_of_the_thread_alone_end(threads: CapturedThreads) -> None:
+    begin = await threads.turn("true")
+    await threads.turn(ticking("own"))
+    await threads.turn(ticking("other"), thread="u")
+    await threads.history.go_back("t", begin, dry_run=True)
+    assert await is_written(threads, "own")
+    await threads.history.go_back("t", begin)
+    assert not await is_written(threads, "own")
+    assert await is_written(threads, "other")
+
+
+async def test_variables_of_the_thread_are_gone_and_its_next_block_says_so(threads: CapturedThreads) -> None:
+    begin = await threads.turn("true")
+    for thread in ("t", "u"):
+        await threads.block("x = 1", thread)
+    await threads.history.go_back("t", begin)
+    ended = await threads.block("print(x)", "t")
+    assert "NameError" in ended.output
+    assert "new interpreter" in ended.output
+    assert (await threads.block("print(x)", "u")).output == "1\n"
+
+
+async def test_watched_program_ends_soon_after_another_program_takes_its_thread_back(
+    threads: CapturedThreads, tmp_path: Path
+) -> None:
+    async def is_held(ticket: str) -> bool:
+        return True
+
+    begin = await threads.turn("true")
+    await threads.history.arrive("t", begin, is_held)
+    await threads.turn(ticking("own"))
+    await threads.history.watch("t")
+    another = SqliteDatabase(tmp_path / "threads.sqlite")
+    with CapturedThreads(tmp_path, another, shared=True) as others:
+        await others.history.go_back("t", begin)
+    another.close()
+    async with asyncio.timeout(20):
+        while await is_written(threads, "own"):
+            pass
+
+
+async def test_programs_in_the_sandbox_of_another_program_end_before_its_next_run(
+    threads: CapturedThreads, tmp_path: Path
+) -> None:
+    async def is_held(ticket: str) -> bool:
+        return True
+
+    begin = await threads.turn("true")
+    await threads.history.arrive("t", begin, is_held)
+    await threads.turn(ticking("own"))
+    await threads.block("x = 1", "t")
+    another = SqliteDatabase(tmp_path / "threads.sqlite")
+    with CapturedThreads(tmp_path, another, shared=True) as others:
+        await others.history.go_back("t", begin)
+    another.close()
+    assert await is_written(threads, "own")
+    await threads.history.arrive("t", begin, is_held)
+    assert not await is_written(threads, "own")
+    assert "NameError" in (await threads.block("print(x)", "t")).output

@@ -1,0 +1,11 @@
+"""Captures and prunes at the same time lose nothing that a capture names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.servers.snapshots import Snapshots, race
+
+
+async def test_prunes_beside_captures_of_other_programs(open_snapshots: Callable[..., Snapshots]) -> None:
+    await race(open_snapshots, 30)

@@ -1,0 +1,129 @@
+"""Threads that several programs work on, one after the other or at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from libs.persistence.thread_database import SqliteDatabase
+from libs.sandbox.host import CommandRecords
+from tests.support.programs import python
+from tests.support.workspaces.captured_threads import CapturedThreads
+
+
+class Programs:
+    """Programs on one workspace and one database, each with its own sandbox."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: list[tuple[CapturedThreads, SqliteDatabase, CommandRecords]] = []
+
+    def begin(self) -> CapturedThreads:
+        database = SqliteDatabase(self._folder / "threads.sqlite")
+        records = CommandRecords(self._folder / "commands.sqlite")
+        threads = CapturedThreads(self._folder, database, shared=True, records=records)
+        self._open.append((threads, database, records))
+        return threads
+
+    def end(self) -> None:
+        """End the latest program."""
+        threads, database, records = self._open.pop()
+        threads.__exit__()
+        records.close()
+        database.close()
+
+    def end_all(self) -> None:
+        while self._open:
+            self.end()
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[Programs]:
+    made = Programs(tmp_path)
+    yield made
+    made.end_all()
+
+
+class Checkpoints:
+    """The tickets that the checkpoints of a thread hold."""
+
+    def __init__(self, *tickets: str) -> None:
+        self._tickets = tickets
+
+    async def hold(self, ticket: str) -> bool:
+        return ticket in self._tickets
+
+
+async def test_turn_that_another_program_began_is_captured_before_its_first_command(
+    programs: Programs,
+) -> None:
+    """As `code-agent run` that ends with a question, and another that carries out the approved command."""
+    first = programs.begin()
+    first.path("sales").parent.mkdir(parents=True)
+    first.path("sales").write_text("of a person")
+    begin = await first.history.captures.begin_turn("t")
+    asked = await first.history.captures.after_step("t")
+    programs.end()
+
+    second = programs.begin()
+    await second.history.arrive("t", asked, Checkpoints(begin, asked).hold)
+    await second.command("rm sales; echo > new")
+    await second.history.captures.after_step("t")
+    await second.history.go_back("t", begin)
+    assert second.files() == {"sales": "of a person"}
+
+
+OTHER = """
+import asyncio, os
+from pathlib import Path
+from tests.support.programs import python
+from tests.support.workspaces.captured_threads import CapturedThreads
+from libs.persistence.thread_database import SqliteDatabase
+from libs.sandbox.host import CommandRecords
+
+async def main():
+    folder = Path(os.environ["FOLDER"])
+    records = CommandRecords(folder / "commands.sqlite")
+    database = SqliteDatabase(folder / "threads.sqlite")
+    with CapturedThreads(folder, database, shared=True, records=records) as threads:
+        wait = "until test -e own; do sleep 0.05; done"
+        await threads.command(f"touch theirs-begins; {wait}; echo > theirs", "u")
+
+asyncio.run(main())
+"""
+
+
+async def test_change_during_another_programs_command_is_kept(programs: Programs, tmp_path: Path) -> None:
+    threads = programs.begin()
+    begin = await threads.turn("true")
+    with python(OTHER, FOLDER=str(tmp_path)) as other:
+        wait = "until test -e theirs-begins; do sleep 0.05; done"
+        await threads.turn(f"{wait}; echo > own; until test -e theirs; do sleep 0.05; done")
+        _, errors = other.communicate(timeout=30)
+    assert other.returncode == 0, errors
+    moved = await threads.history.go_back("t", begin)
+    assert sorted(threads.files()) == ["own", "theirs", "theirs-begins"]
+    assert {"/workspace/own", "/workspace/theirs"} <= moved.restored.kept.keys()
+
+
+@pytest.mark.parametrize("conversation_moved", [False, True])
+async def test_return_that_was_cut_off_is_undone_or_finished(
+    programs: Programs, conversation_moved: bool
+) -> None:
+    first = programs.begin()
+    one = await first.turn("echo 1 > a")
+    two = await first.turn("echo 2 > a")
+    first.path("report").write_text("of a person")
+    await first.history.go_back("t", one, more_follows=True)
+    assert first.files() == {"a": "1\n", "report": "of a person"}
+    programs.end()
+
+    second = programs.begin()
+    held = Checkpoints(one, two)
+    await second.history.arrive("t", one if conversation_moved else two, held.hold)
+    assert second.files() == {"a": "1\n" if conversation_moved else "2\n", "report": "of a person"}
+    second.path("a").write_text("after")
+    await second.history.arrive("t", one if conversation_moved else two, held.hold)
+    assert second.files()["a"] == "after", "a move is settled once"

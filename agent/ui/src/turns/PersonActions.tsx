@@ -11,8 +11,10 @@ export function PersonActions({ thread, message }: { thread: string; message: st
   const [open, setOpen] = useState(false);
   const [problem, setProblem] = useState("");
   const [words, setWords] = useState("");
+  const [copying, setCopying] = useState(false);
   const fork = async () => {
     setProblem("");
+    setCopying(true);
     try {
       const turn = await turnOf(thread, message);
       const copy = await whenFree(() => forkAt(thread, turn.number - 1));
@@ -21,6 +23,7 @@ export function PersonActions({ thread, message }: { thread: string; message: st
     } catch (error) {
       setProblem(refusalOf(error));
     }
+    setCopying(false);
   };
   const find = async () => {
     const turn = await turnOf(thread, message);
@@ -33,7 +36,7 @@ export function PersonActions({ thread, message }: { thread: string; message: st
         <button type="button" className="quiet" title="Go back to before this message, with the files" onClick={() => setOpen(true)}>
           Back to here
         </button>
-        <button type="button" className="quiet" title="Copy the chat and its files as they were before this message" onClick={() => void fork()}>
+        <button type="button" className="quiet" title="Copy the chat and its files as they were before this message" disabled={copying} onClick={() => void fork()}>
           Fork from here
         </button>
       </div>

@@ -27,7 +27,6 @@ from libs.sandbox.errors import (
     KeyReused,
     RecordUnavailable,
 )
-from libs.sandbox.limits import MAX_TIMEOUT
 from libs.sandbox.process_owner import owner_label, owner_lives
 from libs.sqlite_files import sqlite_hint, use_wal
 
@@ -62,7 +61,9 @@ CREATE TABLE IF NOT EXISTS commands (
 )
 """
 _HAS_ENDED = "SELECT 1 FROM pragma_table_info('commands') WHERE name = 'ended'"
-_OTHERS = "SELECT thread, began, ended, owner FROM commands WHERE owner <> ? AND coalesce(ended, ?) >= ?"
+_OTHERS = "SELECT thread, began, ended, state FROM commands WHERE owner <> ? AND coalesce(ended, ?) >= ?"
+_RUNNING = "SELECT DISTINCT owner FROM commands WHERE state = 'running' AND owner <> ?"
+_LOST = "UPDATE commands SET state = 'lost', ended = ? WHERE state = 'running' AND owner = ?"
 _FIND = "SELECT digest, state, owner, result FROM commands WHERE thread = ? AND key = ?"
 _BEGIN = (
     "INSERT INTO commands (thread, key, digest, state, owner, began) VALUES (?, ?, ?, 'running', ?, ?) "
@@ -163,8 +164,8 @@ class CommandRecords:
     async def of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
         """Return thread, begin and end of the commands of other programs that ran at a time or later.
 
-        The end is None while the command runs. The thread is None if its program was killed meanwhile:
-        then the end is the latest possible one.
+        The end is None while the command runs. The thread is None if its program was killed during the
+        command: then the end is when this was first noticed.
         """
         return await self.awaited(self._of_other_programs, since)
 
@@ -257,14 +258,12 @@ class CommandRecords:
 
     def _of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
         with self._explained():
-            rows = self._open().execute(_OTHERS, (self._owner, math.inf, since)).fetchall()
-        lives = {owner: owner_lives(owner) for _, _, ended, owner in rows if ended is None}
-        return [
-            (thread, began, ended)
-            if ended is not None or lives[owner]
-            else (None, began, began + MAX_TIMEOUT)
-            for thread, began, ended, owner in rows
-        ]
+            connection = self._open()
+            for (owner,) in connection.execute(_RUNNING, (self._owner,)).fetchall():
+                if not owner_lives(owner):
+                    connection.execute(_LOST, (time.time(), owner))
+            rows = connection.execute(_OTHERS, (self._owner, math.inf, since)).fetchall()
+        return [(None if state == "lost" else thread, began, ended) for thread, began, ended, state in rows]
 
     def _forget(self, thread: str, began: float) -> None:
         with self._explained():

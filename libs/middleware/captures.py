@@ -38,7 +38,7 @@ class Captures(Protocol):
         ...
 
     def news(self, thread: str) -> str | None:
-        """Return once what the model must know of files that were brought back at the begin of the run."""
+        """Return a note for the model if files were brought back at the begin of the run. Each note once."""
         ...
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import zstandard
@@ -203,9 +204,8 @@ class Catalog:
                 changes.append(bytes(rows[0][1]))
             return Manifest({}), changes
 
-        manifest, changes = await self._database.awaited(work)
-        for packed in reversed(changes):
-            manifest = manifest.with_change(Change.decode(zstandard.ZstdDecompressor().decompress(packed)))
+        nearest, changes = await self._database.awaited(work)
+        manifest = await asyncio.to_thread(_changed, nearest, changes)
         self._remember(name, manifest)
         return manifest
 
@@ -214,6 +214,13 @@ class Catalog:
         self._cached.move_to_end(name)
         while len(self._cached) > 1 and sum(len(one.entries) for one in self._cached.values()) > _MOST_CACHED:
             self._cached.popitem(last=False)
+
+
+def _changed(manifest: Manifest, changes: Sequence[bytes]) -> Manifest:
+    """Return a manifest after changes as stored, the latest change first."""
+    for packed in reversed(changes):
+        manifest = manifest.with_change(Change.decode(zstandard.ZstdDecompressor().decompress(packed)))
+    return manifest
 
 
 def manifest_missing(name: str) -> ManifestMissing:

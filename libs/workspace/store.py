@@ -207,6 +207,7 @@ class WorkspaceStore:
             )
             times |= found.times
             now = found.manifest
+            await asyncio.to_thread(getattr, now, "id")  # hashes all entries
             changing = await keep_contents(sandbox, self._catalog, self._contents, now, earlier)
             if changing and attempt == _TRIES:
                 now = now.without_contents(changing, _CHANGING)

@@ -16,7 +16,7 @@ _SECONDS: Final = 10.0
 
 
 class StorePlace:
-    """Compares the id at the place of the contents with that in the database, now and then."""
+    """Compares the id in the folder or bucket at SNAPSHOTS_URL with the id in the database, now and then."""
 
     def __init__(self, catalog: Catalog, contents: Contents) -> None:
         self._catalog = catalog

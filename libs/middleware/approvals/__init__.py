@@ -13,7 +13,17 @@ from libs.middleware.approvals.approval_middleware import ApprovalMiddleware, Gr
 from libs.middleware.approvals.decisions import Approve, Decision, Reject, WrongAnswer, read_answer
 from libs.middleware.approvals.edited_calls import calls_as_run, edited_in
 from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn
-from libs.middleware.approvals.grants import GRANTS, Grant, Granted, Grants, Held, revoke, shown, standing_in
+from libs.middleware.approvals.grants import (
+    GRANTS,
+    Grant,
+    Granted,
+    Grants,
+    Held,
+    revoke,
+    revoked_in,
+    shown,
+    standing_in,
+)
 from libs.middleware.approvals.question import Request
 from libs.middleware.approvals.visible_text import visible
 
@@ -46,6 +56,7 @@ __all__ = [
     "read_answer",
     "require_checkpointer",
     "revoke",
+    "revoked_in",
     "shown",
     "standing_in",
     "visible",

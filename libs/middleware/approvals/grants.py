@@ -30,6 +30,7 @@ __all__ = [
     "Held",
     "granted_by",
     "revoke",
+    "revoked_in",
     "shown",
     "standing",
     "standing_in",
@@ -117,11 +118,20 @@ def shown(grants: Grants | None) -> list[dict[str, Any]]:
 
 def standing_in(saved: CheckpointTuple) -> dict[str, Grant]:
     """Return the grants of a thread that are not revoked, from its latest checkpoint."""
+    return standing(_grants_in(saved))
+
+
+def revoked_in(saved: CheckpointTuple) -> set[str]:
+    """Return the keys of the revoked grants of a thread, from its latest checkpoint."""
+    return {key for key, grant in _grants_in(saved).items() if grant is None}
+
+
+def _grants_in(saved: CheckpointTuple) -> dict[str, Grant | None]:
     grants: dict[str, Grant | None] = dict(saved.checkpoint["channel_values"].get(GRANTS) or {})
     for channel, value in _beside(saved):
         if channel == GRANTS:
             grants |= value
-    return standing(grants)
+    return grants
 
 
 async def revoke(checkpointer: BaseCheckpointSaver[Any], saved: CheckpointTuple, keys: Sequence[str]) -> None:

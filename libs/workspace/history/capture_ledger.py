@@ -59,7 +59,8 @@ class Ledger(ThreadPlaces):
 
         def work(do: Do) -> str:
             head = head_of(do, thread) or START
-            ticket = new_ticket(head)
+            [(latest,)] = do("SELECT max(id) FROM workspace_tickets WHERE thread = ?", thread)
+            ticket = new_ticket(str(latest or START))
             do(
                 "INSERT INTO workspace_tickets (thread, id, why, before, turn) VALUES (?, ?, ?, ?, ?)",
                 *(thread, ticket, why, head, int(turn)),
@@ -71,21 +72,24 @@ class Ledger(ThreadPlaces):
 
         return await self._database.awaited(work)
 
-    async def explain(self, tickets: Collection[str], why: str | None) -> None:
+    async def explain(self, thread: str, tickets: Collection[str], why: str | None) -> None:
         """Note why tickets have no capture; None: it is being made."""
 
         def work(do: Do) -> None:
             for ticket in tickets:
-                do("UPDATE workspace_tickets SET why = ? WHERE id = ? AND number IS NULL", why, ticket)
+                do(
+                    "UPDATE workspace_tickets SET why = ? WHERE thread = ? AND id = ? AND number IS NULL",
+                    *(why, thread, ticket),
+                )
 
         await self._database.awaited(work)
 
-    async def unused(self, thread: str) -> list[str]:
-        """Return the tickets of the present turn, if no command has run in it."""
+    async def unused(self, thread: str, ticket: str) -> list[str]:
+        """Return a ticket and those before it in its turn, if no command had run in the turn until then."""
 
         def work(do: Do) -> list[str]:
             found: list[str] = []
-            at = head_of(do, thread) or START
+            at = ticket
             while at != START:
                 rows = do("SELECT why, turn, before FROM workspace_tickets WHERE thread = ? AND id = ?", thread, at)
                 if not rows or rows[0][0] != NOTHING_RAN:
@@ -101,6 +105,7 @@ class Ledger(ThreadPlaces):
         workspace: str,
         manifest: str,
         changes: Mapping[str, Collection[str]],
+        thread: str,
         tickets: Collection[str],
     ) -> int:
         """Keep a capture, and name it by tickets. An unchanged workspace gets no new row. Return its number.
@@ -126,8 +131,21 @@ class Ledger(ThreadPlaces):
                 assert found is not None  # noqa: S101 - a row was added
                 number = found[0]
             for ticket in tickets:
-                do("UPDATE workspace_tickets SET number = ?, why = NULL WHERE id = ?", number, ticket)
+                # Also in copies of the thread that were made while this capture was under way.
+                do(
+                    "UPDATE workspace_tickets SET number = ?, why = NULL WHERE id = ? AND (thread = ? "
+                    "OR (number IS NULL AND why IS NULL))",
+                    *(number, ticket, thread),
+                )
             return number
+
+        return await self._database.awaited(work)
+
+    async def knows(self, thread: str, ticket: str) -> bool:
+        """Return whether a ticket of a thread is kept."""
+
+        def work(do: Do) -> bool:
+            return bool(do("SELECT 1 FROM workspace_tickets WHERE thread = ? AND id = ?", thread, ticket))
 
         return await self._database.awaited(work)
 

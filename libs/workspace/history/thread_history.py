@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from libs.persistence import CheckpointerUnavailable
@@ -14,7 +15,7 @@ from libs.sandbox.host import core, on_core
 from libs.workspace import Difference, Manifest, Restored, SnapshotsUnavailable
 from libs.workspace.history.changed_by import CUT_OFF
 from libs.workspace.history.thread_places import WayBack
-from libs.workspace.history.tickets import NOTHING_RAN, START, made_at
+from libs.workspace.history.tickets import NOTHING_RAN, START, Ticket, made_at
 from libs.workspace.history.turn_captures import TurnCaptures
 
 __all__ = ["Moved", "NoCapture", "WorkspaceHistory"]
@@ -22,6 +23,13 @@ __all__ = ["Moved", "NoCapture", "WorkspaceHistory"]
 
 _WATCH_SECONDS: Final = 2.0
 """Longest time until a background program ends after another program has taken its thread back."""
+
+
+_LOOK_SECONDS: Final = 0.1
+_CAPTURE_LOOKS: Final = 50
+"""Looks, one each _LOOK_SECONDS, whether another program has made a capture."""
+_CAPTURE_SECONDS: Final = 60.0
+"""Age at which a capture that was not made counts as lost with its program."""
 
 
 class NoCapture(SnapshotsUnavailable):
@@ -132,7 +140,7 @@ class WorkspaceHistory:
         """
         await self._end_if_moved(thread)
         moved = await self._moved_to(thread, ticket, is_held)
-        await self.captures.go_on(thread)
+        await self.captures.go_on(thread, ticket)
         return moved
 
     async def _moved_to(
@@ -254,7 +262,11 @@ class WorkspaceHistory:
 
         No capture means that no command of the thread has run yet.
         """
-        at = await self._ledger.at(thread, ticket)
+        if ticket is not None and not await self._ledger.knows(thread, ticket):
+            raise NoCapture(
+                "The snapshot of this point is not kept any more.", hint="Later turns can be gone back to."
+            )
+        at = await self._ended(thread, ticket)
         if at is None and await self._ledger.head(thread) is not None:
             # Until its first command, a thread has changed nothing: the capture before that command fits.
             ticket = None
@@ -271,6 +283,15 @@ class WorkspaceHistory:
             )
         why = at.why or "the program ended before the snapshot was complete"
         return kept.number, f"the snapshot of this point is missing ({why}), so the one before it was used"
+
+    async def _ended(self, thread: str, ticket: str | None) -> Ticket | None:
+        """Return the ticket that stands for `ticket`. Waits for a capture that another program is making."""
+        for _ in range(_CAPTURE_LOOKS):
+            at = await self._ledger.at(thread, ticket)
+            if at is None or at.number is not None or at.why is not None or _age(at.id) > _CAPTURE_SECONDS:
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+        return at
 
     async def _manifest_id(self, number: int) -> str:
         row = await self._ledger.row(number)
@@ -303,6 +324,10 @@ class WorkspaceHistory:
             "it was changed during or after a command that was cut off, perhaps by somebody else",
         )
         return own - foreign - cut_off, kept
+
+
+def _age(ticket: str) -> float:
+    return (datetime.now(UTC) - made_at(ticket)).total_seconds()
 
 
 def _naming(restored: Restored, foreign: dict[str, str]) -> Restored:

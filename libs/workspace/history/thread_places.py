@@ -19,7 +19,7 @@ class WayBack:
     checkpoint: str
     """The latest checkpoint then."""
     since: str
-    """The latest checkpoint after going back. A later one means that a turn has begun."""
+    """The latest checkpoint after going back. If the thread has a later checkpoint, a turn has begun."""
     files_only: bool = False
     """Whether the conversation stayed where it was."""
 
@@ -29,7 +29,7 @@ class Move:
     """A way back that a thread has begun, and not finished."""
 
     wanted: str
-    """The ticket of the conversation before."""
+    """The ticket in the latest checkpoint before."""
     before: str
     """Names the files before."""
 

@@ -61,6 +61,8 @@ class TurnCaptures:
         """Thread -> tickets for its next capture."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Workspace -> held while a capture of it enters the ledger."""
+        self._times: dict[str, dict[str, int]] = {}
+        """Workspace -> when paths were changed whose capture is not in the ledger yet."""
         self._told: set[tuple[str, str, str]] = set()
         """Threads and paths that were logged as left out, with the reason."""
 
@@ -74,7 +76,7 @@ class TurnCaptures:
         now = sandbox.running
         ticket = await self.ledger.open(thread, why=None if now else NOTHING_RAN, turn=True)
         if sandbox.turns.is_due(thread):
-            # No command has used the tickets of an earlier turn that still wait: they stay without a capture.
+            # An earlier turn ran no command: its tickets stay without a capture.
             self._waiting.pop(thread, None)
         if now:
             self._waiting[thread].append(ticket)
@@ -84,14 +86,14 @@ class TurnCaptures:
         return ticket
 
     @on_core
-    async def go_on(self, thread: str) -> None:
-        """Continue a turn that another program may have begun, and in which no command has run yet.
+    async def go_on(self, thread: str, ticket: str | None) -> None:
+        """Continue a turn from a checkpoint, whose ticket is given. Another program may have begun the turn.
 
-        Its first command then waits for the capture before it.
+        If no command has run in the turn yet, its first command waits for the capture before it.
         """
         turns = self.sandbox_of(thread).turns
         turns.watched = True
-        if not turns.is_due(thread) and (tickets := await self.ledger.unused(thread)):
+        if ticket and not turns.is_due(thread) and (tickets := await self.ledger.unused(thread, ticket)):
             self._before_next(thread, tickets)
 
     def _before_next(self, thread: str, tickets: list[str]) -> None:
@@ -126,31 +128,32 @@ class TurnCaptures:
         return ticket
 
     @on_core
-    async def settled(self, thread: str) -> None:
-        """Wait until the captures of a thread have ended."""
-        await self.sandbox_of(thread).turns.settled(thread)
+    async def settled(self, thread: str, *, most: float | None = None) -> None:
+        """Wait until the captures of a thread have ended, at most `most` seconds."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.sandbox_of(thread).turns.settled(thread), most)
 
     async def _capture(self, thread: str, *, first: bool = False) -> None:
         """Capture the workspace for the tickets that wait. `first`: a command is about to run."""
         tickets = self._waiting.pop(thread, [])
         try:
             if first:
-                await self.ledger.explain(tickets, None)
+                await self.ledger.explain(thread, tickets, None)
             async with self.one_at_a_time(thread) as workspace:
                 captured = await self.keep(thread, workspace, tickets)
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             hint = getattr(error, "hint", "")
             logger.warning("The workspace of thread %s was not captured: %s %s", thread, error, hint)
-            await self._explain(tickets, str(error))
+            await self._explain(thread, tickets, str(error))
         except Exception as error:  # the ticket stays without a capture
             logger.exception("the workspace of thread %s was not captured", thread)
-            await self._explain(tickets, f"{type(error).__name__}: {error}")
+            await self._explain(thread, tickets, f"{type(error).__name__}: {error}")
         else:
             self._tell_skipped(thread, captured.skipped)
 
-    async def _explain(self, tickets: Collection[str], why: str) -> None:
+    async def _explain(self, thread: str, tickets: Collection[str], why: str) -> None:
         with suppress(CheckpointerUnavailable):  # an open ticket is as good as a failed one
-            await self.ledger.explain(tickets, why)
+            await self.ledger.explain(thread, tickets, why)
 
     def _tell_skipped(self, thread: str, skipped: Mapping[str, str]) -> None:
         """Log each path that captures leave out, once."""
@@ -188,29 +191,35 @@ class TurnCaptures:
         began = time.time_ns()
         captured = await self.store.acapture(sandbox)
         spans = list(sandbox.turns.spans)
+        # Kept until the ledger has them: the next walk leaves out what has not changed since this one.
+        times = self._times[workspace] = {**self._times.get(workspace, {}), **captured.times}
         latest = await self.ledger.latest(workspace)
         changes: dict[str, list[str]] = {}
+        paths: set[str] = set()
         if latest and latest.manifest != captured.id:
-            difference = await self.store.adifference(latest.manifest, captured.id)
-            paths = set(difference).difference(own)
-            others = await self._spans_of_others(sandbox, [captured.times.get(path, 0) for path in paths])
-            changes = await asyncio.to_thread(by_thread, paths, captured.times, spans + others)
+            paths = set(await self.store.adifference(latest.manifest, captured.id)).difference(own)
+        # In each capture: the end of a killed program is when this is first asked.
+        others = await self._spans_of_others(sandbox, [times[path] for path in paths if path in times])
+        if latest and latest.manifest != captured.id:
+            changes = await asyncio.to_thread(by_thread, paths, times, spans + others)
             changes[thread] = [*changes.get(thread, ()), *own]
         try:
-            await self.ledger.add(workspace, captured.id, changes, tickets)
+            await self.ledger.add(workspace, captured.id, changes, thread, tickets)
         except ManifestMissing:
             captured = await self.store.acapture(sandbox)  # a prune came between
-            await self.ledger.add(workspace, captured.id, changes, tickets)
+            await self.ledger.add(workspace, captured.id, changes, thread, tickets)
         sandbox.turns.forget_spans(spans, began)
+        del self._times[workspace]
         if latest is None or latest.manifest != captured.id:
             self._captured()
         return captured
 
     async def _spans_of_others(self, sandbox: ChannelSandbox, times: Collection[int]) -> list[Span]:
         """Return the commands that other programs ran in the same workspace at some times or later."""
-        if not (self.shared and sandbox.records and times):
+        if not (self.shared and sandbox.records):
             return []
-        found = await sandbox.records.of_other_programs(min(times) / 1e9 - 1)
+        since = min(times, default=time.time_ns()) / 1e9 - 1
+        found = await sandbox.records.of_other_programs(since)
         return [
             Span(CUT_OFF if thread is None else thread, int(began * 1e9), None if ended is None else int(ended * 1e9))
             for thread, began, ended in found

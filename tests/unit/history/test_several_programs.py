@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox.host import CommandRecords
 from tests.support.programs import python
+from tests.support.waiting import eventually
 from tests.support.workspaces.captured_threads import CapturedThreads
 
 
@@ -106,6 +108,20 @@ async def test_change_during_another_programs_command_is_kept(programs: Programs
     moved = await threads.history.go_back("t", begin)
     assert sorted(threads.files()) == ["own", "theirs", "theirs-begins"]
     assert {"/workspace/own", "/workspace/theirs"} <= moved.restored.kept.keys()
+
+
+async def test_changes_after_the_end_of_a_killed_program_are_the_threads_own(
+    programs: Programs, tmp_path: Path
+) -> None:
+    threads = programs.begin()
+    threads.path("x").parent.mkdir(parents=True)
+    with python(OTHER, FOLDER=str(tmp_path)) as other:
+        await asyncio.to_thread(eventually, threads.path("theirs-begins").exists)
+        other.kill()
+    begin = await threads.turn("true")
+    await threads.turn("echo > own")
+    moved = await threads.history.go_back("t", begin)
+    assert (sorted(threads.files()), moved.restored.kept) == (["theirs-begins"], {})
 
 
 @pytest.mark.parametrize("conversation_moved", [False, True])

@@ -11,7 +11,7 @@ import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
 from libs.workspace import Catalog, WorkspaceStore
-from libs.workspace.history import Ledger
+from libs.workspace.history import Ledger, NoCapture
 from tests.support.workspaces.captured_threads import CapturedThreads
 
 
@@ -71,6 +71,28 @@ async def test_copy_of_a_thread_gets_the_capture_that_was_under_way(
         await threads.history.captures.keep("t", workspace, [open_ticket])
     assert (await threads.history.go_back("copy", open_ticket)).instead is None
     assert threads.files("copy") == {"a": "1\n"}
+
+
+async def test_first_capture_of_a_copy_is_none_of_the_source(
+    threads: CapturedThreads, ledger: Ledger
+) -> None:
+    """The thread was copied while its first command waited for an approval."""
+    begin = await threads.history.captures.begin_turn("t")
+    asked = await threads.history.captures.after_step("t")
+    await ledger.copy("t", "copy", shared=False)
+    await threads.history.captures.go_on("copy", asked)
+    await threads.command("echo copy > a", thread="copy")
+    await threads.history.captures.settled("copy")
+    assert await ledger.unused("t", asked) == [asked, begin]
+
+
+async def test_forgotten_ticket_changes_nothing(threads: CapturedThreads, database: SqliteDatabase) -> None:
+    first = await threads.turn("echo 1 > a")
+    database.wait(lambda do: do("DELETE FROM workspace_tickets"))
+    await threads.turn("echo 2 > a")
+    with pytest.raises(NoCapture, match="not kept any more"):
+        await threads.history.go_back("t", first)
+    assert threads.files() == {"a": "2\n"}
 
 
 async def test_changes_of_a_capture_that_was_not_kept_belong_to_the_next(

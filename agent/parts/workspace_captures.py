@@ -28,11 +28,17 @@ _made: WeakKeyDictionary[object, DeferredCaptures] = WeakKeyDictionary()
 
 
 def captures_of(settings: Settings, backend: WorkspaceBackend) -> DeferredCaptures | None:
-    """Return the captures of a computer; None if it is no container."""
+    """Return the captures of a computer; None if it is no container, or the snapshots would lie in it."""
     from libs.backends.docker import DockerExecutionBackend
 
     computer = backend.default
     if not isinstance(computer, DockerExecutionBackend):
+        return None
+    if not settings.snapshots_apart:
+        logger.info(
+            "No snapshots are kept, so threads cannot go back: SNAPSHOTS_URL is in the workspace, where "
+            "commands could change them. Set SNAPSHOTS_URL to a folder elsewhere."
+        )
         return None
     return _made.setdefault(computer, DeferredCaptures(settings, computer))
 

@@ -27,9 +27,10 @@ def arrival_note(moved: Moved) -> str:
     return f"The files were brought back to what they were at this point of the conversation{_besides(moved)}"
 
 
-def files_note(moved: Moved) -> str:
-    """Return a note for a conversation that stayed, while its files went back."""
-    return f"The person has brought the files back to an earlier point of this conversation{_besides(moved)}"
+def files_note(moved: Moved, *, undo: bool) -> str:
+    """Return a note for a conversation that stayed, while its files went back, or returned with `undo`."""
+    to = "what they were before they went back" if undo else "an earlier point of this conversation"
+    return f"The person has brought the files back to {to}{_besides(moved)}"
 
 
 def _besides(moved: Moved) -> str:

@@ -17,7 +17,7 @@ from libs.models import (
 )
 from libs.models.local_model import ContextTooLong
 from libs.persistence import CheckpointerUnavailable, ThreadInUse, database_errors
-from libs.sandbox import SandboxError
+from libs.sandbox import FileFailed, SandboxError
 from libs.workspace import SnapshotsUnavailable
 
 __all__ = ["complaint", "explained"]
@@ -41,5 +41,7 @@ def complaint(error: BaseException) -> tuple[str, int] | None:
         return str(error), 2
     if isinstance(error, (SandboxError, CheckpointerUnavailable, SnapshotsUnavailable)):
         return f"{error} {error.hint}", 1
+    if isinstance(error, FileFailed):
+        return f"{error} Look at the files in the workspace, and try again.", 1
     text = explained(error)
     return None if text is None else (text, 1)

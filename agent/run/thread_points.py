@@ -14,7 +14,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from agent.prompts import back_note, files_note
 from agent.run.turn_points import Point, TurnPoints, WrongPoint
-from libs.middleware.approvals import GRANTS, AddressedGraph, standing_in
+from libs.middleware.approvals import GRANTS, AddressedGraph, revoked_in
 from libs.middleware.arrival import arrive_at_start
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person, told
@@ -24,6 +24,8 @@ from libs.workspace.history import Moved, NoCapture, WayBack, WorkspaceHistory
 
 __all__ = ["ThreadPoints"]
 
+_LISTING_SECONDS = 3.0
+"""Longest wait for captures that are under way, when turns are listed."""
 _OF_THE_THREAD = ("graph_id", "assistant_id", "owner")
 """Metadata that each checkpoint of a thread has."""
 
@@ -52,7 +54,7 @@ class ThreadPoints:
     async def points(self) -> list[Point]:
         """Return the begin of the thread, and the end of each turn on the way to its latest checkpoint."""
         if self._history:
-            await self._history.captures.settled(self._thread)
+            await self._history.captures.settled(self._thread, most=_LISTING_SECONDS)
         points = await self._turns.all()
         ids = await self._message_ids(points)
         ends = [
@@ -104,7 +106,7 @@ class ThreadPoints:
             NoCapture: the files of this point are not kept.
         """
         history = self._captures()
-        await history.captures.settled(self._thread)
+        await history.captures.settled(self._thread, most=_LISTING_SECONDS)
         ticket = (await self.point(number)).ticket
         if begin and number:
             before = await self._turns.one(number - 1)
@@ -152,7 +154,7 @@ class ThreadPoints:
             )
         if dry_run:
             return await history.go_back(self._thread, way.ticket, dry_run=True)
-        moved = await self._move(way.ticket, None if way.files_only else way.checkpoint)
+        moved = await self._move(way.ticket, None if way.files_only else way.checkpoint, undo=True)
         await history.end_way_back(self._thread, (await self._turns.latest()).checkpoint["id"])
         await history.ends_move(self._thread)
         return moved
@@ -188,7 +190,9 @@ class ThreadPoints:
         await self._captures().ends_move(self._thread)
         return moved
 
-    async def _move(self, ticket: str | None, checkpoint: str | None, *, empty: bool = False) -> Moved:
+    async def _move(
+        self, ticket: str | None, checkpoint: str | None, *, empty: bool = False, undo: bool = False
+    ) -> Moved:
         """Bring back the files, and the conversation unless `checkpoint` is None. `empty`: to its begin."""
         history = self._captures()
         latest = await self._turns.latest()
@@ -199,14 +203,14 @@ class ThreadPoints:
         if checkpoint is None:
             await history.stays_at(self._thread, latest.checkpoint["channel_values"].get(WORKSPACE))
             if not (await self.graph.aget_state(self._config())).next:  # a question must not lapse
-                await self._add(latest, told(files_note(moved)))
+                await self._add(latest, told(files_note(moved, undo=undo)))
             return moved
         # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
         await self._update(latest, None, as_node=END, checkpoint_id=checkpoint)
         # A grant that was revoked since stays revoked.
-        given = standing_in(await self._turns.read(checkpoint)).keys() - standing_in(latest).keys()
+        revoked = revoked_in(latest)
         message = RemoveMessage(REMOVE_ALL_MESSAGES) if empty else told(back_note(moved))
-        await self._add(latest, message, revoked=given)
+        await self._add(latest, message, revoked=revoked)
         return moved
 
     async def _add(
@@ -231,7 +235,10 @@ class ThreadPoints:
 
     def _captures(self) -> WorkspaceHistory:
         if self._history is None:
-            raise WrongPoint("This agent has no workspace of its own, so its threads cannot go back.")
+            raise WrongPoint(
+                "This thread cannot go back: its agent has no workspace of its own, or SNAPSHOTS_URL is in "
+                "the workspace."
+            )
         return self._history
 
     def _config(self, **where: str) -> Any:

@@ -124,15 +124,11 @@ are LangChain's."""
             )
         return self
 
-    @model_validator(mode="after")
-    def _snapshots_apart(self) -> Settings:
+    @property
+    def snapshots_apart(self) -> bool:
+        """Whether the snapshots are outside of the workspace, where commands could change them."""
         place = self.snapshots_url.removeprefix("file://")
-        if "://" not in place and Path(place).resolve().is_relative_to(self.workspace_dir.resolve()):
-            raise ValueError(
-                "SNAPSHOTS_URL: is in the workspace, where commands could change the snapshots: set "
-                "SNAPSHOTS_URL to a folder elsewhere"
-            )
-        return self
+        return "://" in place or not Path(place).resolve().is_relative_to(self.workspace_dir.resolve())
 
     @property
     def skill_folders(self) -> dict[str, Path]:

@@ -9,7 +9,8 @@ from starlette.requests import Request
 
 from agent.run import Runtime, ThreadPoints, WrongPoint
 from agent.server.json_exchange import Refused
-from libs.sandbox import SandboxError
+from libs.persistence import CheckpointerUnavailable
+from libs.sandbox import FileFailed, SandboxError
 from libs.workspace import ContentMissing, ManifestMissing, SnapshotsUnavailable
 from libs.workspace.history import NoCapture
 
@@ -36,5 +37,7 @@ async def refusing() -> AsyncIterator[None]:
         raise Refused(400, str(wrong)) from None
     except (NoCapture, ManifestMissing, ContentMissing) as gone:
         raise Refused(410, f"{gone} {gone.hint}") from None
-    except (SnapshotsUnavailable, SandboxError) as error:
+    except (SnapshotsUnavailable, SandboxError, CheckpointerUnavailable) as error:
         raise Refused(503, f"{error} {error.hint}") from error
+    except FileFailed as error:
+        raise Refused(503, f"The files cannot be read or written: {error}") from error

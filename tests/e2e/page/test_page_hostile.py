@@ -192,6 +192,7 @@ INSERTED = {
 }
 
 
+@pytest.mark.thorough
 def test_hostile_file_put_into_the_page_does_not_run(seen: Seen, page_server: Served, waiting: str) -> None:
     """The security policy, the content type and `nosniff` stop content that a script puts into the page."""
     names = ["evil.html", "evil.svg", "evil.js", "evil.css", "polyglot.gif"]

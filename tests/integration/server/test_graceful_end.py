@@ -109,6 +109,7 @@ def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, c
         server.end()
 
 
+@pytest.mark.thorough
 def test_run_request_is_continued_after_a_reload(tmp_path: Path) -> None:
     server = Served(tmp_path, script(programs=PROGRAMS), APPROVALS="ask", AUTH_TOKENS=f"{ALICES},{BOBS}")
     server.reloads = True

@@ -101,6 +101,7 @@ def test_server_of_the_folder_is_named_before_the_port(tmp_path: Path) -> None:
     assert "choose another port" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_database_in_use_is_one_line(tmp_path: Path, postgres_server: Postgres) -> None:
     """Two servers in different folders would carry out the runs of one database twice."""
     url = postgres_server.database()

@@ -250,10 +250,9 @@ class TestSettings:
         inside.mkdir(parents=True)
         (tmp_path / "link").symlink_to(inside)
         monkeypatch.chdir(tmp_path / "link")
-        places = {"workspace_dir": tmp_path / "workspace", "snapshots_url": str(tmp_path / "snapshots")}
-        load_settings(None, **places)
+        load_settings(None, workspace_dir=tmp_path / "workspace")
         with pytest.raises(SettingsError, match="the working directory is in the workspace"):
-            load_settings(None, **places, skills_evolve=True)
+            load_settings(None, workspace_dir=tmp_path / "workspace", skills_evolve=True)
 
     def test_several_owners_are_refused(self, tmp_path: Path) -> None:
         def settings(*owners: str) -> Any:

@@ -85,14 +85,20 @@ async def _rewind(
                     return await points.undo(dry_run=dry_run)
                 return await points.go_to(to, dry_run=dry_run, files_only=files_only)
 
+            expected: dict[str, str] | None = None
             if not (dry_run or yes):
                 if as_json:
                     end("Nothing was changed: add --yes, because --json asks nobody.", status=2)
-                _tell(await move(dry_run=True), "will be")
+                preview = await move(dry_run=True)
+                _tell(preview, "will be")
+                expected = dict(preview.restored.kept)
                 if not _agreed():
                     say("Nothing was changed.")
                     return
             moved = await move(dry_run=dry_run)
+            if expected is not None:
+                for path in moved.restored.kept.keys() - expected:  # changed since the person was asked
+                    say(f"{path}  was kept: {moved.restored.kept[path]}")
     if as_json:
         say_json(_as_json(moved, dry_run=dry_run))
     elif dry_run:

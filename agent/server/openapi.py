@@ -127,7 +127,7 @@ def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema()
     parts = schema.pop("$defs", {})
     text = json.dumps(schema)
-    for name, part in parts.items():
+    for name, part in [*parts.items()] * len(parts):  # a part may refer to others
         text = text.replace(json.dumps({"$ref": f"#/$defs/{name}"}), json.dumps(part))
     inlined: dict[str, Any] = json.loads(text)
     return inlined

@@ -44,6 +44,7 @@ async def test_copies_made_at_once_have_the_files_of_their_points(tmp_path: Path
     async with open_runtime(sandbox_scope="thread", sandbox_warm=0) as runtime:
         for words in ("first", "second"):
             await turn(runtime, "t", words)
+        await (await runtime.points("t")).points()  # waits for the capture after the last step
         Path("workspace/threads/t/results/a").write_text("of a person")
         points = {f"copy-{number}": (0, 1, 2, None)[number % 4] for number in range(COPIES)}
         made = [runtime.fork("t", at, copy=copy) for copy, at in points.items()]

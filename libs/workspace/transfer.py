@@ -11,7 +11,18 @@ from typing import Any, Final
 from libs.sandbox import FileFailed, Sandbox
 from libs.workspace.manifest import Change, Entry, Manifest, inside, is_path, shown
 
-__all__ = ["BATCH", "Part", "Walked", "batches", "bring_to", "digests_in", "parts_of", "read_parts", "steps_to", "walked"]
+__all__ = [
+    "BATCH",
+    "Part",
+    "Walked",
+    "batches",
+    "bring_to",
+    "digests_in",
+    "parts_of",
+    "read_parts",
+    "steps_to",
+    "walked",
+]
 
 BATCH: Final = 1024 * 1024
 """Bytes that come out of the sandbox with one request."""

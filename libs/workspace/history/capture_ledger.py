@@ -91,7 +91,9 @@ class Ledger(ThreadPlaces):
             found: list[str] = []
             at = ticket
             while at != START:
-                rows = do("SELECT why, turn, before FROM workspace_tickets WHERE thread = ? AND id = ?", thread, at)
+                rows = do(
+                    "SELECT why, turn, before FROM workspace_tickets WHERE thread = ? AND id = ?", thread, at
+                )
                 if not rows or rows[0][0] != NOTHING_RAN:
                     return []
                 found.append(at)

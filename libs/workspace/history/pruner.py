@@ -24,7 +24,13 @@ _YOUNG: Final = 3600.0
 """Seconds. A capture that relies on contents may take long, so younger ones are not removed by a prune."""
 _ALWAYS: Final = 1 << 62
 _TABLES: Final = (
-    *("workspace_manifests", "workspace_contents", "workspace_places", "workspace_removed", "workspace_store"),
+    *(
+        "workspace_manifests",
+        "workspace_contents",
+        "workspace_places",
+        "workspace_removed",
+        "workspace_store",
+    ),
     *("workspace_captures", "workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves"),
 )
 _AT_ONCE: Final = 1_000

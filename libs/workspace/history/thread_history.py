@@ -162,7 +162,10 @@ class WorkspaceHistory:
 
     @on_core
     async def watch(self, thread: str) -> None:
-        """Call this after a step: what it left running ends soon after another program takes the thread back."""
+        """End what a step left running soon after another program has taken the thread back.
+
+        Call this after each step.
+        """
         sandbox = self._sandbox_of(thread)
 
         async def watch() -> None:

@@ -157,5 +157,3 @@ def set_head_of(do: Do, thread: str, ticket: str) -> None:
         "SET ticket = excluded.ticket, wanted = excluded.wanted",
         *(thread, ticket, ticket),
     )
-
-

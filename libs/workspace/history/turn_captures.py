@@ -221,6 +221,10 @@ class TurnCaptures:
         since = min(times, default=time.time_ns()) / 1e9 - 1
         found = await sandbox.records.of_other_programs(since)
         return [
-            Span(CUT_OFF if thread is None else thread, int(began * 1e9), None if ended is None else int(ended * 1e9))
+            Span(
+                CUT_OFF if thread is None else thread,
+                int(began * 1e9),
+                None if ended is None else int(ended * 1e9),
+            )
             for thread, began, ended in found
         ]

@@ -124,7 +124,9 @@ async def test_run_after_update_of_an_earlier_checkpoint_has_its_files(tmp_path:
 async def test_checkpoint_that_does_not_exist_moves_no_files(tmp_path: Path) -> None:
     with captured_agent("deep", tmp_path, InMemorySaver(), grows("deep")) as agent:
         await agent.ask("first")
-        missing = {"configurable": {"thread_id": "t", "checkpoint_id": "1f000000-0000-6000-8000-000000000000"}}
+        missing = {
+            "configurable": {"thread_id": "t", "checkpoint_id": "1f000000-0000-6000-8000-000000000000"}
+        }
         await agent.graph.ainvoke({"messages": [HumanMessage("from the begin")]}, missing)
         assert agent.files() == {"a": "1\n1\n"}
 

@@ -35,8 +35,18 @@ async def turn(runtime: Runtime, thread: str, words: str) -> None:
         pass
 
 
+def place(thread: str) -> Path:
+    return Path("workspace", "threads", thread, "results", "a")
+
+
 def content(thread: str) -> str:
-    return Path("workspace", "threads", thread, "results", "a").read_text()
+    """Return the content of the file; empty without the file."""
+    return place(thread).read_text() if place(thread).exists() else ""
+
+
+def edit(thread: str, text: str) -> None:
+    """Save the file, as a person does."""
+    place(thread).write_text(text)
 
 
 @pytest.mark.thorough
@@ -45,17 +55,14 @@ async def test_copies_made_at_once_have_the_files_of_their_points(tmp_path: Path
         for words in ("first", "second"):
             await turn(runtime, "t", words)
         await (await runtime.points("t")).points()  # waits for the capture after the last step
-        Path("workspace/threads/t/results/a").write_text("of a person")
+        edit("t", "of a person")
         points = {f"copy-{number}": (0, 1, 2, None)[number % 4] for number in range(COPIES)}
         made = [runtime.fork("t", at, copy=copy) for copy, at in points.items()]
         moved = await asyncio.gather(*made)
         assert {each.instead for each in moved} == {None}
-        expected = {1: "1\n", 2: "1\n2\n", None: "of a person"}
+        expected = {0: "", 1: "1\n", 2: "1\n2\n", None: "of a person"}
         for copy, at in points.items():
-            if at == 0:
-                assert not Path("workspace", "threads", copy, "results", "a").exists()
-            else:
-                assert content(copy) == expected[at], copy
+            assert content(copy) == expected[at], copy
         assert content("t") == "of a person"
 
         await turn(runtime, "copy-1", "second, again")

@@ -23,13 +23,26 @@ def call(command: str) -> dict[str, object]:
     return {"tool_calls": [{"name": "execute", "args": {"command": command}}]}
 
 
+def content() -> str:
+    return PLACE.read_text()
+
+
+def edit(text: str) -> None:
+    """Save the file, as a person does."""
+    PLACE.write_text(text)
+
+
 @pytest.fixture
-async def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runtime]:
+def _script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     turns = [reply for turn in (1, 2, 3) for reply in (call(f"echo {turn} >> /results/a"), {"text": "Done."})]
     Path("script.yaml").write_text(yaml.safe_dump(turns))
     monkeypatch.setenv("MODEL", "scripted:script.yaml")
     monkeypatch.setenv("APPROVALS", "auto")
+
+
+@pytest.fixture
+async def runtime(_script: None) -> AsyncIterator[Runtime]:
     async with open_runtime(sandbox_scope="thread", sandbox_warm=0) as made:
         yield made
 
@@ -55,15 +68,15 @@ async def test_each_undo_takes_back_one_return(runtime: Runtime) -> None:
         await turn(runtime, words)
     points = await runtime.points("t")
     await points.go_to(2)
-    PLACE.write_text("of a person")
+    edit("of a person")
     await points.go_to(1)
     await points.go_to(1)
-    assert (PLACE.read_text(), await turns(points), await notes(points)) == ("1\n", ["first"], 1)
+    assert (content(), await turns(points), await notes(points)) == ("1\n", ["first"], 1)
     await points.undo()
     await points.undo()
-    assert (PLACE.read_text(), await turns(points)) == ("of a person", ["first", "second"])
+    assert (content(), await turns(points)) == ("of a person", ["first", "second"])
     await points.undo()
-    assert (PLACE.read_text(), await turns(points)) == ("1\n2\n3\n", ["first", "second", "third"])
+    assert (content(), await turns(points)) == ("1\n2\n3\n", ["first", "second", "third"])
     with pytest.raises(WrongPoint, match="nothing to undo"):
         await points.undo()
 
@@ -79,9 +92,9 @@ async def test_turn_begins_with_a_message_that_was_added_to_the_state(runtime: R
     await points.graph.aupdate_state(at, message, as_node="__start__")
     await (await runtime.run("t")).graph.ainvoke(None, THREAD)
     assert await turns(points) == ["first", "second, edited"]
-    assert PLACE.read_text() == "1\n2\n"
+    assert content() == "1\n2\n"
     await points.go_to(1)
-    assert (PLACE.read_text(), await turns(points)) == ("1\n", ["first"])
+    assert (content(), await turns(points)) == ("1\n", ["first"])
 
 
 async def test_turns_tell_their_times_and_changes(runtime: Runtime) -> None:

@@ -137,7 +137,9 @@ class Runtime:
             where = await asyncio.to_thread(place, self.settings)  # reads the working directory
             raise WrongPoint(f"There is no thread {thread_id!r} in {where}.")
         graph = await self._graph(name, "ask")
-        captures = None if name == "exec" else captures_of(self.settings, self._parts.backend)
+        captures = None
+        if name != "exec":  # in a thread, because it may read the working directory
+            captures = await asyncio.to_thread(captures_of, self.settings, self._parts.backend)
         history = await captures.made() if captures else None
         return ThreadPoints(thread_id, graph, self.threads, history)
 

@@ -12,10 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import docker
-
-from libs.sandbox.docker.engine import connect
-
 
 class OwnEngine:
     """dockerd in a network namespace of its own. In the host's it would remove the shared Engine's bridge."""
@@ -69,16 +65,12 @@ class OwnEngine:
         self._process.wait(60)
 
     def load(self, image: str) -> None:
-        """Copy an image of the shared Engine into this one."""
-        shared = connect()
-        own = docker.DockerClient(self.socket, version="auto", timeout=300)
-        with tempfile.TemporaryFile(dir=self.folder) as file:
-            for chunk in shared.api.get_image(image):  # only this name, not its other names
-                file.write(chunk)
-            file.seek(0)
-            own.images.load(file)
-        shared.close()
-        own.close()
+        """Copy an image of the shared Engine into this one. The client waits as long as the disk needs."""
+        with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as saved:
+            subprocess.run(
+                ["docker", "--host", self.socket, "load"], stdin=saved.stdout, check=True, capture_output=True
+            )
+        assert saved.returncode == 0
 
     def kill(self) -> None:
         """Kill the Engine. Its containers run on until the next start finds them."""

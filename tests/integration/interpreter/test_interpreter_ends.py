@@ -110,13 +110,17 @@ class TestTimeOut:
 class TestAtTheLimit:
     """The block, its interrupt and the kill of an interpreter that goes on come at almost the same time."""
 
-    def test_block_that_has_ended_is_not_told_that_it_was_interrupted(self, block: Session) -> None:
+    def test_only_a_block_that_shows_the_interrupt_is_told_that_it_was_interrupted(
+        self, block: Session
+    ) -> None:
         for number in range(12):
             result = block(f"import time\ntime.sleep({0.295 + number / 2000})\nprint('end')", 0.3)
             if result.output == "end\n":
                 assert (result.exit_code, result.timed_out) == (0, False)
             elif result.exit_code == 124:
-                assert ("end\n" in result.output) != ("the block was interrupted" in result.output)
+                # The interrupt may also come in `print`, after it has written.
+                shown = "KeyboardInterrupt" in result.output
+                assert shown == ("the block was interrupted" in result.output)
 
     def test_block_whose_worker_had_no_time_to_begin_it_raises(self, tmp_path: Path) -> None:
         with LocalSandbox(tmp_path) as sandbox:

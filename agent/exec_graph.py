@@ -29,6 +29,7 @@ from agent.settings import Settings
 from libs.backends.docker import live_output
 from libs.exec_tool import NAME, Call, ExecResult, execute_code_tool
 from libs.middleware.approvals import AddressedGraph, answer_by_id
+from libs.middleware.captures import CaptureMiddleware
 
 if TYPE_CHECKING:
     from agent.parts.exec_parts import ExecParts
@@ -78,6 +79,8 @@ def build_graph(
     prompt = exec_prompt.system_prompt(settings, catalogue, passed=parts.passed)
     in_text = exec_prompt.system_prompt(settings, catalogue, tools=False, passed=parts.passed)
     middleware: list[AgentMiddleware[Any, Any, Any]] = [
+        # No tool of the agent only reads.
+        *([CaptureMiddleware(parts.captures, reads=())] if parts.captures else []),
         *([ShowsData(parts.data)] if parts.data else []),
         *([SaysAbsentPaths(parts.data.absent)] if parts.data else []),
         ShowsAgentsFile(AgentsFile(settings)),
@@ -96,7 +99,8 @@ def build_graph(
         checkpointer=checkpointer,
         name="exec_agent",
     )
-    return answer_by_id(agent, edits={NAME: Call}, clean=clean_input(known))
+    arrive = parts.captures.arrive if parts.captures else None
+    return answer_by_id(agent, edits={NAME: Call}, clean=clean_input(known), arrive=arrive)
 
 
 def _look_for_secrets(result: ExecResult, call_id: str | None) -> None:

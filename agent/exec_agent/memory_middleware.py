@@ -58,6 +58,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Keep the person's message and recall earlier messages about it."""
         messages = state["messages"]
         try:
+            await self._forget_later(messages)
             await self._keep(messages)
             return {"recalled": await self._recalled(messages)}
         except CheckpointerUnavailable as error:
@@ -99,6 +100,11 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             return
         said = [each for message in messages[-_LOOKED_AT:] for each in _said(message)]
         await self._memory.messages.keep(thread, said, owner=_owner())
+
+    async def _forget_later(self, messages: Sequence[AnyMessage]) -> None:
+        """Forget messages that are not in the conversation any more, because the thread has gone back."""
+        if thread := _thread():
+            await self._memory.messages.forget_others(thread, {each.id for each in messages if each.id})
 
     async def _recalled(self, messages: Sequence[AnyMessage]) -> str:
         thread, task = _thread(), next((m for m in reversed(messages) if by_person(m)), None)

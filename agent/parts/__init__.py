@@ -19,12 +19,13 @@ from agent.parts.chat_model import (
 from agent.parts.page_stream import stream_transformers
 from agent.parts.process import Parts, build_parts, graph_of, prepared, run_budget, served
 from agent.parts.provider_model import CHOICES, unused_keys
-from agent.parts.workspace_captures import captures_of
+from agent.parts.workspace_captures import DeferredCaptures, captures_of
 
 __all__ = [
     "CHOICES",
     "RUNTIME_COMMAND",
     "AgentsFile",
+    "DeferredCaptures",
     "Parts",
     "RealModel",
     "ShowsAgentsFile",

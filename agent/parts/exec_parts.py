@@ -12,11 +12,20 @@ from agent.listing import DataListing
 from agent.parts.chat_model import keys_in_use
 from agent.parts.egress_gateway import doors
 from agent.parts.tracing import export_spans
+from agent.parts.workspace_captures import DeferredCaptures, deferred_captures
 from agent.secrets import secret_filter
 from agent.settings import COMMANDS, Settings
 from agent.threads import ExportedFiles
 from agent.threads.memory_store import Memory, build_database, build_memory
-from libs.exec_tool import HOST, MOUNT, CodeRunner, Dependencies, KvService, fresh_sandboxes
+from libs.exec_tool import (
+    HOST,
+    MOUNT,
+    CodeRunner,
+    Dependencies,
+    KvService,
+    ThreadTrees,
+    fresh_sandboxes,
+)
 from libs.persistence.thread_database import Database
 from libs.persistence.thread_store import ThreadStore
 from libs.sandbox import Sandbox, SandboxError
@@ -41,6 +50,8 @@ class ExecParts:
     runner: CodeRunner
     memory: Memory
     database: Database
+    captures: DeferredCaptures | None = None
+    """Captures the files and values of threads. None: no snapshots are kept."""
     data: DataListing | None = None
     """Lists the person's files for the prompt."""
     passed: Collection[str] = ()
@@ -90,18 +101,22 @@ def build_exec_parts(settings: Settings, model: BaseChatModel | None = None) -> 
         check_image=check_image,
         links={"data": f"{HOME}/data"},
     )
+    records = CommandRecords(COMMANDS)
+    trees = ThreadTrees(store, records)
     runner = CodeRunner(
         sandboxes,
         seconds=settings.exec_seconds,
         dependencies=dependencies,
         files=ExportedFiles(store, settings.workspace_dir, partial(_folder_of, settings)),
-        records=CommandRecords(COMMANDS),
+        records=records,
         redact=redact,
         read_only=("data",),
+        while_running=trees.program,
     )
     data = DataListing(sandboxes, settings.workspace_dir)
     memory = build_memory(settings, database)
-    return ExecParts(runner, memory, database, data, sorted(passed.keys() - OWN_VARIABLES))
+    captures = deferred_captures(settings, trees.of, shared=False)
+    return ExecParts(runner, memory, database, captures, data, sorted(passed.keys() - OWN_VARIABLES))
 
 
 def _folder_of(settings: Settings, thread: str) -> Path:

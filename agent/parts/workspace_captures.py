@@ -15,41 +15,63 @@ from agent.threads.snapshot_store import build_snapshots
 
 if TYPE_CHECKING:
     from libs.backends import WorkspaceBackend
-    from libs.backends.docker import DockerExecutionBackend
     from libs.sandbox.host import ChannelSandbox
-    from libs.workspace.history import WorkspaceHistory
+    from libs.workspace.history import Workplace, WorkspaceHistory
 
-__all__ = ["DeferredCaptures", "captures_of"]
+__all__ = ["DeferredCaptures", "captures_of", "deferred_captures"]
 
 logger = logging.getLogger(__name__)
 
-_made: WeakKeyDictionary[object, DeferredCaptures] = WeakKeyDictionary()
+_made: WeakKeyDictionary[object, DeferredCaptures | None] = WeakKeyDictionary()
 """Computer -> its captures. All graphs of a computer share them."""
 
 
 def captures_of(settings: Settings, backend: WorkspaceBackend) -> DeferredCaptures | None:
-    """Return the captures of a computer; None if it is no container, or the snapshots would lie in it."""
+    """Return the captures of a computer; None if it is no container, or no snapshots are kept."""
     from libs.backends.docker import DockerExecutionBackend
 
     computer = backend.default
     if not isinstance(computer, DockerExecutionBackend):
         return None
-    if not settings.snapshots_apart:
-        logger.info(
-            "No snapshots are kept, so threads cannot go back: SNAPSHOTS_URL is in the workspace, where "
-            "commands could change them. Set SNAPSHOTS_URL to a folder elsewhere."
-        )
-        return None
-    return _made.setdefault(computer, DeferredCaptures(settings, computer))
+    if computer not in _made:
+        # A weak reference: the computer is the key of `_made`.
+        found = ref(computer)
+
+        def sandbox_of(thread: str) -> ChannelSandbox:
+            computer = found()
+            if computer is None:
+                raise RuntimeError("the computer of these captures is gone")
+            return computer.sandbox_of(thread)
+
+        _made[computer] = deferred_captures(settings, sandbox_of, shared=settings.scope == "shared")
+    return _made[computer]
+
+
+def deferred_captures(
+    settings: Settings, place_of: Callable[[str], Workplace], *, shared: bool
+) -> DeferredCaptures | None:
+    """Return captures; None if the snapshots would lie in the workspace.
+
+    Args:
+        place_of: returns what a thread works in.
+        shared: whether all threads work in the same place.
+    """
+    if settings.snapshots_apart:
+        return DeferredCaptures(settings, place_of, shared=shared)
+    logger.info(
+        "No snapshots are kept, so threads cannot go back: SNAPSHOTS_URL is in the workspace, where "
+        "commands could change them. Set SNAPSHOTS_URL to a folder elsewhere."
+    )
+    return None
 
 
 class DeferredCaptures:
-    """The captures of one computer. The store is opened, and its packages are imported, at the first use."""
+    """Captures threads. The store is opened, and its packages are imported, at the first use."""
 
-    def __init__(self, settings: Settings, computer: DockerExecutionBackend) -> None:
+    def __init__(self, settings: Settings, place_of: Callable[[str], Workplace], *, shared: bool) -> None:
         self._settings = settings
-        # A weak reference: the computer is the key of `_made`.
-        self._computer = ref(computer)
+        self._place_of = place_of
+        self._shared = shared
         self._news: dict[str, str] = {}
         """Thread -> what the model is told at the begin of its next turn."""
 
@@ -63,15 +85,10 @@ class DeferredCaptures:
         kept = build_snapshots(settings)
         store = WorkspaceStore(kept.catalog, kept.contents, file_max=settings.snapshot_file_max)
         prune = BackgroundPrune(kept.pruner, settings.snapshots_max)
-        shared = settings.scope == "shared"
-        captures = TurnCaptures(store, kept.ledger, self._sandbox_of, shared=shared, captured=prune.captured)
+        captures = TurnCaptures(
+            store, kept.ledger, self._place_of, shared=self._shared, captured=prune.captured
+        )
         return WorkspaceHistory(captures)
-
-    def _sandbox_of(self, thread: str) -> ChannelSandbox:
-        computer = self._computer()
-        if computer is None:
-            raise RuntimeError("the computer of these captures is gone")
-        return computer.sandbox_of(thread)
 
     async def begin_turn(self, thread: str) -> str | None:
         return await (await self.made()).captures.begin_turn(thread)

@@ -13,7 +13,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.types import StateSnapshot
 
 from agent.listing import NamedPath, absent
-from agent.parts import Parts, build_parts, captures_of, run_budget
+from agent.parts import DeferredCaptures, Parts, build_parts, captures_of, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
 from agent.run.thread_points import ThreadPoints
@@ -137,11 +137,14 @@ class Runtime:
             where = await asyncio.to_thread(place, self.settings)  # reads the working directory
             raise WrongPoint(f"There is no thread {thread_id!r} in {where}.")
         graph = await self._graph(name, "ask")
-        captures = None
-        if name != "exec":  # in a thread, because it may read the working directory
-            captures = await asyncio.to_thread(captures_of, self.settings, self._parts.backend)
+        captures = await asyncio.to_thread(self._captures, name)  # may read the working directory
         history = await captures.made() if captures else None
         return ThreadPoints(thread_id, graph, self.threads, history)
+
+    def _captures(self, name: AgentName) -> DeferredCaptures | None:
+        if name == "exec":
+            return self._parts.exec_parts.captures
+        return captures_of(self.settings, self._parts.backend)
 
     async def fork(self, thread_id: str, number: int | None = None, *, copy: str) -> Moved:
         """Copy a thread as it was at the end of a turn, with its files. Return what the files became.
@@ -154,7 +157,8 @@ class Runtime:
             WrongPoint: there is no such thread or turn, or all threads share one workspace.
             NoCapture: the files of this point are not kept.
         """
-        if self.settings.scope == "shared":
+        own_files = self.settings.scope == "thread" or await agent_of(self.threads, thread_id) == "exec"
+        if not own_files:
             raise WrongPoint(
                 "All threads share one workspace, so a copy would have no files of its own: set "
                 "SANDBOX_SCOPE=thread for new threads."

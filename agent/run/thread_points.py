@@ -35,7 +35,7 @@ class ThreadPoints:
 
     Args:
         saver: holds the checkpoints of the thread.
-        history: the captures; None for an agent without a workspace of its own.
+        history: the captures; None: no snapshots are kept.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class ThreadPoints:
         """Return the files at the end of a turn, or at its begin. Turn 0: before the first turn.
 
         Raises:
-            WrongPoint: the thread has no such turn, or the agent has no workspace of its own.
+            WrongPoint: the thread has no such turn, or no snapshots are kept.
             NoCapture: the files of this point are not kept.
         """
         history = self._captures()
@@ -161,7 +161,7 @@ class ThreadPoints:
 
     @property
     def has_files(self) -> bool:
-        """Whether the agent has a workspace of its own, so its threads can go back."""
+        """Whether snapshots are kept, so the thread can go back."""
         return self._history is not None
 
     @property
@@ -236,8 +236,7 @@ class ThreadPoints:
     def _captures(self) -> WorkspaceHistory:
         if self._history is None:
             raise WrongPoint(
-                "This thread cannot go back: its agent has no workspace of its own, or SNAPSHOTS_URL is in "
-                "the workspace."
+                "No snapshots are kept, so this thread cannot go back: SNAPSHOTS_URL is in the workspace."
             )
         return self._history
 

@@ -19,6 +19,7 @@ from libs.exec_tool.langchain_tool import NAME, execute_code_tool, outcome_in
 from libs.exec_tool.package_sets import MOUNT, Dependencies
 from libs.exec_tool.program_runner import CodeRunner
 from libs.exec_tool.standalone_tool import code_runner, fresh_sandboxes
+from libs.exec_tool.thread_tree import ThreadTrees
 
 __all__ = [
     "HOST",
@@ -31,6 +32,7 @@ __all__ = [
     "ExecResult",
     "KvService",
     "Metrics",
+    "ThreadTrees",
     "code_runner",
     "execute_code_tool",
     "fresh_sandboxes",

@@ -27,10 +27,12 @@ from pydantic import (
 from libs.exec_tool.last_json import DEEPEST, too_deep
 from libs.sandbox.host import encoded
 
-__all__ = ["Binary", "Call", "Language", "canonical", "check_path", "explained", "in_another"]
+__all__ = ["VALUES", "Binary", "Call", "Language", "canonical", "check_path", "explained", "in_another"]
 
 Language = Literal["python", "bash"]
 
+VALUES = ".kv"
+"""Folder that stands for the values of `kv` where files are listed. No file can lie in this folder."""
 MAX_CODE = 1_000_000
 """Characters of a program."""
 MAX_ARGS = 100_000
@@ -87,6 +89,8 @@ def check_path(path: str) -> str:
         )
     if names[0] == ".output":
         raise ValueError("the folder .output is the sandbox's own")
+    if names[0] == VALUES:
+        raise ValueError(f"the folder {VALUES} stands for the values of `kv`")
     return "/".join(names)
 
 

@@ -6,8 +6,8 @@ import asyncio
 import base64
 import json
 import time
-from collections.abc import Collection, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -69,6 +69,7 @@ class CodeRunner:
             keys have no effect.
         redact: removes secrets from results in the log. Results from a sandbox are redacted already.
         read_only: folders of the workspace in which a call cannot place files.
+        while_running: thread -> what is held while a program of the thread runs and its files are saved.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class CodeRunner:
         records: CommandRecords | None = None,
         redact: Redact | None = None,
         read_only: Collection[str] = (),
+        while_running: Callable[[str], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
         self._sandboxes = sandboxes
         self._seconds = seconds
@@ -89,6 +91,7 @@ class CodeRunner:
         self._records = records
         self._redact = redact
         self._read_only = frozenset(read_only)
+        self._while_running = while_running
         # A lock disappears with its last user.
         self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -161,7 +164,7 @@ class CodeRunner:
             place = id(asyncio.get_running_loop()), thread
             # Each execution of a thread needs the files of the previous one.
             lock = self._turns.setdefault(place, asyncio.Lock()) if self.keeps_files else asyncio.Lock()
-            async with lock:
+            async with lock, self._while_running(thread):
                 return await self._execute(call, thread, on_output)
 
         with spans.part("execute_code") as span:

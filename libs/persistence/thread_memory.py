@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -159,6 +159,21 @@ class MessageMemory:
             return find_words(do, kind, question, scope=scope, count=most, columns=_FOUND)
 
         return Recall(_chosen(await self._database.awaited(work), count, besides), "words", note)
+
+    async def forget_others(self, thread: str, ids: Collection[str]) -> None:
+        """Remove the messages of a thread except those with these ids: it has gone back."""
+
+        def work(do: Do) -> None:
+            known = {str(row[0]) for row in do("SELECT id FROM thread_messages WHERE thread = ?", thread)}
+            for gone in known.difference(ids):
+                do(
+                    "DELETE FROM message_vectors WHERE number IN "
+                    "(SELECT number FROM thread_messages WHERE thread = ? AND id = ?)",
+                    *(thread, gone),
+                )
+                do("DELETE FROM thread_messages WHERE thread = ? AND id = ?", thread, gone)
+
+        await self._database.awaited(work)
 
     async def copy(self, source: str, target: str) -> None:
         """Copy the messages of a thread to a copy of the thread."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from libs.persistence.thread_database import Database, Do
@@ -69,11 +69,7 @@ class ThreadStore:
         _check_json(value)
 
         def work(do: Do) -> None:
-            do(
-                "INSERT INTO thread_values VALUES (?, ?, ?) "
-                "ON CONFLICT (thread, name) DO UPDATE SET value = excluded.value",
-                *(thread, name, value),
-            )
+            _set(do, _VALUES, thread, {name: value})
             [(count,)] = do("SELECT count(*) FROM thread_values WHERE thread = ?", thread)
             if count > MOST_KEYS:
                 raise TooMuch(f"a thread has at most {MOST_KEYS:,} keys: delete some")
@@ -98,6 +94,15 @@ class ThreadStore:
 
         return await self._database.awaited(work)
 
+    async def values(self, thread: str) -> Mapping[str, str]:
+        """Return key -> JSON."""
+
+        def work(do: Do) -> dict[str, str]:
+            rows = do("SELECT name, value FROM thread_values WHERE thread = ?", thread)
+            return {str(name): str(value) for name, value in rows}
+
+        return await self._database.awaited(work)
+
     # -- files
 
     async def files(self, thread: str) -> Mapping[str, bytes]:
@@ -106,6 +111,21 @@ class ThreadStore:
         def work(do: Do) -> dict[str, bytes]:
             rows = do("SELECT path, content FROM thread_files WHERE thread = ?", thread)
             return {str(path): bytes(content) for path, content in rows}
+
+        return await self._database.awaited(work)
+
+    async def parts(self, thread: str, parts: Sequence[tuple[str, int, int]]) -> list[bytes]:
+        """Return parts of files. Each is given by path, offset and length; empty if the file is gone."""
+
+        def work(do: Do) -> list[bytes]:
+            found = []
+            for path, offset, length in parts:
+                rows = do(
+                    "SELECT substr(content, ?, ?) FROM thread_files WHERE thread = ? AND path = ?",
+                    *(offset + 1, length, thread, path),
+                )
+                found.append(bytes(rows[0][0] or b"") if rows else b"")
+            return found
 
         return await self._database.awaited(work)
 
@@ -119,14 +139,7 @@ class ThreadStore:
             _check_name("path", path, MOST_PATH)
 
         def work(do: Do) -> None:
-            for path in removed:
-                do("DELETE FROM thread_files WHERE thread = ? AND path = ?", thread, path)
-            for path, content in changed.items():
-                do(
-                    "INSERT INTO thread_files VALUES (?, ?, ?) "
-                    "ON CONFLICT (thread, path) DO UPDATE SET content = excluded.content",
-                    *(thread, path, content),
-                )
+            _set(do, _FILES, thread, {**dict.fromkeys(removed), **changed})
             [(count, size)] = do(
                 "SELECT count(*), coalesce(sum(length(content)), 0) FROM thread_files WHERE thread = ?",
                 thread,
@@ -142,13 +155,25 @@ class ThreadStore:
 
     # -- both
 
+    async def bring(
+        self, thread: str, files: Mapping[str, bytes | None], values: Mapping[str, str | None]
+    ) -> None:
+        """Bring back earlier files and values, in one transaction; None removes. No limit is checked."""
+
+        def work(do: Do) -> None:
+            _set(do, _FILES, thread, files)
+            _set(do, _VALUES, thread, values)
+
+        await self._database.awaited(work)
+
     async def copy(self, source: str, target: str) -> None:
         """Copy values and files to a copy of the thread; existing ones there stay."""
 
         def work(do: Do) -> None:
-            for table, columns in (("thread_values", "name, value"), ("thread_files", "path, content")):
+            for table, name, content in (_VALUES, _FILES):
                 do(
-                    f"INSERT INTO {table} (thread, {columns}) SELECT ?, {columns} FROM {table} "  # noqa: S608
+                    f"INSERT INTO {table} (thread, {name}, {content}) "  # noqa: S608
+                    f"SELECT ?, {name}, {content} FROM {table} "
                     "WHERE thread = ? ON CONFLICT DO NOTHING",
                     *(target, source),
                 )
@@ -163,6 +188,27 @@ class ThreadStore:
             do("DELETE FROM thread_files WHERE thread = ?", thread)
 
         await self._database.awaited(work)
+
+
+_VALUES = "thread_values", "name", "value"
+_FILES = "thread_files", "path", "content"
+"""A table, and its columns besides `thread`."""
+
+
+def _set(
+    do: Do, columns: tuple[str, str, str], thread: str, contents: Mapping[str, bytes | str | None]
+) -> None:
+    """Set rows of a thread; None removes."""
+    table, name, content = columns
+    for key, value in contents.items():
+        if value is None:
+            do(f"DELETE FROM {table} WHERE thread = ? AND {name} = ?", thread, key)  # noqa: S608
+        else:
+            do(
+                f"INSERT INTO {table} VALUES (?, ?, ?) "  # noqa: S608
+                f"ON CONFLICT (thread, {name}) DO UPDATE SET {content} = excluded.{content}",
+                *(thread, key, value),
+            )
 
 
 def _check_name(what: str, name: str, most: int) -> None:

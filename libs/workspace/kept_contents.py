@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
-from libs.sandbox import Sandbox
 from libs.workspace.catalog import Catalog
 from libs.workspace.contents import Contents
 from libs.workspace.manifest import Entry, Manifest, inside
-from libs.workspace.transfer import BATCH, Part, batches, parts_of, read_parts
+from libs.workspace.transfer import BATCH, Part, Tree, batches, parts_of, read_parts
 
 __all__ = ["keep_contents"]
 
@@ -19,7 +18,7 @@ _AT_ONCE: Final = 2
 
 
 async def keep_contents(
-    sandbox: Sandbox, catalog: Catalog, kept: Contents, now: Manifest, earlier: Manifest | None
+    sandbox: Tree, catalog: Catalog, kept: Contents, now: Manifest, earlier: Manifest | None
 ) -> set[str]:
     """Keep the contents of a workspace that the store does not have.
 

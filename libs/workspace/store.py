@@ -9,7 +9,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from libs.persistence import CheckpointerUnavailable
-from libs.sandbox import FileFailed, Sandbox, SandboxError
+from libs.sandbox import FileFailed, SandboxError
 from libs.sandbox.host import on_core, synchronous
 from libs.workspace.catalog import Catalog, manifest_missing
 from libs.workspace.contents import Contents, SnapshotsUnavailable, content_missing
@@ -17,7 +17,7 @@ from libs.workspace.kept_contents import keep_contents
 from libs.workspace.manifest import Difference, Manifest, inside
 from libs.workspace.restoring import HalfRestored, difference_at, to_touch, to_undo
 from libs.workspace.store_place import StorePlace
-from libs.workspace.transfer import bring_to, digests_in, steps_to, walked
+from libs.workspace.transfer import Tree, bring_to, digests_in, steps_to, walked
 
 __all__ = ["Captured", "Restored", "WorkspaceStore"]
 
@@ -80,11 +80,11 @@ class WorkspaceStore:
         self._contents = contents
         self._file_max = file_max
         self._place = StorePlace(catalog, contents)
-        self._known: WeakKeyDictionary[Sandbox, _Known] = WeakKeyDictionary()
-        self._locks: WeakKeyDictionary[Sandbox, asyncio.Lock] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Tree, _Known] = WeakKeyDictionary()
+        self._locks: WeakKeyDictionary[Tree, asyncio.Lock] = WeakKeyDictionary()
 
     @on_core
-    async def acapture(self, sandbox: Sandbox, *, base: str | None = None) -> Captured:
+    async def acapture(self, sandbox: Tree, *, base: str | None = None) -> Captured:
         """Keep the workspace of a sandbox as it is now, without what `skipped` names.
 
         Args:
@@ -128,7 +128,7 @@ class WorkspaceStore:
     @on_core
     async def arestore(
         self,
-        sandbox: Sandbox,
+        sandbox: Tree,
         to: str,
         *,
         only: Collection[str] | None = None,
@@ -175,7 +175,7 @@ class WorkspaceStore:
     read = synchronous(aread)
     restore = synchronous(arestore)
 
-    def _lock(self, sandbox: Sandbox) -> asyncio.Lock:
+    def _lock(self, sandbox: Tree) -> asyncio.Lock:
         return self._locks.setdefault(sandbox, asyncio.Lock())
 
     async def _contents_of(self, digests: Iterable[str]) -> Callable[[str], AsyncIterator[bytes]]:
@@ -189,7 +189,7 @@ class WorkspaceStore:
 
         return content
 
-    async def _capture(self, sandbox: Sandbox) -> tuple[Manifest, dict[str, int]]:
+    async def _capture(self, sandbox: Tree) -> tuple[Manifest, dict[str, int]]:
         """Keep the workspace as it is now. Return it, and when its changed paths were changed.
 
         Files that change while they are read are listed without content.
@@ -231,7 +231,7 @@ class WorkspaceStore:
         return now, times
 
     async def _bring(
-        self, sandbox: Sandbox, now: Manifest, target: Manifest, paths: Collection[str]
+        self, sandbox: Tree, now: Manifest, target: Manifest, paths: Collection[str]
     ) -> dict[str, str]:
         """Bring paths to a capture. Return those that were left alone, each with the reason.
 
@@ -250,7 +250,7 @@ class WorkspaceStore:
             raise
 
     async def _undone(
-        self, sandbox: Sandbox, before: Manifest, target: Manifest, paths: Collection[str]
+        self, sandbox: Tree, before: Manifest, target: Manifest, paths: Collection[str]
     ) -> object:
         """Bring paths back to what they were before a restore. Return what prevents that; None if done."""
         try:

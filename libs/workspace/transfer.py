@@ -6,14 +6,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from libs.sandbox import FileFailed, Sandbox
+from libs.sandbox import FileFailed
 from libs.workspace.manifest import Change, Entry, Manifest, inside, is_path, shown
 
 __all__ = [
     "BATCH",
     "Part",
+    "Tree",
     "Walked",
     "batches",
     "bring_to",
@@ -39,6 +40,22 @@ _MOST_REASON: Final = 200
 """Characters of a reason that the sandbox gives."""
 
 
+class Tree(Protocol):
+    """Holds a workspace. A `Sandbox` is one."""
+
+    async def atree(
+        self,
+        do: str,
+        *,
+        content: bytes = b"",
+        feed: Callable[[], AsyncIterator[bytes]] | None = None,
+        size: int = 0,
+        **arguments: Any,
+    ) -> tuple[dict[str, Any], bytes, bytes]:
+        """See `Sandbox.atree`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Walked:
     """What a walk has found."""
@@ -50,9 +67,7 @@ class Walked:
     """For the next walk of this sandbox's workspace. Only the sandbox reads it."""
 
 
-async def walked(
-    sandbox: Sandbox, base: Manifest, known: bytes, *, most: int, again: Iterable[str]
-) -> Walked:
+async def walked(sandbox: Tree, base: Manifest, known: bytes, *, most: int, again: Iterable[str]) -> Walked:
     """Find out what the workspace holds now.
 
     Args:
@@ -116,7 +131,7 @@ def batches(files: Mapping[str, Entry]) -> Iterable[list[Part]]:
         yield batch
 
 
-async def read_parts(sandbox: Sandbox, parts: Sequence[Part]) -> list[bytes]:
+async def read_parts(sandbox: Tree, parts: Sequence[Part]) -> list[bytes]:
     """Return the content of each part. It is short if the file is shorter by now, or gone."""
     answer, data, _ = await sandbox.atree("parts", parts=list(parts))
     sizes = answer.get("sizes")
@@ -186,7 +201,7 @@ def digests_in(steps: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 async def bring_to(
-    sandbox: Sandbox, steps: Sequence[dict[str, Any]], content: Callable[[str], AsyncIterator[bytes]]
+    sandbox: Tree, steps: Sequence[dict[str, Any]], content: Callable[[str], AsyncIterator[bytes]]
 ) -> dict[str, str]:
     """Take the steps in the sandbox. Return the shown paths that were left alone, each with the reason.
 

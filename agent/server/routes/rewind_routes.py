@@ -77,7 +77,7 @@ _forking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 _REFUSALS = {
-    400: "There is no such turn, nothing to undo, or the agent has no workspace of its own.",
+    400: "There is no such turn, nothing to undo, or no snapshots are kept.",
     404: "There is no such thread, or it belongs to another owner.",
     409: AT_WORK,
     410: "The files of this turn are not kept any more. Nothing was changed.",

@@ -62,6 +62,11 @@ class Turns:
         self.watched = False
         """Whether anybody captures this workspace. Otherwise no spans are kept."""
 
+    @property
+    def idle(self) -> bool:
+        """Whether no command and no capture of any thread runs or is due."""
+        return not self._threads
+
     @asynccontextmanager
     async def command(self, thread: str) -> AsyncIterator[None]:
         """Hold this while a command runs, or a file operation that changes something."""

@@ -13,6 +13,7 @@ from libs.workspace.history.thread_history import Moved, NoCapture, WorkspaceHis
 from libs.workspace.history.thread_places import WayBack
 from libs.workspace.history.tickets import made_at
 from libs.workspace.history.turn_captures import TurnCaptures
+from libs.workspace.history.workplace import Workplace
 
 __all__ = [
     "BackgroundPrune",
@@ -24,6 +25,7 @@ __all__ = [
     "ThreadUse",
     "TurnCaptures",
     "WayBack",
+    "Workplace",
     "WorkspaceHistory",
     "made_at",
     "thread_uses",

@@ -14,11 +14,12 @@ from weakref import WeakValueDictionary
 
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, SandboxError
-from libs.sandbox.host import ChannelSandbox, Span, on_core
+from libs.sandbox.host import Span, on_core
 from libs.workspace import Captured, ManifestMissing, SnapshotsUnavailable, WorkspaceStore
 from libs.workspace.history.capture_ledger import Ledger, thread_workspace
 from libs.workspace.history.changed_by import CUT_OFF, by_thread
 from libs.workspace.history.tickets import NOTHING_RAN
+from libs.workspace.history.workplace import Workplace
 
 __all__ = ["TurnCaptures"]
 
@@ -40,7 +41,7 @@ class TurnCaptures:
         self,
         store: WorkspaceStore,
         ledger: Ledger,
-        sandbox_of: Callable[[str], ChannelSandbox],
+        sandbox_of: Callable[[str], Workplace],
         *,
         shared: bool,
         captured: Callable[[], None] = lambda: None,
@@ -214,7 +215,7 @@ class TurnCaptures:
             self._captured()
         return captured
 
-    async def _spans_of_others(self, sandbox: ChannelSandbox, times: Collection[int]) -> list[Span]:
+    async def _spans_of_others(self, sandbox: Workplace, times: Collection[int]) -> list[Span]:
         """Return the commands that other programs ran in the same workspace at some times or later."""
         if not (self.shared and sandbox.records):
             return []

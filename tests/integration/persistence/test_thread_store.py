@@ -62,6 +62,18 @@ class TestStore:
         assert await store.files("1") == {"c": b"2"}
         assert await store.files("2") == {}
 
+    @both_databases
+    async def test_earlier_files_and_values_are_brought_back(self, database: Database) -> None:
+        store = ThreadStore(database)
+        await store.keep("1", {"a": bytes(range(256)), "b": b"", "c": b"1"}, ())
+        await store.put("1", "n", "1")
+        await store.put("1", "m", "1")
+        parts = await store.parts("1", [("a", 0, 2), ("a", 250, 100), ("b", 0, 0), ("gone", 0, 5)])
+        assert parts == [b"\0\1", bytes(range(250, 256)), b"", b""]
+        await store.bring("1", {"a": None, "b": b"2"}, {"n": "2", "m": None})
+        assert await store.files("1") == {"b": b"2", "c": b"1"}
+        assert await store.values("1") == {"n": "2"}
+
     async def test_limits_of_a_thread(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(thread_store, "MOST_KEYS", 3)
         monkeypatch.setattr(thread_store, "MOST_FILES", 3)

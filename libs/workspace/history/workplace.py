@@ -1,0 +1,43 @@
+"""What a thread works in, as its history sees it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from libs.sandbox.host import CommandRecords, Turns
+from libs.workspace import Tree
+
+__all__ = ["Workplace"]
+
+
+class Workplace(Tree, Protocol):
+    """A sandbox, or another place with the files of a thread. Used on the core only."""
+
+    @property
+    def turns(self) -> Turns:
+        """Lets commands and captures take turns."""
+        ...
+
+    @property
+    def records(self) -> CommandRecords | None:
+        """The log of the commands."""
+        ...
+
+    @property
+    def root(self) -> Path:
+        """The folder that all threads share, if they share one."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether a capture can be made without starting something."""
+        ...
+
+    async def aend_programs(self, thread: str) -> None:
+        """End background programs and live interpreters of a thread."""
+        ...
+
+    def has_background(self, thread: str) -> bool:
+        """Return whether commands of a thread may have left something running."""
+        ...

@@ -77,9 +77,9 @@ class DeferredCaptures:
         return await (await self.made()).captures.begin_turn(thread)
 
     async def after_step(self, thread: str) -> str | None:
-        history = await self.made()
-        ticket = await history.captures.after_step(thread)
-        await history.watch(thread)
+        captures = (await self.made()).captures
+        ticket = await captures.after_step(thread)
+        await captures.taken_back.watch(thread)
         return ticket
 
     async def arrive(

@@ -110,8 +110,8 @@ class ThreadPoints:
         ticket = (await self.point(number)).ticket
         if begin and number:
             before = await self._turns.one(number - 1)
-            ticket = await history.begin_of(self._thread, before.ticket if before else None, ticket)
-        return await history.manifest_at(self._thread, ticket)
+            ticket = await history.files.begin_of(self._thread, before.ticket if before else None, ticket)
+        return await history.files.at(self._thread, ticket)
 
     async def content(self, manifest: Manifest, path: str) -> bytes:
         """Return the content of a file of a manifest. Raises as `WorkspaceStore.aread`."""
@@ -136,8 +136,10 @@ class ThreadPoints:
         before = (await self._turns.latest()).checkpoint["id"]
         moved = await self._move(point.ticket, None if files_only else point.checkpoint, empty=number == 0)
         since = (await self._turns.latest()).checkpoint["id"]
-        await self._captures().add_way_back(self._thread, WayBack(moved.before, before, since, files_only))
-        await self._captures().ends_move(self._thread)
+        await self._captures().ledger.add_way_back(
+            self._thread, WayBack(moved.before, before, since, files_only)
+        )
+        await self._captures().ledger.end_move(self._thread)
         return moved
 
     async def undo(self, *, dry_run: bool = False) -> Moved:
@@ -147,7 +149,7 @@ class ThreadPoints:
             WrongPoint: the thread has not gone back, or a turn has begun since.
         """
         history = self._captures()
-        way = await history.way_back(self._thread)
+        way = await history.ledger.way_back(self._thread)
         if way is None or way.since != (await self._turns.latest()).checkpoint["id"]:
             raise WrongPoint(
                 "There is nothing to undo: the thread has not gone back since its latest turn began."
@@ -155,8 +157,8 @@ class ThreadPoints:
         if dry_run:
             return await history.go_back(self._thread, way.ticket, dry_run=True)
         moved = await self._move(way.ticket, None if way.files_only else way.checkpoint, undo=True)
-        await history.end_way_back(self._thread, (await self._turns.latest()).checkpoint["id"])
-        await history.ends_move(self._thread)
+        await history.ledger.end_way_back(self._thread, (await self._turns.latest()).checkpoint["id"])
+        await history.ledger.end_move(self._thread)
         return moved
 
     @property
@@ -171,7 +173,7 @@ class ThreadPoints:
 
     async def can_undo(self) -> bool:
         """Return whether the thread has gone back since its latest turn began."""
-        way = await self._history.way_back(self._thread) if self._history else None
+        way = await self._history.ledger.way_back(self._thread) if self._history else None
         return way is not None and way.since == (await self._turns.latest()).checkpoint["id"]
 
     async def present(self) -> Point:
@@ -187,7 +189,7 @@ class ThreadPoints:
             NoCapture: see `go_to`.
         """
         moved = await self._move(point.ticket, point.checkpoint, empty=point.number == 0)
-        await self._captures().ends_move(self._thread)
+        await self._captures().ledger.end_move(self._thread)
         return moved
 
     async def _move(
@@ -196,12 +198,12 @@ class ThreadPoints:
         """Bring back the files, and the conversation unless `checkpoint` is None. `empty`: to its begin."""
         history = self._captures()
         latest = await self._turns.latest()
-        if await history.has_unfinished_move(self._thread):
+        if await history.ledger.unfinished_move(self._thread):
             config: Any = {"configurable": {"thread_id": self._thread}}
             await arrive_at_start(history.arrive, self._saver, self._thread, config)
         moved = await history.go_back(self._thread, ticket, more_follows=True)
         if checkpoint is None:
-            await history.stays_at(self._thread, latest.checkpoint["channel_values"].get(WORKSPACE))
+            await history.ledger.set_head(self._thread, latest.checkpoint["channel_values"].get(WORKSPACE))
             if not (await self.graph.aget_state(self._config())).next:  # a question must not lapse
                 await self._add(latest, told(files_note(moved, undo=undo)))
             return moved
@@ -229,7 +231,7 @@ class ThreadPoints:
 
     async def _changed(self, before: str | None, after: str | None) -> Difference | None:
         try:
-            return await self._captures().turn_difference(self._thread, before, after)
+            return await self._captures().files.changed(self._thread, before, after)
         except (NoCapture, WrongPoint):
             return None
 

@@ -44,8 +44,6 @@ class Captured:
 class Restored:
     """A restored workspace."""
 
-    before: str
-    """Capture of the workspace just before."""
     difference: Difference
     """What was changed; with `dry_run`, what would be changed."""
     kept: Mapping[str, str]
@@ -156,7 +154,7 @@ class WorkspaceStore:
         expected = await self._catalog.manifest(expect) if expect is not None else None
         async with self._lock(sandbox):
             now, _ = await self._capture(sandbox)
-            before, made = now, Difference()
+            made = Difference()
             for _ in range(_TRIES):
                 paths, kept = await asyncio.to_thread(to_touch, now, target, only, expected)
                 if paths and not dry_run:
@@ -167,7 +165,7 @@ class WorkspaceStore:
                     break
                 # A folder that could not be read has its permissions back: now it can be restored, too.
                 now, _ = await self._capture(sandbox)
-        return Restored(before.id, made, kept)
+        return Restored(made, kept)
 
     capture = synchronous(acapture)
     difference = synchronous(adifference)

@@ -59,11 +59,15 @@ class ThreadPlaces:
         """
         return await self._database.awaited(lambda do: head_of(do, thread))
 
-    async def set_head(self, thread: str, ticket: str, *, moved: bool = False) -> None:
-        """Note the ticket to which the files of a thread belong. `moved`: they were brought back to it."""
+    async def set_head(self, thread: str, ticket: str | None, *, moved: bool = False) -> None:
+        """Note the ticket to which the files of a thread belong; None: they are as before its first turn.
+
+        Args:
+            moved: the files were brought back to it.
+        """
 
         def work(do: Do) -> None:
-            set_head_of(do, thread, ticket)
+            set_head_of(do, thread, ticket or START)
             do("UPDATE workspace_heads SET moves = moves + ? WHERE thread = ?", int(moved), thread)
 
         await self._database.awaited(work)
@@ -75,7 +79,7 @@ class ThreadPlaces:
             rows = do("SELECT moves FROM workspace_heads WHERE thread = ?", thread)
             return int(rows[0][0]) if rows else 0
 
-        return await self._database.awaited(work)
+        return await self._database.awaited(work, reads=True)
 
     async def way_back(self, thread: str) -> WayBack | None:
         """Return the way back of a thread that has gone back; of several returns, that of the latest."""

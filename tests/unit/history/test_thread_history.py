@@ -69,8 +69,8 @@ async def test_dry_run_says_the_same_and_changes_nothing(threads: CapturedThread
 async def test_turn_without_commands_is_like_the_turn_before(threads: CapturedThreads) -> None:
     talk = await threads.turn()
     work = await threads.turn("echo 1 > a")
-    assert not await threads.history.turn_difference("t", None, talk)
-    assert (await threads.history.turn_difference("t", talk, work)).created == ("/workspace/a",)
+    assert not await threads.history.files.changed("t", None, talk)
+    assert (await threads.history.files.changed("t", talk, work)).created == ("/workspace/a",)
     moved = await threads.history.go_back("t", talk)
     assert moved.instead is None
     assert threads.files() == {}
@@ -99,7 +99,7 @@ async def test_turn_shows_what_it_changed_itself(threads: CapturedThreads) -> No
     first = await threads.turn("echo 1 > a; echo 1 > b")
     threads.path("notes").write_text("of a person")
     second = await threads.turn("echo 2 > a; rm b", "echo 2 > c")
-    changed = await threads.history.turn_difference("t", first, second)
+    changed = await threads.history.files.changed("t", first, second)
     assert changed.parts == (("/workspace/c",), ("/workspace/a",), ("/workspace/b",))
 
 

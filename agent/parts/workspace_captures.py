@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from libs.backends import WorkspaceBackend
     from libs.backends.docker import DockerExecutionBackend
     from libs.sandbox.host import ChannelSandbox
-    from libs.workspace.history import WorkspaceHistory
+    from libs.workspace.history import News, WorkspaceHistory
 
 __all__ = ["DeferredCaptures", "captures_of"]
 
@@ -50,8 +50,6 @@ class DeferredCaptures:
         self._settings = settings
         # A weak reference: the computer is the key of `_made`.
         self._computer = ref(computer)
-        self._news: dict[str, str] = {}
-        """Thread -> what the model is told at the begin of its next turn."""
 
     @functools.cached_property
     def history(self) -> WorkspaceHistory:
@@ -85,14 +83,16 @@ class DeferredCaptures:
     async def arrive(
         self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]
     ) -> object:
-        moved = await (await self.made()).arrive(thread, ticket, is_held)
+        history = await self.made()
+        moved = await history.arrive(thread, ticket, is_held)
         if moved and (moved.restored.difference or moved.restored.kept):
-            self._news[thread] = arrival_note(moved)
-            logger.info("thread %s went back: %s", thread, self._news[thread])
+            note = arrival_note(moved)
+            await history.ledger.tell(thread, note)
+            logger.info("thread %s went back: %s", thread, note)
         return moved
 
-    def news(self, thread: str) -> str | None:
-        return self._news.pop(thread, None)
+    async def news(self, thread: str) -> News | None:
+        return await (await self.made()).ledger.news(thread)
 
     async def made(self) -> WorkspaceHistory:
         """Return the history."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import AnyMessage, RemoveMessage
 from langgraph.checkpoint.base import CheckpointTuple
@@ -204,7 +204,11 @@ class ThreadPoints:
         moved = await history.go_back(self._thread, ticket, more_follows=True)
         if checkpoint is None:
             await history.ledger.set_head(self._thread, latest.checkpoint["channel_values"].get(WORKSPACE))
-            if not (await self.graph.aget_state(self._config())).next:  # a question must not lapse
+            state = await self.graph.aget_state(self._config())
+            if state.next:  # a question must not lapse
+                paused: Literal["question", "run"] = "question" if state.interrupts else "run"
+                await history.ledger.tell(self._thread, files_note(moved, undo=undo, paused=paused))
+            else:
                 await self._add(latest, told(files_note(moved, undo=undo)))
             return moved
         # END as the node: the copy of the checkpoint has no pending step, so a question lapses.

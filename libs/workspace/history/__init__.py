@@ -11,7 +11,7 @@ from libs.workspace.history.pruner import Pruned, Pruner
 from libs.workspace.history.store_usage import ThreadUse, thread_uses
 from libs.workspace.history.thread_files import NoCapture
 from libs.workspace.history.thread_history import Moved, WorkspaceHistory
-from libs.workspace.history.thread_places import WayBack
+from libs.workspace.history.thread_places import News, WayBack
 from libs.workspace.history.tickets import made_at
 from libs.workspace.history.turn_captures import TurnCaptures
 
@@ -19,6 +19,7 @@ __all__ = [
     "BackgroundPrune",
     "Ledger",
     "Moved",
+    "News",
     "NoCapture",
     "Pruned",
     "Pruner",

@@ -19,8 +19,8 @@ from libs.middleware.arrival import arrive_at_start
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person, told
 from libs.persistence.served_saver import ServedSaver
-from libs.workspace import Difference, Manifest
-from libs.workspace.history import Moved, NoCapture, WayBack, WorkspaceHistory
+from libs.workspace import Manifest
+from libs.workspace.history import Moved, NoCapture, TurnChange, WayBack, WorkspaceHistory
 
 __all__ = ["ThreadPoints"]
 
@@ -233,7 +233,7 @@ class ThreadPoints:
         config: Any = {**self._config(**where), "metadata": {**self.metadata, **kept}}
         await self.graph.aupdate_state(config, values, as_node=as_node)
 
-    async def _changed(self, before: str | None, after: str | None) -> Difference | None:
+    async def _changed(self, before: str | None, after: str | None) -> TurnChange | None:
         try:
             return await self._captures().files.changed(self._thread, before, after)
         except (NoCapture, WrongPoint):

@@ -9,7 +9,7 @@ from libs.workspace.history.background_prune import BackgroundPrune
 from libs.workspace.history.capture_ledger import Ledger
 from libs.workspace.history.pruner import Pruned, Pruner
 from libs.workspace.history.store_usage import ThreadUse, thread_uses
-from libs.workspace.history.thread_files import NoCapture
+from libs.workspace.history.thread_files import NoCapture, TurnChange
 from libs.workspace.history.thread_history import Moved, WorkspaceHistory
 from libs.workspace.history.thread_places import News, WayBack
 from libs.workspace.history.tickets import made_at
@@ -25,6 +25,7 @@ __all__ = [
     "Pruner",
     "ThreadUse",
     "TurnCaptures",
+    "TurnChange",
     "WayBack",
     "WorkspaceHistory",
     "made_at",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,7 +13,7 @@ from libs.workspace import Difference, Manifest, SnapshotsUnavailable, Workspace
 from libs.workspace.history.capture_ledger import Ledger
 from libs.workspace.history.tickets import START, Ticket, made_at
 
-__all__ = ["NoCapture", "ThreadFiles"]
+__all__ = ["NoCapture", "ThreadFiles", "TurnChange"]
 
 _LOOK_SECONDS: Final = 0.1
 _CAPTURE_LOOKS: Final = 50
@@ -22,6 +24,16 @@ _CAPTURE_SECONDS: Final = 60.0
 
 class NoCapture(SnapshotsUnavailable):
     """There is no capture of a thread to go back to."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnChange:
+    """What a turn has changed."""
+
+    difference: Difference = field(default_factory=Difference)
+    not_kept: Mapping[str, str] = field(default_factory=dict)
+    """Paths of the turn that its snapshot leaves out, such as a file over SNAPSHOT_FILE_MAX, each with the
+    reason."""
 
 
 class ThreadFiles:
@@ -47,7 +59,7 @@ class ThreadFiles:
         return await self._store.amanifest(await self.manifest_id(number))
 
     @on_core
-    async def changed(self, thread: str, before: str | None, after: str | None) -> Difference:
+    async def changed(self, thread: str, before: str | None, after: str | None) -> TurnChange:
         """Return what a turn has changed, without what changed between the turns.
 
         Args:
@@ -65,9 +77,15 @@ class ThreadFiles:
         begin = await self.begin_of(thread, before, after)
         numbers = [(await self.capture_at(thread, ticket))[0] for ticket in (begin, after)]
         if None in numbers:
-            return Difference()  # no command of the thread has run
-        first, last = [await self.manifest_id(number) for number in numbers if number is not None]
-        return await self._store.adifference(first, last)
+            return TurnChange()  # no command of the thread has run
+        ids = [await self.manifest_id(number) for number in numbers if number is not None]
+        difference = await self._store.adifference(*ids)
+        old, new = [(await self._store.amanifest(each)).skipped for each in ids]
+        of_turn = set(difference)
+        return TurnChange(
+            difference,
+            {path: why for path, why in new.items() if path in of_turn or old.get(path) != why},
+        )
 
     async def begin_of(self, thread: str, before: str | None, after: str | None) -> str | None:
         """Return the ticket at the begin of a turn. For the arguments see `changed`."""

@@ -128,10 +128,11 @@ def _list(points: Sequence[Point], *, as_json: bool) -> None:
 
 
 def _turn(point: Point) -> dict[str, Any]:
-    changed = None
+    changed: dict[str, Any] | None = None
     if point.changed is not None:
-        created, changed_paths, deleted = map(list, point.changed.parts)
-        changed = {"created": created, "changed": changed_paths, "deleted": deleted}
+        created, changed_paths, deleted = map(list, point.changed.difference.parts)
+        not_kept = dict(point.changed.not_kept)
+        changed = {"created": created, "changed": changed_paths, "deleted": deleted, "not_kept": not_kept}
     return {"number": point.number, "at": point.at, "words": point.words, "files": changed}
 
 

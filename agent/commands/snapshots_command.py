@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -22,11 +23,15 @@ snapshots_app = typer.Typer(
 
 Given = TypeVar("Given")
 
+_MOST_NOT_KEPT = 20
+"""Paths that the list names."""
+
 
 @snapshots_app.command("ls")
 def list_snapshots(as_json: AsJson = False) -> None:
     """List the snapshots of each thread, and the size of all of them.
 
+    Besides, list the paths that the newest snapshots leave out, such as a file over SNAPSHOT_FILE_MAX.
     Threads that have the same files share the contents, so the sizes of the threads add up to more.
     """
     from libs.workspace.history import made_at, thread_uses
@@ -38,6 +43,7 @@ def list_snapshots(as_json: AsJson = False) -> None:
                 "turns": use.turns,
                 "newest": made_at(use.newest).isoformat(timespec="seconds"),
                 "bytes": use.size,
+                "not_kept": dict(use.not_kept),
             }
             for use in await thread_uses(kept.database)
         ]
@@ -53,6 +59,11 @@ def list_snapshots(as_json: AsJson = False) -> None:
         ("thread", "turns kept", "newest", "size"),
         [(row["thread"], str(row["turns"]), row["newest"], _shown(row["bytes"])) for row in rows],
     )
+    missing = {f"{path}: {why}": None for row in rows for path, why in row["not_kept"].items()}
+    for line in islice(missing, _MOST_NOT_KEPT):
+        say(f"Not kept: {line}")
+    if len(missing) > _MOST_NOT_KEPT:
+        say(f"and {len(missing) - _MOST_NOT_KEPT} more: --json lists them by thread")
     say(f"{_shown(size)} of at most {_shown(settings.snapshots_max)} in {settings.snapshots_url}")
 
 

@@ -16,7 +16,7 @@ from agent.threads.snapshot_store import build_snapshots
 if TYPE_CHECKING:
     from libs.backends import WorkspaceBackend
     from libs.sandbox.host import ChannelSandbox
-    from libs.workspace.history import Workplace, WorkspaceHistory
+    from libs.workspace.history import News, Workplace, WorkspaceHistory
 
 __all__ = ["DeferredCaptures", "captures_of", "deferred_captures"]
 
@@ -72,8 +72,6 @@ class DeferredCaptures:
         self._settings = settings
         self._place_of = place_of
         self._shared = shared
-        self._news: dict[str, str] = {}
-        """Thread -> what the model is told at the begin of its next turn."""
 
     @functools.cached_property
     def history(self) -> WorkspaceHistory:
@@ -94,22 +92,24 @@ class DeferredCaptures:
         return await (await self.made()).captures.begin_turn(thread)
 
     async def after_step(self, thread: str) -> str | None:
-        history = await self.made()
-        ticket = await history.captures.after_step(thread)
-        await history.watch(thread)
+        captures = (await self.made()).captures
+        ticket = await captures.after_step(thread)
+        await captures.taken_back.watch(thread)
         return ticket
 
     async def arrive(
         self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]
     ) -> object:
-        moved = await (await self.made()).arrive(thread, ticket, is_held)
+        history = await self.made()
+        moved = await history.arrive(thread, ticket, is_held)
         if moved and (moved.restored.difference or moved.restored.kept):
-            self._news[thread] = arrival_note(moved)
-            logger.info("thread %s went back: %s", thread, self._news[thread])
+            note = arrival_note(moved)
+            await history.ledger.tell(thread, note)
+            logger.info("thread %s went back: %s", thread, note)
         return moved
 
-    def news(self, thread: str) -> str | None:
-        return self._news.pop(thread, None)
+    async def news(self, thread: str) -> News | None:
+        return await (await self.made()).ledger.news(thread)
 
     async def made(self) -> WorkspaceHistory:
         """Return the history."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from libs.workspace.history import Moved
@@ -23,14 +23,32 @@ def back_note(moved: Moved) -> str:
 
 
 def arrival_note(moved: Moved) -> str:
-    """Return a note for files that were brought to the checkpoint from which a run began."""
-    return f"The files were brought back to what they were at this point of the conversation{_besides(moved)}"
+    """Return a note for files that were brought to the checkpoint from which a run began.
+
+    The model may read the note after the first steps of the run.
+    """
+    return (
+        "When a run of this conversation began, the files were first brought back to what they were at that "
+        f"point of the conversation{_besides(moved)}"
+    )
 
 
-def files_note(moved: Moved, *, undo: bool) -> str:
-    """Return a note for a conversation that stayed, while its files went back, or returned with `undo`."""
+def files_note(moved: Moved, *, undo: bool, paused: Literal["question", "run"] | None = None) -> str:
+    """Return a note for a conversation that stayed, while its files went back, or returned with `undo`.
+
+    Args:
+        paused: the run waited for an answer to a question, or was cut off. The model reads the note after
+            the pending steps.
+    """
     to = "what they were before they went back" if undo else "an earlier point of this conversation"
-    return f"The person has brought the files back to {to}{_besides(moved)}"
+    return f"{_WHEN[paused]} brought the files back to {to}{_besides(moved)}"
+
+
+_WHEN = {
+    None: "The person has",
+    "question": "While your latest reply waited for the person's answer, the person",
+    "run": "While the run was interrupted, the person",
+}
 
 
 def _besides(moved: Moved) -> str:
@@ -38,4 +56,4 @@ def _besides(moved: Moved) -> str:
     more = len(moved.restored.kept) - len(kept)
     except_ = f", except: {'; '.join(kept)}{f', and {more} more' if more else ''}" if kept else ""
     instead = f" Note: {moved.instead}." if moved.instead else ""
-    return f"{except_}.{instead} Programs in the background and variables of Python blocks have ended."
+    return f"{except_}.{instead} Programs in the background and variables of Python blocks ended then."

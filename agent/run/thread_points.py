@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import AnyMessage, RemoveMessage
 from langgraph.checkpoint.base import CheckpointTuple
@@ -19,8 +19,8 @@ from libs.middleware.arrival import arrive_at_start
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person, told
 from libs.persistence.served_saver import ServedSaver
-from libs.workspace import Difference, Manifest
-from libs.workspace.history import Moved, NoCapture, WayBack, WorkspaceHistory
+from libs.workspace import Manifest
+from libs.workspace.history import Moved, NoCapture, TurnChange, WayBack, WorkspaceHistory
 
 __all__ = ["ThreadPoints"]
 
@@ -110,8 +110,8 @@ class ThreadPoints:
         ticket = (await self.point(number)).ticket
         if begin and number:
             before = await self._turns.one(number - 1)
-            ticket = await history.begin_of(self._thread, before.ticket if before else None, ticket)
-        return await history.manifest_at(self._thread, ticket)
+            ticket = await history.files.begin_of(self._thread, before.ticket if before else None, ticket)
+        return await history.files.at(self._thread, ticket)
 
     async def content(self, manifest: Manifest, path: str) -> bytes:
         """Return the content of a file of a manifest. Raises as `WorkspaceStore.aread`."""
@@ -136,8 +136,10 @@ class ThreadPoints:
         before = (await self._turns.latest()).checkpoint["id"]
         moved = await self._move(point.ticket, None if files_only else point.checkpoint, empty=number == 0)
         since = (await self._turns.latest()).checkpoint["id"]
-        await self._captures().add_way_back(self._thread, WayBack(moved.before, before, since, files_only))
-        await self._captures().ends_move(self._thread)
+        await self._captures().ledger.add_way_back(
+            self._thread, WayBack(moved.before, before, since, files_only)
+        )
+        await self._captures().ledger.end_move(self._thread)
         return moved
 
     async def undo(self, *, dry_run: bool = False) -> Moved:
@@ -147,7 +149,7 @@ class ThreadPoints:
             WrongPoint: the thread has not gone back, or a turn has begun since.
         """
         history = self._captures()
-        way = await history.way_back(self._thread)
+        way = await history.ledger.way_back(self._thread)
         if way is None or way.since != (await self._turns.latest()).checkpoint["id"]:
             raise WrongPoint(
                 "There is nothing to undo: the thread has not gone back since its latest turn began."
@@ -155,8 +157,8 @@ class ThreadPoints:
         if dry_run:
             return await history.go_back(self._thread, way.ticket, dry_run=True)
         moved = await self._move(way.ticket, None if way.files_only else way.checkpoint, undo=True)
-        await history.end_way_back(self._thread, (await self._turns.latest()).checkpoint["id"])
-        await history.ends_move(self._thread)
+        await history.ledger.end_way_back(self._thread, (await self._turns.latest()).checkpoint["id"])
+        await history.ledger.end_move(self._thread)
         return moved
 
     @property
@@ -171,7 +173,7 @@ class ThreadPoints:
 
     async def can_undo(self) -> bool:
         """Return whether the thread has gone back since its latest turn began."""
-        way = await self._history.way_back(self._thread) if self._history else None
+        way = await self._history.ledger.way_back(self._thread) if self._history else None
         return way is not None and way.since == (await self._turns.latest()).checkpoint["id"]
 
     async def present(self) -> Point:
@@ -187,7 +189,7 @@ class ThreadPoints:
             NoCapture: see `go_to`.
         """
         moved = await self._move(point.ticket, point.checkpoint, empty=point.number == 0)
-        await self._captures().ends_move(self._thread)
+        await self._captures().ledger.end_move(self._thread)
         return moved
 
     async def _move(
@@ -196,13 +198,17 @@ class ThreadPoints:
         """Bring back the files, and the conversation unless `checkpoint` is None. `empty`: to its begin."""
         history = self._captures()
         latest = await self._turns.latest()
-        if await history.has_unfinished_move(self._thread):
+        if await history.ledger.unfinished_move(self._thread):
             config: Any = {"configurable": {"thread_id": self._thread}}
             await arrive_at_start(history.arrive, self._saver, self._thread, config)
         moved = await history.go_back(self._thread, ticket, more_follows=True)
         if checkpoint is None:
-            await history.stays_at(self._thread, latest.checkpoint["channel_values"].get(WORKSPACE))
-            if not (await self.graph.aget_state(self._config())).next:  # a question must not lapse
+            await history.ledger.set_head(self._thread, latest.checkpoint["channel_values"].get(WORKSPACE))
+            state = await self.graph.aget_state(self._config())
+            if state.next:  # a question must not lapse
+                paused: Literal["question", "run"] = "question" if state.interrupts else "run"
+                await history.ledger.tell(self._thread, files_note(moved, undo=undo, paused=paused))
+            else:
                 await self._add(latest, told(files_note(moved, undo=undo)))
             return moved
         # END as the node: the copy of the checkpoint has no pending step, so a question lapses.
@@ -227,9 +233,9 @@ class ThreadPoints:
         config: Any = {**self._config(**where), "metadata": {**self.metadata, **kept}}
         await self.graph.aupdate_state(config, values, as_node=as_node)
 
-    async def _changed(self, before: str | None, after: str | None) -> Difference | None:
+    async def _changed(self, before: str | None, after: str | None) -> TurnChange | None:
         try:
-            return await self._captures().turn_difference(self._thread, before, after)
+            return await self._captures().files.changed(self._thread, before, after)
         except (NoCapture, WrongPoint):
             return None
 

@@ -16,7 +16,7 @@ from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person
 from libs.persistence.lineage import Ancestor, lineage
 from libs.persistence.served_saver import ServedSaver
-from libs.workspace import Difference
+from libs.workspace.history import TurnChange
 
 __all__ = ["Point", "TurnPoints", "WrongPoint"]
 
@@ -42,7 +42,7 @@ class Point:
     """The texts of the person's messages."""
     messages: tuple[str, ...] = ()
     """The IDs of these messages. Empty: not known."""
-    changed: Difference | None = None
+    changed: TurnChange | None = None
     """What the turn changed. None: not known, because a snapshot is missing."""
 
 

@@ -46,11 +46,16 @@ def _files(point: Point) -> str:
         return "(before the first turn)"
     if point.changed is None:
         return "(not kept)"
-    marked = [
-        f"{mark}{path}" for mark, paths in zip("+~-", point.changed.parts, strict=True) for path in paths
-    ]
-    more = len(marked) - _MOST_PATHS
-    return " ".join(marked[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
+    parts = zip("+~-", point.changed.difference.parts, strict=True)
+    marked = [f"{mark}{path}" for mark, paths in parts for path in paths]
+    left_out = [f"{path} ({why})" for path, why in point.changed.not_kept.items()]
+    shown = [_cut(marked, " ")] if marked else []
+    return "; ".join([*shown, f"not kept: {_cut(left_out, ', ')}"] if left_out else shown)
+
+
+def _cut(paths: Sequence[str], between: str) -> str:
+    more = len(paths) - _MOST_PATHS
+    return between.join(paths[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _short(words: str) -> str:

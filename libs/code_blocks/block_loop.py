@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -48,7 +48,7 @@ from libs.code_blocks.run_end_hooks import ENDING, Ending, add_ending
 from libs.code_blocks.words_only import MAX_NUDGES, objection
 from libs.middleware.approvals import GateRules, InterruptMode, InterruptOn, require_checkpointer
 from libs.middleware.budget import Budget, Meter
-from libs.middleware.captures import WORKSPACE, Captures, captured_thread, turn_begins
+from libs.middleware.captures import TOLD, WORKSPACE, Captures, captured_thread, note_for
 from libs.middleware.program_messages import told
 
 __all__ = ["CodeLoop"]
@@ -140,11 +140,18 @@ class CodeLoop:
         thread = captured_thread()
         if self.captures is None or thread is None:
             return {}
-        if begin:
-            return await turn_begins(self.captures, thread)
-        return {WORKSPACE: await self.captures.after_step(thread)}
+        return {WORKSPACE: await (self.captures.begin_turn if begin else self.captures.after_step)(thread)}
 
     async def _reply(self, state: CodeState) -> Command[Literal["model", "approve", "__end__"]]:
+        """Ask the model. A note for the model comes before its reply."""
+        note = await note_for(self.captures, state) if self.captures else None
+        if note is None:
+            return await self._next(state)
+        after = await self._next({**state, "messages": [*state["messages"], note]})
+        update: Any = after.update
+        return replace(after, update={**update, "messages": [note, *update["messages"]], TOLD: note.id})
+
+    async def _next(self, state: CodeState) -> Command[Literal["model", "approve", "__end__"]]:
         """Ask the model, and decide whether the reply is code, an answer, or neither."""
         meter = Meter(self.budget, spent=state["run_budget"])
         if over := meter.take_call():

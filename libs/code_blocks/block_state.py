@@ -54,5 +54,7 @@ class CodeState(Output):
     """Approvals for the rest of the thread. The gate reads them; no node writes them."""
     workspace: NotRequired[Annotated[str | None, later]]
     """The ticket of the latest capture of the workspace: see `libs.middleware.captures`."""
+    workspace_told: NotRequired[str]
+    """The latest note about files that were brought back, which the model has got."""
     grants_at_reply: NotRequired[Mapping[str, Any]]
     """`grants` at the time of the latest reply."""

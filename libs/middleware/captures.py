@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, NotRequired, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Protocol
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
     AgentState,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
     PrivateStateAttr,
     ToolCallRequest,
 )
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
@@ -20,10 +23,23 @@ from langgraph.types import Command
 from libs.middleware.program_messages import told
 from libs.sandbox.host import core
 
-__all__ = ["WORKSPACE", "CaptureMiddleware", "Captures", "captured_thread", "later", "turn_begins"]
+if TYPE_CHECKING:
+    from libs.workspace.history import News
+
+__all__ = [
+    "TOLD",
+    "WORKSPACE",
+    "CaptureMiddleware",
+    "Captures",
+    "captured_thread",
+    "later",
+    "note_for",
+]
 
 WORKSPACE = "workspace"
 """Key of the state: the ticket of the latest capture."""
+TOLD = "workspace_told"
+"""Key of the state: the latest note about files that were brought back, which the model has got."""
 
 
 class Captures(Protocol):
@@ -37,8 +53,8 @@ class Captures(Protocol):
         """Capture the workspace after a step. Return the ticket."""
         ...
 
-    def news(self, thread: str) -> str | None:
-        """Return a note for the model if files were brought back at the begin of the run. Each note once."""
+    async def news(self, thread: str) -> News | None:
+        """Return a note for the model about the latest time that files were brought back outside its view."""
         ...
 
 
@@ -49,10 +65,13 @@ def later(before: str | None, after: str | None) -> str | None:
 
 class _State(AgentState[Any]):
     workspace: NotRequired[Annotated[str | None, PrivateStateAttr, later]]
+    workspace_told: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
 class CaptureMiddleware(AgentMiddleware[_State, Any, Any]):
     """Captures the workspace before a turn, and after each tool call that may have changed it.
+
+    Tells the model in its next request that files were brought back.
 
     Belongs to the outermost agent: the captures of a subagent's calls would name moments to which nobody can
     go back.
@@ -71,11 +90,29 @@ class CaptureMiddleware(AgentMiddleware[_State, Any, Any]):
     async def abefore_agent(self, state: _State, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """Begin the capture before the turn."""
         thread = captured_thread()
-        return None if thread is None else await turn_begins(self._captures, thread)
+        return None if thread is None else {WORKSPACE: await self._captures.begin_turn(thread)}
 
     def before_agent(self, state: _State, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """As `abefore_agent`."""
         return core().wait(self.abefore_agent(state, runtime))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """Add a note to the request, and to the conversation before the reply."""
+        note = await note_for(self._captures, request.state)
+        if note is None:
+            return await handler(request)
+        return _with_note(await handler(_noted(request, note)), note)
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        """As `awrap_model_call`."""
+        note = core().wait(note_for(self._captures, request.state))
+        return handler(request) if note is None else _with_note(handler(_noted(request, note)), note)
 
     async def awrap_tool_call(
         self,
@@ -101,11 +138,28 @@ class CaptureMiddleware(AgentMiddleware[_State, Any, Any]):
         return None if request.tool_call["name"] in self._reads else captured_thread()
 
 
-async def turn_begins(captures: Captures, thread: str) -> dict[str, Any]:
-    """Begin the capture before a turn. Return the update of the state."""
-    news = captures.news(thread)
-    messages = {"messages": [told(news)]} if news else {}
-    return {WORKSPACE: await captures.begin_turn(thread), **messages}
+async def note_for(captures: Captures, state: Mapping[str, Any]) -> HumanMessage | None:
+    """Return a note that the model has not got, about files that were brought back.
+
+    The conversation holds the note from then on, and TOLD its id.
+    """
+    thread = captured_thread()
+    news = None if thread is None else await captures.news(thread)
+    if news is None or news.id == state.get(TOLD):
+        return None
+    note = told(news.text)
+    note.id = news.id
+    return note
+
+
+def _noted(request: ModelRequest[Any], note: HumanMessage) -> ModelRequest[Any]:
+    return request.override(messages=[*request.messages, note])
+
+
+def _with_note(answer: ModelResponse[Any], note: HumanMessage) -> ExtendedModelResponse[Any]:
+    # In one step with the reply: a request that fails is repeated with its note.
+    noted = replace(answer, result=[note, *answer.result])
+    return ExtendedModelResponse(noted, Command(update={TOLD: note.id}))
 
 
 def captured_thread() -> str | None:

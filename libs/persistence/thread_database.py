@@ -48,9 +48,13 @@ class Database(ABC):
         """Add statements to run when the database is opened; each must be safe to repeat."""
         self._schema += statements
 
-    def submit(self, work: Callable[[Do], Given]) -> Future[Given]:
-        """Run `work` in one transaction, which is committed when the future is done."""
-        return self._thread.submit(self._carry_out, work)
+    def submit(self, work: Callable[[Do], Given], *, reads: bool = False) -> Future[Given]:
+        """Run `work` in one transaction, which is committed when the future is done.
+
+        Args:
+            reads: `work` changes nothing, and does not wait for programs that do.
+        """
+        return self._thread.submit(self._carry_out, work, reads)
 
     def wait(self, work: Callable[[Do], Given]) -> Given:
         """Run `work` in one transaction and wait for its end.
@@ -60,9 +64,9 @@ class Database(ABC):
         """
         return self.submit(work).result()
 
-    async def awaited(self, work: Callable[[Do], Given]) -> Given:
+    async def awaited(self, work: Callable[[Do], Given], *, reads: bool = False) -> Given:
         """`wait` without blocking the event loop. A cancelled caller does not stop the work."""
-        return await asyncio.shield(asyncio.wrap_future(self.submit(work)))
+        return await asyncio.shield(asyncio.wrap_future(self.submit(work, reads=reads)))
 
     def close(self) -> None:
         """Close the connection. A later call opens it again."""
@@ -83,14 +87,14 @@ class Database(ABC):
     def _do(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]: ...
 
     @abstractmethod
-    def _transaction(self, work: Callable[[Do], Given]) -> Given: ...
+    def _transaction(self, work: Callable[[Do], Given], *, reads: bool) -> Given: ...
 
-    def _carry_out(self, work: Callable[[Do], Given]) -> Given:
+    def _carry_out(self, work: Callable[[Do], Given], reads: bool) -> Given:
         try:
             if self._connection is None:
                 self._connection = self._connect()
                 self._make_tables()
-            return self._transaction(work)
+            return self._transaction(work, reads=reads)
         except Exception as error:
             explained = self._explained(error)
             if explained is None:
@@ -99,7 +103,7 @@ class Database(ABC):
             raise explained from error
 
     def _make_tables(self) -> None:
-        self._transaction(lambda do: [do(statement) for statement in self._schema])
+        self._transaction(lambda do: [do(statement) for statement in self._schema], reads=False)
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -145,11 +149,11 @@ class SqliteDatabase(Database):
     def _do(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self._connection.execute(statement, parameters).fetchall()]
 
-    def _transaction(self, work: Callable[[Do], Given]) -> Given:
+    def _transaction(self, work: Callable[[Do], Given], *, reads: bool) -> Given:
         # SQLite does not notice that an open file was removed; its writes would be lost.
         if self._found() != self._file:
             raise FileNotFoundError("another file has taken its place")
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.execute("BEGIN" if reads else "BEGIN IMMEDIATE")
         try:
             done = work(self._do)
         except BaseException:
@@ -204,15 +208,15 @@ class PostgresDatabase(Database):
         cursor = self._connection.execute(statement.replace("?", "%s"), parameters)
         return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
-    def _transaction(self, work: Callable[[Do], Given]) -> Given:
+    def _transaction(self, work: Callable[[Do], Given], *, reads: bool) -> Given:  # noqa: ARG002
         with self._connection.transaction():
             return work(self._do)
 
-    def _carry_out(self, work: Callable[[Do], Given]) -> Given:
+    def _carry_out(self, work: Callable[[Do], Given], reads: bool) -> Given:
         if self._connection is not None and time.monotonic() - self._used > _RESTED:
             self._look()
         try:
-            return super()._carry_out(work)
+            return super()._carry_out(work, reads)
         finally:
             self._used = time.monotonic()
 

@@ -115,4 +115,4 @@ class KeyReused(SandboxError):
 
 
 class RecordUnavailable(SandboxError):
-    """The command log cannot be written, so the command did not begin."""
+    """The command log or the database of threads cannot be used, so the command did not begin."""

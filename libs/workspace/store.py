@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -44,12 +44,14 @@ class Captured:
 class Restored:
     """A restored workspace."""
 
-    before: str
-    """Capture of the workspace just before."""
     difference: Difference
     """What was changed; with `dry_run`, what would be changed."""
     kept: Mapping[str, str]
     """Paths that were left as they are, each with the reason."""
+
+
+_Round = tuple[Manifest, list[str]]
+"""The workspace before one round of a restore, and the paths that the round changes."""
 
 
 @dataclass(slots=True)
@@ -146,8 +148,7 @@ class WorkspaceStore:
 
         Raises:
             HalfRestored: the restore failed half-way, and could not be undone. After any other error, and
-                after a cancellation, the workspace is as before, except that folders which could not be read
-                may have their earlier permissions.
+                after a cancellation, the workspace is as before.
         """
         await self._place.check()
         target = await self._catalog.manifest(to)
@@ -155,19 +156,17 @@ class WorkspaceStore:
             raise manifest_missing(to)
         expected = await self._catalog.manifest(expect) if expect is not None else None
         async with self._lock(sandbox):
-            now, _ = await self._capture(sandbox)
-            before, made = now, Difference()
-            for _ in range(_TRIES):
-                paths, kept = await asyncio.to_thread(to_touch, now, target, only, expected)
-                if paths and not dry_run:
-                    kept |= await self._bring(sandbox, now, target, paths)
-                touched = [path for path in paths if path not in kept]
-                made = made.and_then(await asyncio.to_thread(difference_at, now, target, touched))
-                if dry_run or not any(path in now.skipped for path in touched):
-                    break
-                # A folder that could not be read has its permissions back: now it can be restored, too.
-                now, _ = await self._capture(sandbox)
-        return Restored(before.id, made, kept)
+            rounds: list[_Round] = []
+            try:
+                return await self._restore(sandbox, target, only, expected, None if dry_run else rounds)
+            except BaseException as error:
+                if problem := await self._undone(sandbox, target, rounds):
+                    raise HalfRestored(
+                        f"A restore of the workspace stopped half-way: {error} It could not be undone: "
+                        f"{problem}",
+                        hint="Restore again, when the cause is mended: that completes it.",
+                    ) from error
+                raise
 
     capture = synchronous(acapture)
     difference = synchronous(adifference)
@@ -230,34 +229,45 @@ class WorkspaceStore:
         self._known[sandbox] = known
         return now, times
 
-    async def _bring(
-        self, sandbox: Tree, now: Manifest, target: Manifest, paths: Collection[str]
-    ) -> dict[str, str]:
-        """Bring paths to a capture. Return those that were left alone, each with the reason.
-
-        After a failure half-way, and after a cancellation, the paths are brought back to what they were.
-        """
-        steps = await asyncio.to_thread(steps_to, now, target, paths)
-        try:
-            return await bring_to(sandbox, steps, await self._contents_of(digests_in(steps)))
-        except BaseException as error:
-            problem = await self._undone(sandbox, now, target, paths)
-            if problem:
-                raise HalfRestored(
-                    f"A restore of the workspace stopped half-way: {error} It could not be undone: {problem}",
-                    hint="Restore again, when the cause is mended: that completes it.",
-                ) from error
-            raise
-
-    async def _undone(
-        self, sandbox: Tree, before: Manifest, target: Manifest, paths: Collection[str]
-    ) -> object:
-        """Bring paths back to what they were before a restore. Return what prevents that; None if done."""
-        try:
+    async def _restore(
+        self,
+        sandbox: Tree,
+        target: Manifest,
+        only: Collection[str] | None,
+        expected: Manifest | None,
+        rounds: list[_Round] | None,
+    ) -> Restored:
+        """Bring paths to a capture. Add each round to `rounds` before it begins; None: change nothing."""
+        made = Difference()
+        now, _ = await self._capture(sandbox)
+        for _ in range(_TRIES):
+            paths, kept = await asyncio.to_thread(to_touch, now, target, only, expected)
+            if paths and rounds is not None:
+                rounds.append((now, paths))
+                kept |= await self._bring(sandbox, now, target, paths)
+            touched = [path for path in paths if path not in kept]
+            made = made.and_then(await asyncio.to_thread(difference_at, now, target, touched))
+            if rounds is None or not any(path in now.skipped for path in touched):
+                break
+            # A folder that could not be read has its permissions back: now it can be restored, too.
             now, _ = await self._capture(sandbox)
-            back = await asyncio.to_thread(to_undo, now, before, target, paths)
-            steps = await asyncio.to_thread(steps_to, now, before, back)
-            left = await bring_to(sandbox, steps, await self._contents_of(digests_in(steps)))
+        return Restored(made, kept)
+
+    async def _bring(
+        self, sandbox: Tree, now: Manifest, to: Manifest, paths: Collection[str]
+    ) -> dict[str, str]:
+        """Bring paths from one state to another. Return those that were left alone, each with the reason."""
+        steps = await asyncio.to_thread(steps_to, now, to, paths)
+        return await bring_to(sandbox, steps, await self._contents_of(digests_in(steps)))
+
+    async def _undone(self, sandbox: Tree, target: Manifest, rounds: Sequence[_Round]) -> object:
+        """Take back the rounds of a restore, the last first. Return what prevents that; None if done."""
+        try:
+            for before, paths in reversed(rounds):
+                now, _ = await self._capture(sandbox)
+                back = await asyncio.to_thread(to_undo, now, before, target, paths)
+                for path, why in (await self._bring(sandbox, now, before, back)).items():
+                    return f"{path}: {why}."
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             return error
-        return next((f"{path}: {why}." for path, why in left.items()), None)
+        return None

@@ -103,7 +103,7 @@ async def race(open_snapshots: Callable[[], Snapshots], steps: int) -> None:
             if row is None or row.number is None:
                 failed.append(str(row and row.why))  # these prunes never rest, and spare nothing young
                 continue
-            manifest = await snapshots.history.manifest_at(thread, ticket)
+            manifest = await snapshots.history.files.at(thread, ticket)
             await snapshots.read_all(manifest.id)
 
     async def prune(snapshots: Snapshots) -> int:

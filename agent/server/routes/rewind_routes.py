@@ -32,12 +32,18 @@ class _Files(BaseModel):
     deleted: list[str]
 
 
+class _TurnFiles(_Files):
+    not_kept: dict[str, str] = Field(
+        description="Paths of the turn that its snapshot leaves out, each with the reason."
+    )
+
+
 class _Turn(BaseModel):
     number: int = Field(description="0: the begin of the thread.")
     at: str = Field(description="When the turn ended, in ISO 8601.")
     words: str = Field(description="What the person asked.")
     messages: list[str] = Field(description="IDs of the messages with these words.")
-    files: _Files | None = Field(description="What the turn changed; null: a snapshot is missing.")
+    files: _TurnFiles | None = Field(description="What the turn changed; null: a snapshot is missing.")
 
 
 class _Turns(BaseModel):
@@ -160,9 +166,11 @@ def _metadata(points: ThreadPoints, request: Request) -> dict[str, Any]:
 
 
 def _turn(point: Point) -> _Turn:
-    changed = None if point.changed is None else _Files(**_files(point.changed))
+    files = None
+    if changed := point.changed:
+        files = _TurnFiles(**_files(changed.difference), not_kept=dict(changed.not_kept))
     return _Turn(
-        number=point.number, at=point.at, words=point.words, messages=list(point.messages), files=changed
+        number=point.number, at=point.at, words=point.words, messages=list(point.messages), files=files
     )
 
 

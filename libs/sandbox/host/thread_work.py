@@ -61,6 +61,8 @@ class Turns:
         """Commands whose changes no capture has seen for certain."""
         self.watched = False
         """Whether anybody captures this workspace. Otherwise no spans are kept."""
+        self.look: Callable[[str], Awaitable[None]] | None = None
+        """Called with the thread before each of its commands, which begins when the call has ended."""
 
     @property
     def idle(self) -> bool:
@@ -73,14 +75,18 @@ class Turns:
         if not self.watched:
             yield
             return
+        looked = self.look is None
         while True:
             state = self._threads.setdefault(thread, _Thread())
-            if state.running or not (state.due or state.latest):
-                break
-            if state.due:
+            if state.due and not state.running:
                 self.capture(thread, state.due)  # all commands wait for it, not only this one
-            elif state.latest:
+            elif state.latest and not state.running:
                 await asyncio.wait({state.latest})
+            elif self.look and not looked:
+                await self.look(thread)
+                looked = True
+            else:
+                break
         span = Span(thread, time.time_ns())
         self.spans.append(span)
         state.running += 1

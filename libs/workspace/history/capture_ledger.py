@@ -234,6 +234,11 @@ class Ledger(ThreadPlaces):
                     "INSERT INTO workspace_heads VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING",
                     *(target, ticket if shared else START, wanted),
                 )
+            do(
+                "INSERT INTO workspace_news SELECT ?, id, text FROM workspace_news WHERE thread = ? "
+                "ON CONFLICT DO NOTHING",
+                *(target, source),
+            )
 
         await self._database.awaited(work)
 

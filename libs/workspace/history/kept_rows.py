@@ -74,7 +74,7 @@ def forget_tickets(do: Do, thread: str) -> set[int]:
         for row in do("SELECT number FROM workspace_tickets WHERE thread = ?", thread)
         if row[0] is not None
     }
-    for table in ("workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves"):
+    for table in _OF_THREAD:
         do(f"DELETE FROM {table} WHERE thread = ?", thread)  # noqa: S608
     own = do("SELECT number FROM workspace_captures WHERE workspace = ?", thread_workspace(thread))
     return numbers | {row[0] for row in own}
@@ -86,6 +86,10 @@ def _merge(into: dict[str, set[str]], do: Do, number: int) -> None:
         into.setdefault(who, set()).update(paths)
 
 
+_OF_THREAD = (
+    *("workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves"),
+    "workspace_news",
+)
 _NUMBERS = "SELECT number FROM workspace_captures WHERE workspace = ? ORDER BY number"
 _WORKSPACES = "SELECT DISTINCT workspace FROM workspace_captures WHERE number IN ({})"
 _UP_TO = (

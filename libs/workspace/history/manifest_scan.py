@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import zstandard
 
 from libs.persistence.thread_database import Database
-from libs.workspace import Change
+from libs.workspace import Change, shown
 
-__all__ = ["named_contents"]
+__all__ = ["left_out", "named_contents"]
 
 _GONE = object()
 
@@ -40,6 +40,12 @@ def named_contents(database: Database) -> Iterator[tuple[str, bool, set[str]]]:
         steps.append(_enter(content, change))
         yield name, dropped, {digest for digest in content.values() if digest}
         steps += based[name]
+
+
+def left_out(database: Database, name: str) -> dict[str, str]:
+    """Return the paths that a manifest leaves out, each with the reason. Blocks."""
+    change = _change(database, name)
+    return {shown(path): why for path, why in change.skipped.items()} if change else {}
 
 
 def _change(database: Database, name: str) -> Change | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 from libs.persistence.thread_database import Database, Do
 from libs.workspace.history.tickets import START
 
-__all__ = ["Move", "ThreadPlaces", "WayBack", "head_of", "set_head_of"]
+__all__ = ["Move", "News", "ThreadPlaces", "WayBack", "head_of", "set_head_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,14 @@ class Move:
     """Names the files before."""
 
 
+@dataclass(frozen=True, slots=True)
+class News:
+    """A note for the model about files that were brought back."""
+
+    id: str
+    text: str
+
+
 class ThreadPlaces:
     """Methods raise CheckpointerUnavailable if the database cannot be used."""
 
@@ -50,6 +59,8 @@ class ThreadPlaces:
             "files_only INTEGER NOT NULL, PRIMARY KEY (thread, number))",
             "CREATE TABLE IF NOT EXISTS workspace_moves (thread TEXT PRIMARY KEY, wanted TEXT NOT NULL, "
             "before TEXT NOT NULL)",
+            "CREATE TABLE IF NOT EXISTS workspace_news (thread TEXT PRIMARY KEY, id TEXT NOT NULL, "
+            "text TEXT NOT NULL)",
         )
 
     async def head(self, thread: str) -> str | None:
@@ -59,14 +70,39 @@ class ThreadPlaces:
         """
         return await self._database.awaited(lambda do: head_of(do, thread))
 
-    async def set_head(self, thread: str, ticket: str, *, moved: bool = False) -> None:
-        """Note the ticket to which the files of a thread belong. `moved`: they were brought back to it."""
+    async def set_head(self, thread: str, ticket: str | None, *, moved: bool = False) -> None:
+        """Note the ticket to which the files of a thread belong; None: they are as before its first turn.
+
+        Args:
+            moved: the files were brought back to it. What was told of earlier moves is removed.
+        """
 
         def work(do: Do) -> None:
-            set_head_of(do, thread, ticket)
-            do("UPDATE workspace_heads SET moves = moves + ? WHERE thread = ?", int(moved), thread)
+            set_head_of(do, thread, ticket or START)
+            if moved:
+                do("UPDATE workspace_heads SET moves = moves + 1 WHERE thread = ?", thread)
+                do("DELETE FROM workspace_news WHERE thread = ?", thread)
 
         await self._database.awaited(work)
+
+    async def tell(self, thread: str, text: str) -> None:
+        """Keep a note for the model about the latest move of a thread, in place of an earlier note."""
+        await self._database.awaited(
+            lambda do: do(
+                "INSERT INTO workspace_news VALUES (?, ?, ?) ON CONFLICT (thread) DO UPDATE "
+                "SET id = excluded.id, text = excluded.text",
+                *(thread, secrets.token_hex(8), text),
+            )
+        )
+
+    async def news(self, thread: str) -> News | None:
+        """Return the note of `tell`, until the files of the thread are brought back again."""
+
+        def work(do: Do) -> News | None:
+            rows = do("SELECT id, text FROM workspace_news WHERE thread = ?", thread)
+            return News(*map(str, rows[0])) if rows else None
+
+        return await self._database.awaited(work, reads=True)
 
     async def moves(self, thread: str) -> int:
         """Return how often a thread has gone back, in any program."""
@@ -75,7 +111,7 @@ class ThreadPlaces:
             rows = do("SELECT moves FROM workspace_heads WHERE thread = ?", thread)
             return int(rows[0][0]) if rows else 0
 
-        return await self._database.awaited(work)
+        return await self._database.awaited(work, reads=True)
 
     async def way_back(self, thread: str) -> WayBack | None:
         """Return the way back of a thread that has gone back; of several returns, that of the latest."""

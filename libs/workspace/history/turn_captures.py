@@ -13,11 +13,12 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from libs.persistence import CheckpointerUnavailable
-from libs.sandbox import FileFailed, SandboxError
-from libs.sandbox.host import Span, on_core
+from libs.sandbox import FileFailed, RecordUnavailable, SandboxError
+from libs.sandbox.host import Span, Turns, on_core
 from libs.workspace import Captured, ManifestMissing, SnapshotsUnavailable, WorkspaceStore
 from libs.workspace.history.capture_ledger import Ledger, thread_workspace
 from libs.workspace.history.changed_by import CUT_OFF, by_thread
+from libs.workspace.history.taken_back import TakenBack
 from libs.workspace.history.tickets import NOTHING_RAN
 from libs.workspace.history.workplace import Workplace
 
@@ -57,9 +58,14 @@ class TurnCaptures:
         self.ledger = ledger
         self.sandbox_of = sandbox_of
         self.shared = shared
+        self.taken_back = TakenBack(ledger, sandbox_of)
         self._captured = captured
         self._waiting: defaultdict[str, list[str]] = defaultdict(list)
-        """Thread -> tickets for its next capture."""
+        """Thread -> tickets for a capture that has been asked for."""
+        self._due: defaultdict[str, list[str]] = defaultdict(list)
+        """Thread -> tickets for the capture before its next command."""
+        self._unexplained: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        """Thread -> tickets, each with why it has no capture, which the ledger does not know yet."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Workspace -> held while a capture of it enters the ledger."""
         self._times: dict[str, dict[str, int]] = {}
@@ -74,14 +80,15 @@ class TurnCaptures:
         The capture begins now if the sandbox runs, otherwise before the first command.
         """
         sandbox = self.sandbox_of(thread)
+        turns = self._turns(sandbox)
         now = sandbox.running
         ticket = await self.ledger.open(thread, why=None if now else NOTHING_RAN, turn=True)
-        if sandbox.turns.is_due(thread):
+        if turns.is_due(thread):
             # An earlier turn ran no command: its tickets stay without a capture.
-            self._waiting.pop(thread, None)
+            self._due.pop(thread, None)
         if now:
             self._waiting[thread].append(ticket)
-            sandbox.turns.capture(thread, lambda: self._capture(thread))
+            turns.capture(thread, lambda: self._capture(thread))
         else:
             self._before_next(thread, [ticket])
         return ticket
@@ -92,14 +99,29 @@ class TurnCaptures:
 
         If no command has run in the turn yet, its first command waits for the capture before it.
         """
-        turns = self.sandbox_of(thread).turns
+        turns = self._turns(self.sandbox_of(thread))
         turns.watched = True
         if ticket and not turns.is_due(thread) and (tickets := await self.ledger.unused(thread, ticket)):
             self._before_next(thread, tickets)
 
     def _before_next(self, thread: str, tickets: list[str]) -> None:
-        self._waiting[thread] = tickets
-        self.sandbox_of(thread).turns.before_next(thread, lambda: self._capture(thread, first=True))
+        self._due[thread] += [ticket for ticket in tickets if ticket not in self._due[thread]]
+        self.sandbox_of(thread).turns.before_next(thread, lambda: self._capture(thread))
+
+    def _turns(self, sandbox: Workplace) -> Turns:
+        sandbox.turns.look = self._look
+        return sandbox.turns
+
+    async def _look(self, thread: str) -> None:
+        """Prepare a command of a thread. The command does not run if this fails."""
+        try:
+            left = self._unexplained.get(thread, {})
+            for ticket, why in list(left.items()):
+                await self.ledger.explain(thread, [ticket], why)
+                left.pop(ticket, None)
+            await self.taken_back.end_old_programs(thread)
+        except CheckpointerUnavailable as error:
+            raise RecordUnavailable(str(error), hint=error.hint) from error
 
     @on_core
     async def after_step(self, thread: str) -> str:
@@ -107,10 +129,10 @@ class TurnCaptures:
 
         The capture begins now. If no command has run in this turn, there is nothing to capture.
         """
-        turns = self.sandbox_of(thread).turns
+        turns = self._turns(self.sandbox_of(thread))
         ran = not turns.is_due(thread)
         ticket = await self.ledger.open(thread, why=None if ran else NOTHING_RAN)
-        self._waiting[thread].append(ticket)
+        (self._waiting if ran else self._due)[thread].append(ticket)
         if ran:
             turns.capture(thread, lambda: self._capture(thread))
         return ticket
@@ -134,12 +156,14 @@ class TurnCaptures:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.sandbox_of(thread).turns.settled(thread), most)
 
-    async def _capture(self, thread: str, *, first: bool = False) -> None:
-        """Capture the workspace for the tickets that wait. `first`: a command is about to run."""
-        tickets = self._waiting.pop(thread, [])
+    async def _capture(self, thread: str) -> None:
+        """Capture the workspace for the tickets that wait."""
+        # Not those of the next command, if this capture was asked for before.
+        first = [] if self.sandbox_of(thread).turns.is_due(thread) else self._due.pop(thread, [])
+        tickets = [*self._waiting.pop(thread, ()), *first]
         try:
-            if first:
-                await self.ledger.explain(thread, tickets, None)
+            if first:  # a command is about to run
+                await self.ledger.explain(thread, first, None)
             async with self.one_at_a_time(thread) as workspace:
                 captured = await self.keep(thread, workspace, tickets)
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
@@ -153,8 +177,10 @@ class TurnCaptures:
             self._tell_skipped(thread, captured.skipped)
 
     async def _explain(self, thread: str, tickets: Collection[str], why: str) -> None:
-        with suppress(CheckpointerUnavailable):  # an open ticket is as good as a failed one
+        try:
             await self.ledger.explain(thread, tickets, why)
+        except CheckpointerUnavailable:
+            self._unexplained[thread] |= dict.fromkeys(tickets, why)
 
     def _tell_skipped(self, thread: str, skipped: Mapping[str, str]) -> None:
         """Log each path that captures leave out, once."""

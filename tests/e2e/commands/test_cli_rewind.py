@@ -50,11 +50,17 @@ BACK = {"a": "1\n", "gone": "1\n", "report": "mine"}
 def test_conversation_and_files_go_back_and_forward(two_turns: Program) -> None:
     turns = json.loads(rewind(two_turns, "--json"))["turns"]
     assert [turn["number"] for turn in turns] == [0, 1, 2]
-    assert turns[1]["files"] == {"created": ["/results/a", "/results/gone"], "changed": [], "deleted": []}
+    assert turns[1]["files"] == {
+        "created": ["/results/a", "/results/gone"],
+        "changed": [],
+        "deleted": [],
+        "not_kept": {},
+    }
     assert turns[2]["files"] == {
         "created": ["/results/new"],
         "changed": ["/results/a"],
         "deleted": ["/results/gone"],
+        "not_kept": {},
     }
     listed = rewind(two_turns)
     assert "spoil files" in listed

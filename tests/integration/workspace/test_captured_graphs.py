@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
+from agent.run import ThreadPoints
 from libs.models.scripted_model import Conversation, Reply
 from libs.persistence.sqlite_saver import open_checkpointer
 from tests.integration.workspace.captured_agents import THREAD, CapturedAgent, captured_agent, uses
@@ -19,6 +21,8 @@ from tests.integration.workspace.captured_agents import THREAD, CapturedAgent, c
 pytestmark = pytest.mark.docker
 
 DONE = Reply(text="Done.")
+WENT_BACK = re.compile(r"brought (the files )?back")
+APPROVE: Any = Command(resume={"decisions": [{"type": "approve"}]})
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +40,11 @@ def grows(kind: str) -> Conversation:
     """Three turns, each of which adds a line to a file."""
     turns = [(step(kind, f"echo {turn} >> /results/a"), DONE) for turn in (1, 2, 3)]
     return Conversation(replies=tuple(reply for turn in turns for reply in turn))
+
+
+def notes(done: Any) -> list[int]:
+    """Return the places of the messages that tell the model of files that were brought back."""
+    return [place for place, each in enumerate(done["messages"]) if WENT_BACK.search(each.text)]
 
 
 async def end_of_first_turn(agent: CapturedAgent) -> Any:
@@ -90,8 +99,7 @@ async def test_run_from_an_earlier_checkpoint_has_its_files(tmp_path: Path, kind
             again = {"messages": [HumanMessage("second, again")]}
             done = await agent.graph.ainvoke(again, begin.config)
             assert agent.files() == {"a": "1\n2\n"}
-            told = [each for each in done["messages"] if "The files were brought back" in each.text]
-            assert len(told) == 1, "the model is told"
+            assert len(notes(done)) == 1, "the model is told"
             await agent.ask("third")
             assert agent.files() == {"a": "1\n2\n3\n"}
 
@@ -106,8 +114,36 @@ async def test_step_that_is_pending_at_an_earlier_checkpoint_runs_again(tmp_path
         assert len(pending) == 2
         await agent.graph.ainvoke(None, pending[-1].config)
         assert agent.files() == {"a": "1\n2\n"}
-        await agent.graph.ainvoke(None, pending[0].config)
+        done = await agent.graph.ainvoke(None, pending[0].config)
         assert agent.files() == {"a": "1\n"}
+        assert notes(done)[0] == len(done["messages"]) - 2, "the note follows the step, before the reply"
+        done = await agent.ask("second, again")
+        assert len(notes(done)) == 1
+
+
+@pytest.mark.parametrize("kind", ["deep", "code"])
+async def test_model_is_told_of_files_that_went_back_while_a_question_was_open(
+    tmp_path: Path, kind: str
+) -> None:
+    async with open_checkpointer(tmp_path / "threads.sqlite") as saver:
+        with captured_agent(kind, tmp_path, saver, grows(kind), approvals="ask") as agent:
+            await agent.ask("first")
+            await agent.graph.ainvoke(APPROVE, THREAD)
+            await agent.history.captures.settled("t")
+            await agent.ask("second")
+            points = ThreadPoints("t", agent.graph, saver, agent.history)
+            await points.go_to(0, files_only=True)
+            assert agent.files() == {}
+            await points.undo()
+            await points.go_to(0, files_only=True)
+            done = await agent.graph.ainvoke(APPROVE, THREAD)
+            assert agent.files() == {"a": "2\n"}
+            assert notes(done) == [len(done["messages"]) - 2]
+            note = done["messages"][-2].text
+            assert note.startswith(
+                "While your latest reply waited for the person's answer, the person brought"
+            )
+            assert len(notes(await agent.ask("third"))) == 1
 
 
 async def test_run_after_update_of_an_earlier_checkpoint_has_its_files(tmp_path: Path) -> None:
@@ -143,13 +179,12 @@ async def test_conversation_without_commands_can_be_forked(tmp_path: Path) -> No
 
 async def test_answer_to_a_question_moves_no_files(tmp_path: Path) -> None:
     with captured_agent("deep", tmp_path, InMemorySaver(), grows("deep"), approvals="ask") as agent:
-        approve = Command(resume={"decisions": [{"type": "approve"}]})
         await agent.ask("first")
-        await agent.graph.ainvoke(approve, THREAD)
+        await agent.graph.ainvoke(APPROVE, THREAD)
         await agent.ask("second")
         place = tmp_path / "workspace" / "threads" / "t" / "results" / "report"
         place.write_text("of a person")
-        await agent.graph.ainvoke(approve, THREAD)
+        await agent.graph.ainvoke(APPROVE, THREAD)
         assert agent.files() == {"a": "1\n2\n", "report": "of a person"}
 
 

@@ -17,8 +17,8 @@ async def test_files_go_back_and_forward(database: Database, another: Database, 
         await threads.turn("echo 2 > a")
         await threads.turn("echo other > b", thread="u")
         after = threads.files()
-        changed = await threads.history.turn_difference("t", talk, first)
-        assert changed.created == ("/workspace/a", "/workspace/b")
+        changed = await threads.history.files.changed("t", talk, first)
+        assert changed.difference.created == ("/workspace/a", "/workspace/b")
     # As another program.
     with CapturedThreads(tmp_path, another, shared=True) as threads:
         moved = await threads.history.go_back("t", talk)

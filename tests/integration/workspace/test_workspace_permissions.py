@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox.docker.container import DockerSandbox
-from libs.workspace import Catalog, Contents, WorkspaceStore
+from libs.workspace import Catalog, ContentMissing, Contents, WorkspaceStore
 from tests.support.sandboxes import IMAGE, RUNTIME
 from tests.support.snapshots.trees import Tree, tree
 
@@ -105,6 +106,24 @@ def test_closed_folder_is_named_and_undone_with_its_content(
     assert not captured.difference.deleted
     assert not store.restore(sandbox, before).kept
     assert state(sandbox) == wanted
+
+
+def test_restore_that_fails_in_a_folder_it_has_opened_is_undone_as_a_whole(
+    sandbox: DockerSandbox, store: WorkspaceStore, tmp_path: Path
+) -> None:
+    """The content of a closed folder is restored in a second round."""
+    ok(sandbox, "mkdir d; echo 1 > d/f; echo 2 > d/g; echo a > a")
+    before = store.capture(sandbox).id
+    ok(sandbox, "echo changed > d/f; rm d/g; echo new > d/h; echo b > a; chmod 000 d")
+    present = state(sandbox)
+    [kept] = (tmp_path / "snapshots").rglob(hashlib.sha256(b"2\n").hexdigest())
+    content = kept.read_bytes()
+    kept.unlink()
+    with pytest.raises(ContentMissing):
+        store.restore(sandbox, before)
+    assert state(sandbox) == present
+    kept.write_bytes(content)
+    assert not store.restore(sandbox, before).kept
 
 
 def test_paths_in_a_folder_that_was_never_read_are_named(

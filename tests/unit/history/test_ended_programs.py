@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
+from libs.sandbox import RecordUnavailable
 from tests.support.workspaces.captured_threads import CapturedThreads
 
 
@@ -61,7 +62,7 @@ async def test_watched_program_ends_soon_after_another_program_takes_its_thread_
     begin = await threads.turn("true")
     await threads.history.arrive("t", begin, is_held)
     await threads.turn(ticking("own"))
-    await threads.history.watch("t")
+    await threads.history.captures.taken_back.watch("t")
     another = SqliteDatabase(tmp_path / "threads.sqlite")
     with CapturedThreads(tmp_path, another, shared=True) as others:
         await others.history.go_back("t", begin)
@@ -71,9 +72,10 @@ async def test_watched_program_ends_soon_after_another_program_takes_its_thread_
             pass
 
 
-async def test_programs_in_the_sandbox_of_another_program_end_before_its_next_run(
-    threads: CapturedThreads, tmp_path: Path
-) -> None:
+@pytest.fixture
+async def taken_back(threads: CapturedThreads, tmp_path: Path) -> CapturedThreads:
+    """A thread with a background program and a variable, which another program has taken back since."""
+
     async def is_held(ticket: str) -> bool:
         return True
 
@@ -86,6 +88,30 @@ async def test_programs_in_the_sandbox_of_another_program_end_before_its_next_ru
         await others.history.go_back("t", begin)
     another.close()
     assert await is_written(threads, "own")
-    await threads.history.arrive("t", begin, is_held)
-    assert not await is_written(threads, "own")
-    assert "NameError" in (await threads.block("print(x)", "t")).output
+    return threads
+
+
+async def test_programs_in_the_sandbox_of_another_program_end_before_its_next_command(
+    taken_back: CapturedThreads,
+) -> None:
+    await taken_back.command("true")
+    assert not await is_written(taken_back, "own")
+
+
+async def test_blocks_after_another_program_took_the_thread_back_get_a_new_interpreter(
+    taken_back: CapturedThreads,
+) -> None:
+    blocks = [taken_back.block("print(x)", "t") for _ in range(2)]
+    assert all("NameError" in ended.output for ended in await asyncio.gather(*blocks))
+
+
+async def test_command_does_not_run_if_nobody_knows_whether_its_thread_went_back(
+    threads: CapturedThreads, database: SqliteDatabase, tmp_path: Path
+) -> None:
+    await threads.turn("true")
+    (tmp_path / "threads.sqlite").rename(tmp_path / "elsewhere")
+    with pytest.raises(RecordUnavailable, match="cannot be used"):
+        await threads.command("touch ran")
+    (tmp_path / "elsewhere").rename(tmp_path / "threads.sqlite")
+    await threads.command("touch runs-again")
+    assert sorted(threads.files()) == ["runs-again"]

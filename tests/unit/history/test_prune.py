@@ -33,9 +33,9 @@ async def test_oldest_captures_go_first_and_free_their_bytes(snapshots: Snapshot
     assert pruned.freed >= SIZE
     assert pruned.size == await snapshots.pruner.size() == snapshots.bytes_at_place() <= 3 * SIZE + 2 * ROOM
     with pytest.raises(NoCapture, match="was removed"):
-        await snapshots.history.manifest_at("1", first[0])
+        await snapshots.history.files.at("1", first[0])
     for thread, ticket in (("1", first[1]), ("2", second[0]), ("2", second[1])):
-        await snapshots.read_all((await snapshots.history.manifest_at(thread, ticket)).id)
+        await snapshots.read_all((await snapshots.history.files.at(thread, ticket)).id)
 
 
 async def test_going_back_to_a_removed_capture_changes_nothing(snapshots: Snapshots) -> None:
@@ -52,16 +52,18 @@ async def test_going_back_to_a_removed_capture_changes_nothing(snapshots: Snapsh
 async def test_latest_state_and_undo_are_never_removed(snapshots: Snapshots) -> None:
     tickets = await states(snapshots, "1", 4)
     moved = await snapshots.history.go_back("1", tickets[1])
-    await snapshots.history.add_way_back("1", WayBack(moved.before, "x", "y"))
+    await snapshots.history.ledger.add_way_back("1", WayBack(moved.before, "x", "y"))
     assert (await snapshots.pruner.prune(0, young=0)).size > 2 * SIZE
     back = (snapshots.root("1") / "changing").read_bytes()
-    for ticket in (tickets[1], moved.ticket, moved.before):  # latest checkpoint, newest ticket, undo
-        await snapshots.read_all((await snapshots.history.manifest_at("1", ticket)).id)
+    newest = await snapshots.ledger.kept_until("1", "9")
+    assert newest
+    for ticket in (tickets[1], newest.id, moved.before):  # latest checkpoint, newest ticket, undo
+        await snapshots.read_all((await snapshots.history.files.at("1", ticket)).id)
     await snapshots.history.go_back("1", moved.before)
     assert (snapshots.root("1") / "changing").read_bytes() != back
     for ticket in (tickets[0], tickets[2]):
         with pytest.raises(NoCapture):
-            await snapshots.history.manifest_at("1", ticket)
+            await snapshots.history.files.at("1", ticket)
 
 
 async def test_no_more_is_removed_than_needed_and_nothing_young(snapshots: Snapshots) -> None:
@@ -80,7 +82,7 @@ async def test_kept_manifest_is_readable_after_all_before_it_were_removed(
     assert based[0][0] >= 10, "the manifests are not differences"
     await snapshots.pruner.prune(0, young=0)
     other = open_snapshots()
-    await other.read_all((await other.history.manifest_at("1", tickets[-1])).id)
+    await other.read_all((await other.history.files.at("1", tickets[-1])).id)
 
 
 async def test_content_comes_back_after_it_was_removed(snapshots: Snapshots) -> None:
@@ -90,7 +92,7 @@ async def test_content_comes_back_after_it_was_removed(snapshots: Snapshots) -> 
     await snapshots.pruner.prune(0, young=0)
     assert snapshots.bytes_at_place() < SIZE
     ticket = await snapshots.step("1", a=content)
-    manifest = await snapshots.history.manifest_at("1", ticket)
+    manifest = await snapshots.history.files.at("1", ticket)
     assert await snapshots.store.aread(manifest.id, "/workspace/a") == content
 
 

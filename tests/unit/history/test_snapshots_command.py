@@ -71,6 +71,20 @@ def test_list_and_prune(snapshots: Snapshots, tmp_path: Path) -> None:
     assert [row["turns"] for row in as_json("ls")["threads"]] == [1, 0]
 
 
+def test_list_names_what_the_newest_snapshots_leave_out(snapshots: Snapshots) -> None:
+    big = snapshots.root("1") / "big"
+    big.parent.mkdir(exist_ok=True)
+    with big.open("wb") as file:
+        file.truncate(65 * 2**20)
+    asyncio.run(turn(snapshots, "1", b"kept"))
+    not_kept = {"/workspace/big": "larger than 67,108,864 bytes"}
+    assert [row["not_kept"] for row in as_json("ls")["threads"]] == [not_kept]
+    assert command("ls").splitlines()[-2] == "Not kept: /workspace/big: larger than 67,108,864 bytes"
+    big.unlink()
+    asyncio.run(turn(snapshots, "1", b"kept"))
+    assert [row["not_kept"] for row in as_json("ls")["threads"]] == [{}]
+
+
 def test_nothing_was_ever_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert as_json("ls")["threads"] == []

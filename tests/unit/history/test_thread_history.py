@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -69,8 +70,8 @@ async def test_dry_run_says_the_same_and_changes_nothing(threads: CapturedThread
 async def test_turn_without_commands_is_like_the_turn_before(threads: CapturedThreads) -> None:
     talk = await threads.turn()
     work = await threads.turn("echo 1 > a")
-    assert not await threads.history.turn_difference("t", None, talk)
-    assert (await threads.history.turn_difference("t", talk, work)).created == ("/workspace/a",)
+    assert not (await threads.history.files.changed("t", None, talk)).difference
+    assert (await threads.history.files.changed("t", talk, work)).difference.created == ("/workspace/a",)
     moved = await threads.history.go_back("t", talk)
     assert moved.instead is None
     assert threads.files() == {}
@@ -99,8 +100,19 @@ async def test_turn_shows_what_it_changed_itself(threads: CapturedThreads) -> No
     first = await threads.turn("echo 1 > a; echo 1 > b")
     threads.path("notes").write_text("of a person")
     second = await threads.turn("echo 2 > a; rm b", "echo 2 > c")
-    changed = await threads.history.turn_difference("t", first, second)
-    assert changed.parts == (("/workspace/c",), ("/workspace/a",), ("/workspace/b",))
+    changed = await threads.history.files.changed("t", first, second)
+    assert changed.difference.parts == (("/workspace/c",), ("/workspace/a",), ("/workspace/b",))
+
+
+async def test_turn_names_what_its_snapshot_leaves_out(threads: CapturedThreads) -> None:
+    tickets = [None]
+    for command in ("truncate -s 65M big; mkfifo pipe", "echo > a", "truncate -s 66M big; rm pipe"):
+        tickets.append(await threads.turn(command))
+    big = {"/workspace/big": "larger than 67,108,864 bytes"}
+    first, second, third = [
+        (await threads.history.files.changed("t", *turn)).not_kept for turn in pairwise(tickets)
+    ]
+    assert (first, second, third) == (big | {"/workspace/pipe": "a FIFO"}, {}, big)
 
 
 async def test_failed_capture_falls_back_and_says_so(

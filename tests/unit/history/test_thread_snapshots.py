@@ -41,7 +41,7 @@ async def test_deleted_thread_takes_along_what_only_it_needed(
         await saver.adelete_thread("gone")
     assert await snapshots.ledger.head("gone") is None
     assert 50_000 < snapshots.bytes_at_place() == await snapshots.pruner.size() < 51_000
-    await snapshots.read_all((await snapshots.history.manifest_at("kept", ticket)).id)
+    await snapshots.read_all((await snapshots.history.files.at("kept", ticket)).id)
     async with open_threads(settings) as saver:
         await saver.adelete_thread("kept")
     assert snapshots.bytes_at_place() == 0

@@ -174,6 +174,29 @@ async def test_capture_cancelled_before_its_begin_blocks_no_command(steps: Steps
     assert steps.log == ["command begins", "command ends"]
 
 
+async def test_command_begins_after_the_capture_and_then_the_look(steps: Steps) -> None:
+    steps.turns.look = lambda thread: steps.work(f"look of {thread}")
+    steps.turns.before_next("t", steps.capture("capture"))
+    for name in ("capture", "look of t", "command"):
+        steps.end(name)
+    await steps.command("command")
+    begun = [line for line in steps.log if line.endswith("begins")]
+    assert begun == ["capture begins", "look of t begins", "command begins"]
+
+
+async def test_command_waits_for_a_capture_that_began_during_its_look(steps: Steps) -> None:
+    steps.turns.look = lambda thread: steps.work(f"look of {thread}")
+    command = steps.command("command")
+    await soon()
+    steps.turns.capture("t", steps.capture("capture"))
+    steps.end("look of t")
+    steps.end("command")
+    await soon()
+    assert "command begins" not in steps.log
+    steps.end("capture")
+    await command
+
+
 async def test_closing_does_not_wait_for_commands(steps: Steps) -> None:
     command = steps.command("command")
     await soon()

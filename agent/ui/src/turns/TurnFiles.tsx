@@ -4,7 +4,7 @@ import type { Moment } from "../files/api";
 import { Preview } from "../files/Preview";
 import { harmless } from "../text/visible";
 import { Paths } from "./Paths";
-import type { Changes, Turn } from "./turnRoutes";
+import type { Turn, TurnChanges } from "./turnRoutes";
 
 const PARTS = [
   { part: "created", word: "made", pill: "good" },
@@ -17,7 +17,8 @@ export function TurnFiles({ thread, turn }: { thread: string; turn: Turn }) {
   const [shown, setShown] = useState<{ path: string; at: Moment } | null>(null);
   const { files, number } = turn;
   if (!files) return <p className="note">Which files this turn changed is not known: a snapshot is missing.</p>;
-  if (PARTS.every(({ part }) => files[part].length === 0)) return null;
+  const missing = Object.keys(files.not_kept);
+  if (missing.length === 0 && PARTS.every(({ part }) => files[part].length === 0)) return null;
   return (
     <details className="card fold turn-files">
       <summary className="bar">
@@ -43,6 +44,14 @@ export function TurnFiles({ thread, turn }: { thread: string; turn: Turn }) {
             )}
           </Paths>
         ))}
+        <Paths paths={missing}>
+          {(path) => (
+            <>
+              <span className="pill bad">not kept</span> <code>{harmless(path)}</code>
+              <span className="note">: {harmless(files.not_kept[path] ?? "")}</span>
+            </>
+          )}
+        </Paths>
       </ul>
       {shown && (
         <Preview
@@ -58,7 +67,13 @@ export function TurnFiles({ thread, turn }: { thread: string; turn: Turn }) {
   );
 }
 
-function countsOf(files: Changes): string {
-  const counts = PARTS.filter(({ part }) => files[part].length > 0);
-  return counts.map(({ part, word }) => `${files[part].length.toLocaleString("en")} ${word}`).join(", ");
+function countsOf(files: TurnChanges): string {
+  const counts: [number, string][] = [
+    ...PARTS.map(({ part, word }): [number, string] => [files[part].length, word]),
+    [Object.keys(files.not_kept).length, "not kept"],
+  ];
+  return counts
+    .filter(([count]) => count > 0)
+    .map(([count, word]) => `${count.toLocaleString("en")} ${word}`)
+    .join(", ");
 }

@@ -7,6 +7,12 @@ export interface Changes {
   deleted: string[];
 }
 
+/** What a turn changed. */
+export interface TurnChanges extends Changes {
+  /** Paths that the snapshot of the turn leaves out, each with the reason. */
+  not_kept: Record<string, string>;
+}
+
 export interface Turn {
   /** 0 is the begin of the thread. */
   number: number;
@@ -15,7 +21,7 @@ export interface Turn {
   /** The ids of the messages with these words. */
   messages: string[];
   /** What the turn changed; null if a snapshot is missing. */
-  files: Changes | null;
+  files: TurnChanges | null;
 }
 
 export interface Turns {

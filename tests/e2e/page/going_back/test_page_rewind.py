@@ -28,6 +28,10 @@ conversations:
           for n in 1 2 3; do echo $n > /results/$n.txt; done"
   - text: All is tidy.
   - text: I am careful now.
+- when: make a pipe
+  replies:
+  - tool_calls: [{name: execute, args: {command: "mkfifo /workspace/pipe"}}]
+  - text: The pipe is made.
 - when: work for long
   replies:
   - tool_calls: [{name: execute, args: {command: "echo 1 > /results/long.txt"}}]
@@ -160,6 +164,17 @@ def test_files_of_a_turn_open_as_they_were(tidied: Page, page_server: Served) ->
     assert Path(download.value.path()).read_text() == SALES
     found = Axe().run(page, context=".turn-files")
     assert found.violations_count == 0, found.generate_report()
+
+
+def test_files_that_the_snapshot_of_a_turn_leaves_out_are_named(page: Page, page_server: Served) -> None:
+    open_chat(page)
+    say(page, "make a pipe")
+    approve(page)
+    turn = page.locator(".turn-files")
+    expect(turn.locator("summary")).to_have_text("Files of this turn: 1 not kept")
+    turn.locator("summary").click()
+    expect(turn.locator("li")).to_have_text(["not kept /workspace/pipe: a FIFO"])
+    (page_server.workspace / "pipe").unlink()
 
 
 def test_fork_is_refused_where_threads_share_the_workspace(tidied: Page) -> None:

@@ -103,7 +103,7 @@ async def test_turns_tell_their_times_and_changes(runtime: Runtime) -> None:
     points = await runtime.points("t")
 
     def told(point: Point) -> tuple[str, object]:
-        return point.at, point.changed and point.changed.parts
+        return point.at, point.changed and point.changed.difference.parts
 
     before = [told(point) for point in await points.points()]
     assert [parts for _, parts in before][1:] == [(("/results/a",), (), ()), ((), ("/results/a",), ())]

@@ -17,8 +17,7 @@ from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied, SandboxError, WorkspaceMissing
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.loop_thread import core, on_core, synchronous, until_done
-from libs.sandbox.host.redacted_results import redacted_errors
-from libs.sandbox.host.request import Answer, Call
+from libs.sandbox.host.requests import Answer, Call, redacted_errors
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import Ending
 from libs.sandbox.workspace import Folders, folder_at, replaced

@@ -15,10 +15,10 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.host import lifecycle as life
 from libs.sandbox.host import local_sandbox as local
-from libs.sandbox.host import request_payloads as payloads
 from libs.sandbox.host.channel import Channel
-from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.host.records.command_log import CommandRecords
+from libs.sandbox.host.requests import request_payloads as payloads
 from libs.sandbox.image_contents import write_guest
 from libs.sandbox.wire.frames import ANSWER, Ending, Kind, encode
 from tests.load.left import containers

@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from libs.sandbox import CommandInterrupted, CommandUnderWay, KeyReused, RecordUnavailable
 from libs.sandbox.errors import CommandStopped
-from libs.sandbox.host import command_log as module
-from libs.sandbox.host.command_log import CommandRecords, Entry
+from libs.sandbox.host.records import command_log as module
+from libs.sandbox.host.records.command_log import CommandRecords, Entry
 from libs.sandbox.process_owner import owner_label
 
 ONE = Entry.of("thread", "message/call", b"run", b"echo hi")

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from libs.redaction import Redact
 from libs.sandbox.errors import CommandInterrupted, SandboxDied, SandboxError
+from libs.sandbox.host.awaited_answers import Feed
 from libs.sandbox.host.channel import Channel
-from libs.sandbox.host.lifecycle import Feed, SandboxLife
+from libs.sandbox.host.lifecycle import SandboxLife
 from libs.sandbox.host.loop_thread import core, on_core, synchronous
 from libs.sandbox.host.records import FILE, RUN, CommandRecords, Once
 from libs.sandbox.host.requests import (

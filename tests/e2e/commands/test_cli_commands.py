@@ -18,14 +18,18 @@ from libs.sandbox.docker import connect
 from tests.clients.cli_program import ROOT, Program
 
 
-def test_help_imports_no_agent(program: Program) -> None:
+def test_help_and_commands_without_an_agent_import_no_langchain(program: Program) -> None:
     code = (
         "import sys\nfrom typer.testing import CliRunner\nfrom agent.cli import app\n"
-        "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
+        "for command in (['--help'], ['skills', 'list'], ['model', 'which']):\n"
+        "    assert CliRunner().invoke(app, command).exit_code == 0\n"
         "heavy = {'langchain', 'langchain_core', 'langgraph', 'deepagents', 'docker'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=program.env, capture_output=True, text=True)
+    program.script("hello")
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=program.folder, env=program.env, capture_output=True, text=True
+    )
     assert done.stdout == "[]\n", done.stderr
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert program.run("--version").stdout == f"code-agent {version}\n"

@@ -92,18 +92,6 @@ def test_wrong_port_is_one_line(tmp_path: Path, port: str) -> None:
     assert told.stderr == f"PORT={port}: must be a number from 1 to 65535.\n"
 
 
-def test_server_of_the_folder_is_named_before_the_port(tmp_path: Path) -> None:
-    with served(tmp_path, SCRIPT) as server:
-        alone = [part for part in server.command if part not in {"--n-jobs-per-worker", "10"}]
-        done = subprocess.run(
-            alone, cwd=tmp_path, env=server.environment, capture_output=True, text=True, timeout=180
-        )
-    assert (done.stdout + done.stderr).count(f"Another server works in {tmp_path}: process ") == 1
-    assert "is taken" not in done.stderr
-    assert "choose another port" not in done.stderr
-    assert ONE_AT_A_TIME not in server.log()
-
-
 @pytest.mark.thorough
 def test_database_in_use_is_one_line(tmp_path: Path, postgres_server: Postgres) -> None:
     """Two servers in different folders would carry out the runs of one database twice."""
@@ -205,5 +193,6 @@ def test_code_reloads_and_the_workspace_does_not(tmp_path: Path) -> None:
         assert [each["type"] for each in state["messages"]] == ["human", "ai", "tool", "ai"]
         assert state["messages"][2]["content"].startswith("slept\n")
         assert (server.workspace / "ran").read_text() == "x\n"
+        assert ONE_AT_A_TIME not in server.log()
     finally:
         server.end()

@@ -157,11 +157,8 @@ def test_second_server_does_not_start(server: Served, *, another_port: bool) -> 
     )
     assert done.returncode == 1
     said = done.stdout + done.stderr
-    assert (said.count("Another server works in"), "Traceback" in said, "is taken" in said) == (
-        1,
-        False,
-        False,
-    )
+    assert said.count("Another server works in") == 1
+    assert not [each for each in ("Traceback", "is taken", "choose another port") if each in said]
     pid = server.process.pid if server.process else 0
     assert done.stderr.splitlines()[-1] == (
         f"Another server works in {server.folder}: process {pid} (langgraph, port {server.port}). "

@@ -22,8 +22,7 @@ from libs.backends import WorkspaceBackend
 from libs.backends.docker import DockerExecutionBackend, live_output
 from libs.code_blocks import EDITS, CodeLoop, Ending, Files, SandboxRunner
 from libs.middleware.approvals import AddressedGraph, answer_by_id
-from libs.middleware.skills import render_skills
-from libs.middleware.skills.skill_files import SkillFolders
+from libs.middleware.skills import SkillFolders, render_skills
 from libs.sandbox import Sandbox, SandboxError
 
 __all__ = ["build_graph", "graph", "stream_transformers"]

@@ -14,9 +14,9 @@ from agent.chat.piped import PipedLines
 from agent.chat.slash_commands import COMMANDS
 from agent.run import GRAPH_IDS, complaint, open_runtime
 from agent.secrets import KNOWN
+from agent.settings import THREADS
 from agent.terminal import STOPPED
 from agent.terminal.typed_answers import TypedAnswers, TypedLines
-from agent.threads import THREADS
 
 __all__ = ["chat_command"]
 

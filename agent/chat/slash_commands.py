@@ -146,7 +146,7 @@ async def _files(chat: Chat, folder: str) -> None:
 
 
 async def _skills(chat: Chat, _: str) -> None:
-    from libs.middleware.skills.skill_files import SkillFolders
+    from libs.middleware.skills import SkillFolders
 
     settings = chat.runtime.settings
     folders = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted)

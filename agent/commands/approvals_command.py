@@ -58,8 +58,9 @@ def revoke_approvals(
 def _grants(thread: str, revoked: str = "") -> list[dict[str, Any]]:
     """Return the grants of a thread; see `agent.terminal.grants_of`."""
     from agent.run import complaint
+    from agent.settings import LOCKS, THREADS
     from agent.terminal import NoSuchGrant, grants_of
-    from agent.threads import LOCKS, THREADS, open_threads, place
+    from agent.threads import open_threads, place
     from libs.persistence import thread_lock
 
     async def read() -> list[dict[str, Any]] | None:

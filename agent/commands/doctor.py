@@ -10,8 +10,7 @@ from typing import Any
 
 from agent.settings import Settings, SettingsError, checked_settings, unchecked_settings
 from libs.backends.docker import host_certificates, image_state
-from libs.middleware.skills.skill_files import SkillFolders
-from libs.middleware.skills.skill_validation import validate_skills
+from libs.middleware.skills import SkillFolders, validate_skills
 from libs.sandbox import SandboxError, program, refuse_as_workspace, refuse_unwritable
 from libs.sandbox.docker import connect, endpoint, explained
 

@@ -17,7 +17,7 @@ skills_app = typer.Typer(no_args_is_help=True, help="The skills that the agent c
 @skills_app.command("list")
 def list_skills(as_json: AsJson = False) -> None:
     """List the skills as the prompt shows them."""
-    from libs.middleware.skills.skill_files import SkillFolders
+    from libs.middleware.skills import SkillFolders
 
     settings = read_settings()
     skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted).scan()
@@ -49,7 +49,7 @@ def new_skill(
 ) -> None:
     """Create a skill in skills/: a folder with SKILL.md and a script, or with --library one Python file."""
     from agent.settings import ROOT
-    from libs.middleware.skills.skill_template import write_library, write_skill
+    from libs.middleware.skills import write_library, write_skill
 
     try:
         path = (write_library if library else write_skill)(ROOT / "skills", name, description)
@@ -72,7 +72,7 @@ def validate(
 ) -> None:
     """Check skills against every rule of the format. Exit status 1 if one is broken."""
     from agent.settings import ROOT
-    from libs.middleware.skills.skill_validation import validate_skills
+    from libs.middleware.skills import validate_skills
 
     def found(given: Path) -> Path:
         own = [ROOT / "skills" / given.name, ROOT / "skills" / f"{given.name}.py"]

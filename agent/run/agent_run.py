@@ -109,7 +109,7 @@ class Run:
         """Resume a thread whose last step was cut off; not for a thread that waits for approval.
 
         LangGraph executes the step again, but no command runs twice: an ended command returns its recorded
-        result, and an interrupted command is reported (see `libs.sandbox.host.run_once`).
+        result, and an interrupted command is reported (see `libs.sandbox.host.records.run_once`).
         """
         return self._stream(None)
 

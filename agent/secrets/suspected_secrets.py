@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import asdict
 
-from langgraph.config import get_stream_writer
-
 __all__ = ["suspected"]
 
 logger = logging.getLogger(__name__)
@@ -38,6 +36,8 @@ def suspected(output: str, call_id: str | None) -> None:
         "the output of a command holds what looks like a secret, and the thread keeps it unchanged: %s",
         listed,
     )
+    from langgraph.config import get_stream_writer  # commands that run no graph do not need LangGraph
+
     try:
         write = get_stream_writer()
     except (RuntimeError, KeyError):  # outside of a run

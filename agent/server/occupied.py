@@ -22,8 +22,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from agent.settings import Settings
-from agent.threads import LOCKS, open_threads
+from agent.settings import LOCKS, Settings
 from libs.persistence import CheckpointerUnavailable, ThreadInUse, thread_lock
 
 __all__ = [
@@ -91,6 +90,8 @@ def refuse_unusable_database(settings: Settings) -> None:
 
 
 async def _use_alone(settings: Settings) -> None:
+    from agent.threads import open_threads  # imports LangGraph, which `make dev` does not need for its check
+
     async with open_threads(settings) as saver, saver.alone():
         pass
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["COMMANDS", "LEARNED", "LITE_ROOT", "MEMORY", "ROOT", "WORKSPACES"]
+__all__ = ["COMMANDS", "LEARNED", "LITE_ROOT", "LOCKS", "MEMORY", "ROOT", "THREADS", "WORKSPACES"]
 
 ROOT = Path(__file__).absolute().parents[2]
 """The checkout, which holds `skills/`."""
@@ -14,6 +14,12 @@ LITE_ROOT = ROOT / "sandbox-lite"
 
 LEARNED = Path(".code-agent/skills/learned")
 """Approved skills of agents, below the working directory."""
+
+THREADS = Path(".code-agent/threads.sqlite")
+"""Checkpoints of threads, below the working directory."""
+
+LOCKS = THREADS.parent / "locks"
+"""Folder of the threads' locks: see `libs.persistence.locked_thread`."""
 
 MEMORY = Path(".code-agent/memory.sqlite")
 """Messages, values and files of the one-tool agent's threads, below the working directory."""

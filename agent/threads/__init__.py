@@ -6,7 +6,7 @@ that it exports.
 
 from __future__ import annotations
 
-from agent.threads.checkpointer import LOCKS, THREADS, open_threads, place
+from agent.threads.checkpointer import open_threads, place
 from agent.threads.drain import DRAIN, CutOff
 from agent.threads.exported_files import ExportedFiles
 from agent.threads.thread_turns import AT_WORK, held, taking_turns
@@ -14,8 +14,6 @@ from agent.threads.thread_turns import AT_WORK, held, taking_turns
 __all__ = [
     "AT_WORK",
     "DRAIN",
-    "LOCKS",
-    "THREADS",
     "CutOff",
     "ExportedFiles",
     "held",

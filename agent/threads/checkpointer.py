@@ -6,10 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.settings import COMMANDS, Settings
+from agent.settings import COMMANDS, THREADS, Settings
 from libs.persistence import CheckpointerUnavailable
 from libs.persistence.served_saver import ServedSaver
 from libs.sandbox import RecordUnavailable
@@ -18,15 +17,9 @@ from libs.sandbox.host import CommandRecords
 if TYPE_CHECKING:
     from agent.threads.snapshot_store import SnapshotStore
 
-__all__ = ["LOCKS", "THREADS", "open_threads", "place"]
+__all__ = ["open_threads", "place"]
 
 logger = logging.getLogger(__name__)
-
-THREADS = Path(".code-agent/threads.sqlite")
-"""The SQLite file, in the working directory."""
-
-LOCKS = THREADS.parent / "locks"
-"""Folder of the threads' locks: see `libs.persistence.locked_thread`."""
 
 
 def place(settings: Settings) -> str:

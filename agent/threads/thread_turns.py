@@ -36,7 +36,7 @@ async def held(thread_id: str) -> AsyncIterator[None]:
         ThreadInUse: another run is at work in the thread.
     """
     # Imported here and below, because importing a graph should not import the database.
-    from agent.threads.checkpointer import LOCKS
+    from agent.settings import LOCKS
     from libs.persistence import thread_lock
 
     held = ExitStack()

@@ -33,7 +33,7 @@ _MOST_LINES = 1_000
 DEEPEST = 100
 """Most nested objects and arrays. Later steps refuse deeper values."""
 _CUT = re.compile(r"\n\[… [0-9,]+ characters left out …\]\n")
-"""The line in the place of the middle of an output. See `libs.sandbox.host.results`."""
+"""The line in the place of the middle of an output. See `libs.sandbox.host.requests.results`."""
 _UNKNOWN = "Its output was cut, so its last JSON value is not known: print less, or write data into a file."
 _DEEP = "What looks like one is nested too deeply."
 

@@ -11,8 +11,8 @@ from typing import Any
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.host.records.command_log import CommandRecords
 from tests.support.programs import python
 from tests.support.sandboxes import IMAGE, RUNTIME
 
@@ -95,7 +95,7 @@ def owner(bench: Bench) -> subprocess.Popen[str]:
     return python(f"""
         from pathlib import Path
         from libs.{module} import {made.partition("(")[0]}
-        from libs.sandbox.host.command_log import CommandRecords
+        from libs.sandbox.host.records.command_log import CommandRecords
 
         root = Path({str(bench.folder / "w")!r})
         records = CommandRecords(Path({str(bench.folder / "commands.sqlite")!r}))

@@ -6,22 +6,26 @@ In: folders with SKILL.md files. Out: one line of the prompt for each skill, the
 
 from __future__ import annotations
 
-from libs.middleware.skills.skill_files import Skill, discover_skills
+from libs.middleware.skills.skill_files import Skill, SkillFolders, discover_skills
 from libs.middleware.skills.skill_overlay import SkillOverlay
 from libs.middleware.skills.skill_prompt import render_skills
 from libs.middleware.skills.skill_proposals import MOST_PACKED, Proposal, problems_of, read_proposals
 from libs.middleware.skills.skill_rules import fold
-from libs.middleware.skills.skills_middleware import SkillsMiddleware
+from libs.middleware.skills.skill_template import write_library, write_skill
+from libs.middleware.skills.skill_validation import validate_skills
 
 __all__ = [
     "MOST_PACKED",
     "Proposal",
     "Skill",
+    "SkillFolders",
     "SkillOverlay",
-    "SkillsMiddleware",
     "discover_skills",
     "fold",
     "problems_of",
     "read_proposals",
     "render_skills",
+    "validate_skills",
+    "write_library",
+    "write_skill",
 ]

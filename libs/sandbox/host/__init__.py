@@ -9,14 +9,11 @@ from __future__ import annotations
 from libs.sandbox.host.call_context import CurrentCall, carrying, current_call
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from libs.sandbox.host.command_log import CommandRecords, process_ends
 from libs.sandbox.host.connections import Door, Egress, way_out
 from libs.sandbox.host.first_command import first_command_problem
 from libs.sandbox.host.loop_thread import blocking, core, on_core, synchronous
-from libs.sandbox.host.redacted_results import redacted_content
-from libs.sandbox.host.request_payloads import encoded
-from libs.sandbox.host.results import failed_result, shortened
-from libs.sandbox.host.run_once import Form, Once
+from libs.sandbox.host.records import CommandRecords, Form, Once, process_ends
+from libs.sandbox.host.requests import encoded, failed_result, redacted_content, shortened
 from libs.sandbox.host.thread_work import Span, Turns
 
 __all__ = [

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied
 from libs.sandbox.host.connections import Door, Streams
-from libs.sandbox.host.request import Answer, Call
+from libs.sandbox.host.requests import Answer, Call
 from libs.sandbox.host.transport import Transport
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import (

@@ -9,21 +9,25 @@ from typing import Any, TypeVar
 
 from libs.redaction import Redact
 from libs.sandbox.errors import CommandInterrupted, SandboxDied, SandboxError
+from libs.sandbox.host.awaited_answers import Feed
 from libs.sandbox.host.channel import Channel
-from libs.sandbox.host.command_log import CommandRecords
-from libs.sandbox.host.lifecycle import Feed, SandboxLife
+from libs.sandbox.host.lifecycle import SandboxLife
 from libs.sandbox.host.loop_thread import core, on_core, synchronous
-from libs.sandbox.host.request import Answer, Call
-from libs.sandbox.host.request_payloads import (
+from libs.sandbox.host.records import FILE, RUN, CommandRecords, Once
+from libs.sandbox.host.requests import (
     CHANGES,
+    Answer,
+    Call,
+    as_builtin,
     block_request,
+    block_result,
     file_asked,
     file_request,
+    file_result,
     run_request,
+    run_result,
     tree_request,
 )
-from libs.sandbox.host.results import as_builtin, block_result, file_result, run_result
-from libs.sandbox.host.run_once import FILE, RUN, Once
 from libs.sandbox.host.thread_work import ThreadPrograms, Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult

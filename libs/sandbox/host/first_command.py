@@ -6,8 +6,7 @@ import concurrent.futures
 
 from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.host.channel import Channel
-from libs.sandbox.host.request_payloads import run_request
-from libs.sandbox.host.results import run_result
+from libs.sandbox.host.requests import run_request, run_result
 from libs.sandbox.limits import SandboxLimits
 
 __all__ = ["first_command_problem"]

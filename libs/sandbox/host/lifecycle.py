@@ -1,4 +1,4 @@
-"""Starts a sandbox at its first use, replaces it when it has died, and closes it."""
+"""Starts a sandbox at its first use, replaces it when it has died or its workspace folder was replaced."""
 
 from __future__ import annotations
 
@@ -8,36 +8,27 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied, SandboxError, WorkspaceMissing
+from libs.sandbox.host.awaited_answers import Feed, awaited_answer, give_up
 from libs.sandbox.host.channel import Channel
+from libs.sandbox.host.folder_watch import FolderWatch
 from libs.sandbox.host.loop_thread import core, on_core, synchronous, until_done
-from libs.sandbox.host.redacted_results import redacted_errors
-from libs.sandbox.host.request import Answer, Call
+from libs.sandbox.host.requests import Answer, Call, redacted_errors
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import Ending
-from libs.sandbox.workspace import Folders, folder_at, replaced
+from libs.sandbox.workspace import Folders, folder_at
 
-__all__ = ["Feed", "SandboxLife"]
-
-Feed = Callable[[], AsyncIterator[bytes]]
+__all__ = ["SandboxLife"]
 
 _START_SECONDS = 60.0
 """Seconds until a start counts as failed. The sandbox is then closed, for all callers."""
-_PATIENCE = 10.0
-"""Seconds after a request's own time-out until a silent sandbox is given up."""
-_CANCEL_SECONDS = 1.0
-"""Seconds to wait for the end of a cancelled request. The sandbox needs at most half a second."""
 _STARTS = 3
 """Number of new sandboxes to try before a request fails."""
-_LOOK_SECONDS = 1.0
-"""Seconds between checks whether the workspace folder is still at its path, so that no command is slower.
-Also the longest wait for such a check."""
 
 
 class SandboxLife(ABC):
@@ -60,12 +51,7 @@ class SandboxLife(ABC):
         """Time and error of the last failed start."""
         self._left: set[Channel] = set()
         """Channels to earlier workspace folders. Each is closed when its last request has ended."""
-        self._folders: Folders | None = None
-        """The folders of the running sandbox, as `_folders_there` found them."""
-        self._looked_at = 0.0
-        """When the workspace folder was last checked."""
-        self._looking: asyncio.Task[Folders | None] | None = None
-        """The latest check."""
+        self._watch = FolderWatch(self._folders_there)
 
     @abstractmethod
     def _connect(self) -> Channel:
@@ -173,11 +159,7 @@ class SandboxLife(ABC):
                 channel.owner = self
                 channel.used()
                 self._channel = channel
-                self._looking, self._looked_at = None, time.monotonic()
-                try:
-                    self._folders = self._folders_there()
-                except OSError:
-                    self._folders = None
+                self._watch.begin()
                 if self._idle_seconds:
                     core().spawn(_close_when_idle(weakref.ref(channel), self._idle_seconds))
             return channel
@@ -196,7 +178,7 @@ class SandboxLife(ABC):
             return channel
         if not await until_done(channel.came_up, _START_SECONDS):
             # Closing waits for the Engine, so it runs in a thread.
-            await asyncio.to_thread(self._end_silent, channel)
+            await asyncio.to_thread(give_up, channel)
         try:
             channel.came_up.result()
         except SandboxDied as error:
@@ -238,17 +220,7 @@ class SandboxLife(ABC):
             channel, call = await self._request(payload, content=content, on_output=on_output)
             if not redacted:
                 call.redact = None
-            if feed is None:
-                answer = await self._answer(channel, call, seconds)
-            else:
-                feeding = asyncio.ensure_future(_feed(channel, call, feed()))
-                try:
-                    answer = await self._answer(channel, call, seconds)
-                finally:
-                    feeding.cancel()
-                    await asyncio.wait({feeding})
-                if not feeding.cancelled() and (error := feeding.exception()):
-                    raise error
+            answer = await awaited_answer(channel, call, seconds, feed)
             if answer.left_running:
                 self._left_running(channel, call.stream)
             if answer.ending != Ending.REMOVED:
@@ -262,35 +234,17 @@ class SandboxLife(ABC):
         tries = 0
         while True:
             channel = await self._ready_channel()
-            if time.monotonic() > self._looked_at + _LOOK_SECONDS and not await self._in_place(channel):
-                continue
+            if self._watch.due:
+                if await self._watch.replaced():
+                    await asyncio.to_thread(self._leave, channel)
+                if self._channel is not channel:  # left, here or by another caller meanwhile
+                    continue
             try:
                 return channel, channel.request(payload, content=content, on_output=on_output)
             except SandboxDied:  # before anything was sent
                 tries += 1
                 if tries == _STARTS:
                     raise
-
-    # -- the workspace folder
-
-    async def _in_place(self, channel: Channel) -> bool:
-        """Return whether the channel may be used: its workspace folder is at its path.
-
-        Leaves the channel if another folder is at the path, or at the path of another of its folders.
-        A file system that does not answer counts as unchanged: the request has its own time limit.
-
-        Raises:
-            WorkspaceMissing: no folder is at the path.
-        """
-        looking = self._looking
-        if looking is None or looking.done():
-            looking = self._looking = asyncio.ensure_future(asyncio.to_thread(self._folders_there))
-        done, _ = await asyncio.wait({looking}, timeout=_LOOK_SECONDS)
-        if not done or looking.exception() or not replaced(self._folders, looking.result()):
-            self._looked_at = time.monotonic()
-            return self._channel is channel  # another caller may have left it meanwhile
-        await asyncio.to_thread(self._leave, channel)
-        return False
 
     def _leave(self, channel: Channel) -> None:
         """Let the next request start a sandbox on the new folder. Running requests of the channel go on.
@@ -305,39 +259,6 @@ class SandboxLife(ABC):
                 self._channel = None
                 self._left = {each for each in self._left if not each.closed} | {channel}
                 core().spawn(_close_when_idle(weakref.ref(channel), 0))
-
-    async def _answer(self, channel: Channel, call: Call, seconds: float) -> Answer:
-        """Wait for the answer of a request. Cancelling ends the request first."""
-        try:
-            if not await until_done(call.future, seconds + _PATIENCE):
-                raise await asyncio.to_thread(self._end_silent, channel)
-            return call.future.result()
-        except asyncio.CancelledError:
-            channel.cancel(call)
-            await until_done(call.future, _CANCEL_SECONDS)
-            raise
-
-    def _end_silent(self, channel: Channel) -> SandboxDied:
-        """Close a channel whose sandbox is silent."""
-        channel.given_up = True
-        channel.close()
-        return SandboxDied(
-            "The sandbox does not answer any more.",
-            hint="It was ended. The running call may have had effects. The next command starts a new sandbox "
-            "on the same workspace: look at what is there before repeating anything.",
-        )
-
-
-async def _feed(channel: Channel, call: Call, pieces: AsyncIterator[bytes]) -> None:
-    """Send the input of a request as it comes, one piece after the other."""
-    try:
-        async for piece in pieces:
-            await until_done(channel.feed(call, piece))
-            if call.future.done():
-                return
-    except Exception:
-        channel.cancel(call)
-        raise
 
 
 async def _close_when_idle(watched: weakref.ref[Channel], seconds: float) -> None:

@@ -14,8 +14,8 @@ from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.connections import Egress, way_out
+from libs.sandbox.host.records import CommandRecords
 from libs.sandbox.image_contents import write_guest
 from libs.sandbox.limits import SandboxLimits
 

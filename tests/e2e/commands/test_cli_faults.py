@@ -29,13 +29,19 @@ def test_run_that_cannot_begin_is_explained(
     if "damaged" in arguments:
         (program.folder / ".code-agent").mkdir()
         (program.folder / ".code-agent" / "threads.sqlite").write_bytes(b"this is no database" * 500)
-    done = program.run("run", *arguments)
+    done = program.run("run", "--json", *arguments)
     assert done.returncode == status, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    assert [each for each in named if each not in done.stderr] == []
-    [result] = program.lines(*arguments, status=status)
+    [result] = check_lines(done.stdout)
     assert (result["status"], result["executions"]) == ("error", [])
-    assert result["text"] in done.stderr
+    assert [each for each in named if each not in result["text"]] == []
+    assert "Traceback" not in done.stderr
+
+
+def test_text_of_an_error_is_on_stderr(program: Program) -> None:
+    program.script("hello")
+    done = program.run("run", "--thread", "nowhere")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("There is no thread 'nowhere'")
 
 
 @pytest.mark.docker
@@ -49,11 +55,10 @@ def test_error_of_the_model_is_shown(program: Program) -> None:
     assert "that key is no good" in check_lines(done.stdout)[-1]["text"]
 
 
-@pytest.mark.parametrize("agent", ["deep", "code", "exec"])
-def test_run_without_an_engine_ends_before_the_model_is_called(program: Program, agent: str) -> None:
+def test_run_without_an_engine_ends_before_the_model_is_called(program: Program) -> None:
     program.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
     program.script("the model was called")
-    [result] = program.lines("--agent", agent, "--approve", "auto", "go", status=1)
+    [result] = program.lines("--approve", "auto", "go", status=1)
     assert (result["status"], result["executions"]) == ("error", [])
     assert "No Docker Engine answers" in result["text"]
 

@@ -62,10 +62,6 @@ def test_conversation_and_files_go_back_and_forward(two_turns: Program) -> None:
         "deleted": ["/results/gone"],
         "not_kept": {},
     }
-    listed = rewind(two_turns)
-    assert "spoil files" in listed
-    assert "+/results/new ~/results/a -/results/gone" in listed
-
     told = rewind(two_turns, "--to", "1", "--dry-run")
     assert told.splitlines() == [
         "/results/gone  would be brought back",
@@ -74,14 +70,16 @@ def test_conversation_and_files_go_back_and_forward(two_turns: Program) -> None:
         "/results/report  would be kept: it was changed by somebody else",
         "Nothing was changed.",
     ]
-    assert (files(two_turns), words(two_turns)) == (SPOILT, ["", "make files", "spoil files"])
+    assert files(two_turns) == SPOILT
 
     assert "--undo` returns" in rewind(two_turns, "--to", "1", "--yes")
     assert (files(two_turns), words(two_turns)) == (BACK, ["", "make files"])
     undone = json.loads(rewind(two_turns, "--undo", "--yes", "--json"))
     assert undone["changed"] == ["/results/a"]
-    assert (files(two_turns), words(two_turns)) == (SPOILT, ["", "make files", "spoil files"])
-    assert "nothing to undo" in rewind(two_turns, "--undo", "--yes", status=2)
+    assert files(two_turns) == SPOILT
+    listed = rewind(two_turns)
+    assert "spoil files" in listed
+    assert "+/results/new ~/results/a -/results/gone" in listed
 
 
 @pytest.mark.thorough

@@ -60,8 +60,10 @@ SCRIPT = yaml.safe_dump(
 )
 
 PYTHON = """
-from agent.{module} import build_graph
-build_graph().invoke({{"messages": [("user", "look {agent}")]}}, {{"configurable": {{"thread_id": "1"}}}})
+from agent import exec_graph, graph
+for module, agent in ((graph, "deep"), (exec_graph, "exec")):
+    task = {"messages": [("user", f"look {agent}")]}
+    module.build_graph().invoke(task, {"configurable": {"thread_id": agent}})
 """
 
 
@@ -72,16 +74,15 @@ def run_at_the_terminal(server: Served) -> None:
 
 
 def run_in_python(server: Served) -> None:
-    for agent, module in (("deep", "graph"), ("exec", "exec_graph")):
-        done = subprocess.run(
-            [sys.executable, "-c", PYTHON.format(agent=agent, module=module)],
-            cwd=server.folder,
-            env=Program(server.folder).env,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", PYTHON],
+        cwd=server.folder,
+        env=Program(server.folder).env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def run_on_the_server(server: Served) -> None:

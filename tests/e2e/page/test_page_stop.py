@@ -9,16 +9,12 @@ from playwright.sync_api import Page, expect
 from tests.e2e.page.talk import approve, command, open_chat, say
 from tests.servers.served import Served
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 # Its own server, which some tests restart.
 SETTINGS: dict[str, str] = {}
 SCRIPT = r"""
 conversations:
-- when: stop me now
-  replies:
-  - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
-  - text: I heard you.
 - when: stop me with a queue
   replies:
   - tool_calls: [{name: execute, args: {command: "echo begun; sleep 300"}}]
@@ -80,21 +76,6 @@ def begin(page: Page, text: str) -> None:
     expect(command(page).locator(".lines")).to_have_text("begun")
 
 
-def test_message_after_a_stop_reaches_the_thread(page: Page, page_server: Served) -> None:
-    begin(page, "stop me now")
-    page.get_by_role("button", name="Stop the agent").click()
-    expect(page.get_by_text("Stopped. Send a message to go on")).to_be_visible()
-    expect(page.get_by_role("alert")).to_have_count(0)
-    page.reload()
-    expect(page.get_by_text("Stopped. Send a message to go on")).to_be_visible()
-    say(page, "what now")
-    expect(page.get_by_text("I heard you.")).to_be_visible()
-    expect(page.locator(".person p")).to_have_text(["stop me now", "what now"])
-    expect(page.get_by_text("Stopped. Send a message to go on")).to_have_count(0)
-    assert said(page, page_server) == ["stop me now", "what now"]
-
-
-@pytest.mark.thorough
 def test_queued_message_reaches_the_thread_after_a_stop(page: Page, page_server: Served) -> None:
     begin(page, "stop me with a queue")
     say(page, "words while it ran")
@@ -103,7 +84,6 @@ def test_queued_message_reaches_the_thread_after_a_stop(page: Page, page_server:
     assert said(page, page_server) == ["stop me with a queue", "words while it ran"]
 
 
-@pytest.mark.thorough
 def test_run_that_another_program_stopped_ends_in_the_page(page: Page, page_server: Served) -> None:
     begin(page, "stop me from elsewhere")
     thread = page.url.rsplit("/", 1)[1]
@@ -113,7 +93,6 @@ def test_run_that_another_program_stopped_ends_in_the_page(page: Page, page_serv
     expect(page.get_by_text("Stopped. Send a message to go on")).to_be_visible()
 
 
-@pytest.mark.thorough
 def test_stopped_command_is_shown_with_its_whole_explanation(page: Page) -> None:
     begin(page, "stop me and continue")
     page.get_by_role("button", name="Stop the agent").click()
@@ -124,7 +103,6 @@ def test_stopped_command_is_shown_with_its_whole_explanation(page: Page) -> None
     expect(command(page).locator(".note")).to_contain_text("stopped on purpose")
 
 
-@pytest.mark.thorough
 def test_chat_deleted_during_a_command_stays_deleted(page: Page, page_server: Served) -> None:
     begin(page, "delete me at work")
     thread = page.url.rsplit("/", 1)[1]
@@ -140,7 +118,6 @@ def test_chat_deleted_during_a_command_stays_deleted(page: Page, page_server: Se
     expect(page.get_by_role("alert")).to_contain_text("That chat is not on the server")
 
 
-@pytest.mark.thorough
 def test_stopped_chat_after_a_restart(page: Page, page_server: Served) -> None:
     begin(page, "stop me and restart")
     page.get_by_role("button", name="Stop the agent").click()
@@ -156,7 +133,6 @@ def test_stopped_chat_after_a_restart(page: Page, page_server: Served) -> None:
     expect(chat).not_to_contain_text("waits for you")
 
 
-@pytest.mark.thorough
 def test_command_that_ran_when_the_server_ended(page: Page, page_server: Served) -> None:
     begin(page, "restart me at work")
     page_server.kill()
@@ -170,7 +146,6 @@ def test_command_that_ran_when_the_server_ended(page: Page, page_server: Served)
     expect(command(page)).to_contain_text("Its effect is unknown.")
 
 
-@pytest.mark.thorough
 def test_missing_output_is_marked(page: Page) -> None:
     page.add_init_script(LOSSY)
     open_chat(page)

@@ -32,7 +32,7 @@ conversations:
   - tool_calls:
     - name: execute
       args: {command: "echo started; while sleep 0.2; do echo on >> /workspace/on.txt; done"}
-  - text: Not to be said.
+  - text: I heard you.
 - when: restart me
   replies:
   - text: I wait.
@@ -121,7 +121,7 @@ def test_reload_while_a_command_runs(page: Page, page_server: Served) -> None:
     assert (page_server.workspace / "long.txt").read_text() == "begun\n"
 
 
-def test_stop_ends_the_run_and_its_command(page: Page, page_server: Served) -> None:
+def test_stop_ends_the_command_and_the_thread_goes_on(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "stop this")
     approve(page)
@@ -131,15 +131,26 @@ def test_stop_ends_the_run_and_its_command(page: Page, page_server: Served) -> N
     page.get_by_role("button", name="Stop the agent").click()
     expect(command(page).locator(".pill")).to_have_text("stopped")
     expect(page.get_by_placeholder("Give the agent a task")).to_be_visible()
-    runs = httpx.get(f"{page_server.url}/threads/{page.url.rsplit('/', 1)[1]}/runs").json()
+    thread = f"{page_server.url}/threads/{page.url.rsplit('/', 1)[1]}"
+    runs = httpx.get(f"{thread}/runs").json()
     assert not {run["status"] for run in runs} & {"running", "pending"}
     written = beats.stat().st_size
     page.wait_for_timeout(1_000)
     assert 0 < written == beats.stat().st_size  # the command has ended, too
+    told = page.get_by_text("Stopped. Send a message to go on")
+    expect(told).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
     page.reload()
+    expect(told).to_be_visible()
     expect(page.get_by_placeholder("Give the agent a task")).to_be_visible()
     page.wait_for_timeout(1_000)
     expect(command(page).locator(".pill")).to_have_text("stopped")
+    say(page, "what now")
+    expect(page.get_by_text("I heard you.")).to_be_visible()
+    expect(told).to_have_count(0)
+    expect(page.locator(".person p")).to_have_text(["stop this", "what now"])
+    messages = httpx.get(f"{thread}/state").json()["values"]["messages"]
+    assert [each["content"] for each in messages if each["type"] == "human"] == ["stop this", "what now"]
 
 
 def test_question_waits_through_a_reload_and_a_restart(page: Page, page_server: Served) -> None:

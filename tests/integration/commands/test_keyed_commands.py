@@ -27,8 +27,8 @@ from libs.sandbox import (
 )
 from libs.sandbox.host.call_context import carrying
 from libs.sandbox.host.channel import Channel
-from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.host.records.command_log import CommandRecords
 from tests.support.keyed_bench import Bench, owner
 from tests.support.sandboxes import IMAGE, NEW_INTERPRETER, RUNTIME
 from tests.support.waiting import eventually

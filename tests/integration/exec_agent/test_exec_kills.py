@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.settings import ROOT
-from libs.sandbox.host.command_log import CommandRecords
+from libs.sandbox.host.records.command_log import CommandRecords
 from tests.support.exec_runners import containers, runner
 from tests.support.waiting import eventually
 
@@ -59,7 +59,7 @@ def killed_host(folder: Path, options: str, given: str) -> None:
     """Kill a host process while its program runs."""
     code = f"""
 from pathlib import Path
-from libs.sandbox.host.command_log import CommandRecords
+from libs.sandbox.host.records.command_log import CommandRecords
 from tests.support.exec_runners import runner
 root = Path({str(folder)!r})
 with runner(root, {options}) as run:

@@ -14,7 +14,7 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import FileFailed, SandboxLimits, WorkspaceMissing
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from libs.sandbox.host.lifecycle import _LOOK_SECONDS
+from libs.sandbox.host.folder_watch import _LOOK_SECONDS
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import IMAGE, NEW_INTERPRETER, ON_BOTH, folder, make_sandbox, on_host
 from tests.support.waiting import eventually

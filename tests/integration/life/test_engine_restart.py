@@ -17,7 +17,7 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import DockerUnavailable, SandboxDied
 from libs.sandbox.docker.engine import ANSWER_SECONDS
 from libs.sandbox.docker.removal import STOP_SECONDS
-from libs.sandbox.host.lifecycle import _PATIENCE
+from libs.sandbox.host.awaited_answers import _PATIENCE
 from tests.load.breaks import IMAGE, LIMITS, SEED, TIMES, of_thread, under_load
 from tests.load.crowd import Crowd, Place
 from tests.load.left import Held, eventually_gone

@@ -16,7 +16,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from libs.backends.docker import DockerExecutionBackend, SandboxBusy, SandboxDied, SandboxError, SandboxLimits
-from libs.sandbox.host import lifecycle as life
+from libs.sandbox.host import awaited_answers
 from tests.load.left import containers
 from tests.support.sandboxes import IMAGE
 from tests.support.waiting import eventually
@@ -129,7 +129,7 @@ class TestDeath:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """The event loop is not blocked, neither here nor during a start."""
-        monkeypatch.setattr(life, "_PATIENCE", 1.0)
+        monkeypatch.setattr(awaited_answers, "_PATIENCE", 1.0)
         with blockbuster_ctx():
             await backend.aexecute("echo kept > kept")
         frozen = backend.sandbox.container_name

@@ -13,12 +13,13 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.errors import SandboxDied, SandboxError
+from libs.sandbox.host import awaited_answers
 from libs.sandbox.host import lifecycle as life
 from libs.sandbox.host import local_sandbox as local
-from libs.sandbox.host import request_payloads as payloads
 from libs.sandbox.host.channel import Channel
-from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.host.records.command_log import CommandRecords
+from libs.sandbox.host.requests import request_payloads as payloads
 from libs.sandbox.image_contents import write_guest
 from libs.sandbox.wire.frames import ANSWER, Ending, Kind, encode
 from tests.load.left import containers
@@ -64,7 +65,7 @@ class TestSlow:
         self, sandbox: LocalSandbox, starts: Begins, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The start is not time of the command. A request that is cancelled meanwhile does not begin."""
-        monkeypatch.setattr(life, "_PATIENCE", 0.1)
+        monkeypatch.setattr(awaited_answers, "_PATIENCE", 0.1)
         starts(SLOW)
         gone = asyncio.create_task(sandbox.arun("touch begun"))
         asked = [asyncio.create_task(sandbox.arun(f"echo {number}", timeout=0.5)) for number in range(4)]
@@ -79,7 +80,7 @@ class TestSlow:
         self, sandbox: LocalSandbox, way: str, starts: Begins, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(payloads, "_FILE_SECONDS", 0.5)
-        monkeypatch.setattr(life, "_PATIENCE", 0.3)
+        monkeypatch.setattr(awaited_answers, "_PATIENCE", 0.3)
         starts(STUCK)
         begun = time.monotonic()
         with pytest.raises(SandboxDied, match="does not answer"):

@@ -148,14 +148,17 @@ async def test_killed_server_restores_its_threads(client: LangGraphClient, serve
         assert (await texts(again, asked["thread_id"]))[-1] == "First answer."
 
 
-def test_second_server_does_not_start(server: Served) -> None:
-    """A second server would carry out the first server's runs again."""
-    command = [*server.command[:-1], str(free_port())]
+@pytest.mark.parametrize("another_port", [True, False], ids=["another port", "same port"])
+def test_second_server_does_not_start(server: Served, *, another_port: bool) -> None:
+    """A second server would carry out the first server's runs again. The folder is named before the port."""
+    command = [*server.command[:-1], str(free_port() if another_port else server.port)]
     done = subprocess.run(
         command, cwd=server.folder, env=server.environment, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1
-    assert "Traceback" not in done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    assert said.count("Another server works in") == 1
+    assert not [each for each in ("Traceback", "is taken", "choose another port") if each in said]
     pid = server.process.pid if server.process else 0
     assert done.stderr.splitlines()[-1] == (
         f"Another server works in {server.folder}: process {pid} (langgraph, port {server.port}). "

@@ -87,7 +87,7 @@ def began(server: Served, name: str) -> Callable[[], bool]:
 
 
 def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, clients: Clients) -> None:
-    server = Served(tmp_path, script(programs=PROGRAMS), APPROVALS="ask")
+    server = Served(tmp_path, script(programs=PROGRAMS[:1]), APPROVALS="ask")
     server.reloads = True
     try:
         server.start()
@@ -97,11 +97,11 @@ def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, c
         parts = client.runs.stream(
             thread, "deep_agent", command=APPROVE, stream_mode="values", stream_resumable=True
         )
-        *_, last = parts  # the client connects again after each reload
+        *_, last = parts  # the client connects again after the reload
         assert last.data["messages"][-1]["content"] == "Finished."
         state = client.threads.get_state(thread)
-        assert [each.split("\n")[0] for each in outputs(state)] == ["7", "14"]
-        assert (server.workspace / "ran").read_text() == "1\n2\n"
+        assert [each.split("\n")[0] for each in outputs(state)] == ["7"]
+        assert (server.workspace / "ran").read_text() == "1\n"
         assert [each["status"] for each in client.runs.list(thread)] == ["success", "success"]
         assert server.log().count("Application started up") > 1, server.log()
         assert "langgraph dev --no-reload" in server.log().partition("Starting In-Memory runtime")[0]

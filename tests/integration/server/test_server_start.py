@@ -28,6 +28,8 @@ conversations:
   - text: Finished.
 """
 
+ONE_AT_A_TIME = "one run of LangGraph's routes at a time"
+"""Part of the warning about one job per worker, the default of `langgraph dev`."""
 
 WITH_AND_WITHOUT_RELOAD = pytest.mark.parametrize(
     "reloads", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["no reload", "reload"]
@@ -90,17 +92,6 @@ def test_wrong_port_is_one_line(tmp_path: Path, port: str) -> None:
     assert told.stderr == f"PORT={port}: must be a number from 1 to 65535.\n"
 
 
-def test_server_of_the_folder_is_named_before_the_port(tmp_path: Path) -> None:
-    with served(tmp_path, SCRIPT) as server:
-        alone = [part for part in server.command if part not in {"--n-jobs-per-worker", "10"}]
-        done = subprocess.run(
-            alone, cwd=tmp_path, env=server.environment, capture_output=True, text=True, timeout=180
-        )
-    assert (done.stdout + done.stderr).count(f"Another server works in {tmp_path}: process ") == 1
-    assert "is taken" not in done.stderr
-    assert "choose another port" not in done.stderr
-
-
 @pytest.mark.thorough
 def test_database_in_use_is_one_line(tmp_path: Path, postgres_server: Postgres) -> None:
     """Two servers in different folders would carry out the runs of one database twice."""
@@ -141,12 +132,9 @@ def test_wrong_database_is_one_line(tmp_path: Path) -> None:
 
 
 @WITH_AND_WITHOUT_RELOAD
-@pytest.mark.parametrize("workers", ["10", "1"])
-def test_log_ends_with_the_address_and_begins_with_a_warning(
-    tmp_path: Path, workers: str, *, reloads: bool
-) -> None:
+def test_log_ends_with_the_address_and_begins_with_a_warning(tmp_path: Path, *, reloads: bool) -> None:
     server = Served(tmp_path, SCRIPT)
-    server.reloads, server.workers = reloads, workers
+    server.reloads, server.workers = reloads, "1"
     try:
         server.start()
         address = f"The page: {server.url}/app"
@@ -159,7 +147,7 @@ def test_log_ends_with_the_address_and_begins_with_a_warning(
             assert after.strip() == ""
         warned, _, _ = before.partition("Starting In-Memory runtime")
         assert ("langgraph dev --no-reload" in warned) is reloads
-        assert ("one run of LangGraph's routes at a time" in warned) is (workers == "1")
+        assert ONE_AT_A_TIME in warned
     finally:
         server.end()
 
@@ -205,5 +193,6 @@ def test_code_reloads_and_the_workspace_does_not(tmp_path: Path) -> None:
         assert [each["type"] for each in state["messages"]] == ["human", "ai", "tool", "ai"]
         assert state["messages"][2]["content"].startswith("slept\n")
         assert (server.workspace / "ran").read_text() == "x\n"
+        assert ONE_AT_A_TIME not in server.log()
     finally:
         server.end()

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.support.skill_texts import commands
+from tests.support.skill_texts import commands, refusals
 
 ROOT = Path(__file__).parents[3]
 SCRIPTS = "/skills/csv-analytics/scripts"
@@ -150,7 +150,7 @@ def test_values_that_are_no_number_are_reported(backend: Backend, put: Callable[
 
 def test_wrong_use_exits_with_1(backend: Backend, put: Callable[[str | bytes], str]) -> None:
     path = put("name,v\nx,1\n")
-    for script, arguments, message in (
+    cases = (
         ("summary", "", "usage:"),
         ("plot", f"{path} --no-such-option", "usage:"),
         ("summary", f"{path} --where nope=1", f"error: no column 'nope' in {path}; it has: name, v\n"),
@@ -162,8 +162,10 @@ def test_wrong_use_exits_with_1(backend: Backend, put: Callable[[str | bytes], s
         ("filter", f"{path} --column v --top 1 --out /data/case.csv", "--out is the file that is read"),
         ("groupby", f"{path} --by name --column v --agg median", "no aggregate 'median'"),
         ("groupby", f"{path} --by name --where v=9", "no rows to aggregate"),
-    ):
-        assert message in refusal(backend, script, arguments)
+    )
+    calls = [(f"{SCRIPTS}/{script}.py", *arguments.split()) for script, arguments, _ in cases]
+    for said, (*_, message) in zip(refusals(backend, calls), cases, strict=True):
+        assert message in said
     assert "is empty" in refusal(backend, "summary", put(""))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agent.settings import COMMANDS, load_settings
 from agent.threads.checkpointer import open_threads
-from libs.sandbox.host.command_log import CommandRecords, Entry
+from libs.sandbox.host.records.command_log import CommandRecords, Entry
 
 
 async def test_deleted_thread_has_no_command_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

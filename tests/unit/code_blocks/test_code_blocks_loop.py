@@ -16,8 +16,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from libs.code_blocks import SandboxRunner
 from libs.middleware.budget.run_budget import Budget
 from libs.models.scripted_model import ScriptedChatModel
-from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.host.records.command_log import CommandRecords
 from libs.sandbox.protocol import RunResult
 from tests.support.code_loops import (
     SYSTEM,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from libs.redaction import MARK, SecretFilter
 from libs.sandbox.errors import SandboxBusy, SandboxDied
-from libs.sandbox.host.request import Answer, Call
-from libs.sandbox.host.results import file_result, run_result
+from libs.sandbox.host.requests.request import Answer, Call
+from libs.sandbox.host.requests.results import file_result, run_result
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed
 from libs.sandbox.wire.frames import (
@@ -89,7 +89,7 @@ def test_partial_secret_in_live_output_is_removed(more: tuple[int | None, bytes]
 
 
 def test_content_over_the_limit_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("libs.sandbox.host.request.MOST_CONTENT", 4 * CHUNK)
+    monkeypatch.setattr("libs.sandbox.host.requests.request.MOST_CONTENT", 4 * CHUNK)
     assert MOST_CONTENT > 4 * CHUNK
     with connected() as (wire, channel):
         call = channel.request(b"one")

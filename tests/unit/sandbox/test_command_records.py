@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from libs.sandbox import CommandInterrupted, CommandUnderWay, KeyReused, RecordUnavailable
 from libs.sandbox.errors import CommandStopped
-from libs.sandbox.host import command_log as module
-from libs.sandbox.host.command_log import CommandRecords, Entry
+from libs.sandbox.host.records import command_log, log_file
+from libs.sandbox.host.records.command_log import CommandRecords, Entry
 from libs.sandbox.process_owner import owner_label
 
 ONE = Entry.of("thread", "message/call", b"run", b"echo hi")
@@ -61,7 +61,7 @@ class TestKill:
     ) -> None:
         """The owner cannot be looked up any more, so the command does not count as running for ever."""
         elsewhere = owner_label().replace(f'"{what}": "', f'"{what}": "x')
-        with mock.patch.object(module, "owner_label", lambda: elsewhere):
+        with mock.patch.object(log_file, "owner_label", lambda: elsewhere):
             before = CommandRecords(path)
             before.submit(before.begin, ONE).result()
             before.close()
@@ -116,7 +116,7 @@ class TestFile:
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        monkeypatch.setattr(module, "_PATIENCE", 0.05)
+        monkeypatch.setattr(log_file, "_PATIENCE", 0.05)
         records.submit(records.begin, ONE).result()
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -130,9 +130,9 @@ class TestRetention:
     def test_old_records_and_the_oldest_over_the_limits_are_removed(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(module, "MOST_RECORDS", 40)
-        monkeypatch.setattr(module, "MOST_BYTES", 10_000)
-        monkeypatch.setattr(module, "_BETWEEN", 10)
+        monkeypatch.setattr(log_file, "MOST_RECORDS", 40)
+        monkeypatch.setattr(log_file, "MOST_BYTES", 10_000)
+        monkeypatch.setattr(log_file, "_BETWEEN", 10)
         records = CommandRecords(path)
         entries = [Entry.of("thread", str(number), b"x") for number in range(100)]
         for entry in entries:
@@ -149,7 +149,7 @@ class TestRetention:
         kept = records.submit(records.begun, "thread", [f"large {number}" for number in range(20)]).result()
         assert "large 19" in kept
         assert len(kept) <= 20
-        monkeypatch.setattr(module, "KEPT_SECONDS", 0.0)
+        monkeypatch.setattr(log_file, "KEPT_SECONDS", 0.0)
         records.close()
         last = Entry.of("thread", "last", b"x")
         records.submit(records.begin, last).result()
@@ -179,13 +179,13 @@ class Commands(RuleBasedStateMachine):
         """Start a program whose owner label differs from all others."""
         self.boots += 1
         label = owner_label().replace('"began": ', f'"began": {self.boots}')
-        with mock.patch.object(module, "owner_label", lambda: label):
+        with mock.patch.object(log_file, "owner_label", lambda: label):
             self.records = CommandRecords(Path(self.folder.name, "commands.sqlite"))
             self.records.submit(self.records.begun, "t", []).result()
 
     def teardown(self) -> None:
         self.records.close()
-        module._under_way.clear()
+        command_log._under_way.clear()
         self.folder.cleanup()
 
     @rule(key=KEYS, what=st.sampled_from(["x", "x", "y"]))
@@ -243,7 +243,7 @@ class Commands(RuleBasedStateMachine):
         if closed:
             before.close()
         self.running.clear()
-        module._under_way.clear()
+        command_log._under_way.clear()
         self.start()
         before.close()
 

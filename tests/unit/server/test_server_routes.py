@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -13,7 +12,6 @@ from typing import Any
 import httpx
 import pytest
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from starlette.applications import Starlette
 
@@ -256,28 +254,6 @@ def owned(app: Any, owner: str) -> Any:
         await app({**scope, "owner": owner}, receive, send)
 
     return with_owner
-
-
-class Sleepy(ScriptedChatModel):
-    """A model that never answers in time."""
-
-    async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
-        await asyncio.sleep(60)
-        return AIMessage("never")
-
-
-@pytest.mark.parametrize("grace", [30.0, -0.5])
-async def test_run_ends_at_its_time_limit(tmp_path: Path, grace: float) -> None:
-    settings = load_settings(None, workspace_dir=tmp_path / "workspace", run_max_seconds=1)
-    made = Parts(settings, Sleepy(conversations=CONVERSATIONS), build_backend(settings))
-    app = Starlette(routes=run_routes.ROUTES)
-    app.state.runs = Runs(Runtime(made, InMemorySaver()), grace=grace)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
-        answer = await client.post("/run", json=ANSWERED)
-    assert answer.status_code == 200
-    told = answer.json()
-    assert told["status"] == "budget_seconds"
-    assert "RUN_MAX_SECONDS" in told["output"]
 
 
 async def test_unexpected_error_shows_no_traceback(client: httpx.AsyncClient) -> None:

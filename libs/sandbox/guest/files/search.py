@@ -174,7 +174,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
                 decoded = line.decode("utf-8", "replace")
                 match: dict[str, Any] = {"path": shown, "line": number, "text": decoded[:_MOST_LINE]}
                 if len(decoded) > _MOST_LINE:
-                    # The cut may split a secret: see `libs.sandbox.host.redacted_results.redacted_values`.
+                    # The cut may split a secret: see `libs.sandbox.host.requests.redacted_values`.
                     match["cut_after"] = "text"
                 size += len(json.dumps(match))
                 found.append(match)

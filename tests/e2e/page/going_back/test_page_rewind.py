@@ -14,7 +14,6 @@ from tests.servers.served import Served
 
 pytestmark = pytest.mark.docker
 
-SETTINGS: dict[str, str] = {}
 SCRIPT = r"""
 conversations:
 - when: look first

@@ -11,8 +11,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied, SandboxError
-from libs.sandbox.host.command_log import CommandRecords, Entry
-from libs.sandbox.host.redacted_results import redacted_values
+from libs.sandbox.host.records.command_log import CommandRecords, Entry
+from libs.sandbox.host.requests import redacted_values
 from libs.sandbox.protocol import FileFailed, RunResult
 
 __all__ = ["FILE", "RUN", "Form", "Once"]

@@ -1,8 +1,4 @@
-"""Records on the host which commands have begun and how they ended, so that no command runs twice.
-
-One SQLite file serves all threads. Records survive SIGKILL of this process. After a power failure, the last
-seconds may be missing. So a command does not wait for the disk.
-"""
+"""Records on the host which commands have begun and how they ended, so that no command runs twice."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,42 +21,14 @@ from libs.sandbox.errors import (
     CommandStopped,
     CommandUnderWay,
     KeyReused,
-    RecordUnavailable,
 )
-from libs.sandbox.process_owner import owner_label, owner_lives
-from libs.sqlite_files import sqlite_hint, use_wal
+from libs.sandbox.host.records.log_file import LogFile
+from libs.sandbox.process_owner import owner_lives
 
 __all__ = ["CommandRecords", "Entry", "process_ends"]
 
 logger = logging.getLogger(__name__)
 
-KEPT_SECONDS = 30 * 24 * 3600.0
-"""How long a record is kept."""
-MOST_BYTES = 256 * 1024 * 1024
-"""Bytes of results that are kept, over all threads. The oldest are removed first."""
-MOST_RECORDS = 20_000
-"""Records that are kept, over all threads. The oldest are removed first."""
-_BETWEEN = 500
-"""New records between two clean-ups."""
-_PATIENCE = 5.0
-"""Seconds that a write waits for a lock of another program."""
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS commands (
-    id INTEGER PRIMARY KEY,
-    thread TEXT NOT NULL,
-    key TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    state TEXT NOT NULL,
-    owner TEXT NOT NULL,
-    began REAL NOT NULL,
-    ended REAL,
-    size INTEGER NOT NULL DEFAULT 0,
-    result TEXT,
-    UNIQUE (thread, key)
-)
-"""
-_HAS_ENDED = "SELECT 1 FROM pragma_table_info('commands') WHERE name = 'ended'"
 _OTHERS = "SELECT thread, began, ended, state FROM commands WHERE owner <> ? AND coalesce(ended, ?) >= ?"
 _RUNNING = "SELECT DISTINCT owner FROM commands WHERE state = 'running' AND owner <> ?"
 _LOST = "UPDATE commands SET state = 'lost', ended = ? WHERE state = 'running' AND owner = ?"
@@ -70,16 +38,8 @@ _BEGIN = (
     "ON CONFLICT DO NOTHING"
 )
 _SETTLE = "UPDATE commands SET state = ?, result = ?, size = ?, ended = ? WHERE thread = ? AND key = ?"
+_FORGET = "DELETE FROM commands WHERE thread = ? AND began >= ?"
 _WITHDRAW = "DELETE FROM commands WHERE thread = ? AND key = ?"
-_PRUNE = """
-DELETE FROM commands WHERE state != 'running' AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER newest AS records, sum(size) OVER newest AS bytes
-        FROM commands WINDOW newest AS (ORDER BY id DESC)
-    ) WHERE records > ? OR bytes > ?
-)
-"""
-
 Given = TypeVar("Given")
 
 _under_way: set[tuple[str, str, str]] = set()
@@ -132,10 +92,7 @@ class CommandRecords:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path.absolute()
-        self._connection: sqlite3.Connection | None = None
-        self._new = 0
-        self._owner = ""
+        self._file = LogFile(path)
         self._thread = ThreadPoolExecutor(1, "command-records")
 
     # -- for callers in other threads
@@ -171,8 +128,8 @@ class CommandRecords:
 
     def close(self) -> None:
         """Close the file, where it is open. A later call opens it again."""
-        if self._connection:
-            self.submit(self._disconnect).result()
+        if self._file.is_open:
+            self.submit(self._file.close).result()
 
     # -- in the worker thread
 
@@ -184,12 +141,12 @@ class CommandRecords:
             CommandUnderWay: the command is running now.
             KeyReused: the key belongs to another command.
         """
-        with self._explained(), _together:
-            row = self._open().execute(_FIND, (entry.thread, entry.key)).fetchone()
+        with self._file.explained(), _together:
+            row = self._file.opened().execute(_FIND, (entry.thread, entry.key)).fetchone()
             if row is None:
                 return None
             digest, state, owner, result = row
-            mine = owner == self._owner
+            mine = owner == self._file.owner
             runs = state == "running" and (self._place(entry) in _under_way if mine else owner_lives(owner))
         if digest != entry.digest:
             raise KeyReused(
@@ -213,10 +170,10 @@ class CommandRecords:
     def begin(self, entry: Entry) -> str | None:
         """Record that a command begins. Return None if the caller is to run it, else like `find`."""
         while True:
-            with self._explained(), _together:
-                connection = self._open()
-                self._prune(connection)
-                row = (entry.thread, entry.key, entry.digest, self._owner, time.time())
+            with self._file.explained(), _together:
+                connection = self._file.opened()
+                self._file.prune()
+                row = (entry.thread, entry.key, entry.digest, self._file.owner, time.time())
                 if connection.execute(_BEGIN, row).rowcount:
                     _under_way.add(self._place(entry))
                     return None
@@ -243,76 +200,31 @@ class CommandRecords:
 
     def begun(self, thread: str, keys: Sequence[str]) -> set[str]:
         """Return the keys whose commands have begun, whatever their end."""
-        with self._explained():
-            connection = self._open()
+        with self._file.explained():
+            connection = self._file.opened()
             return {key for key in keys if connection.execute(_FIND, (_name(thread), _name(key))).fetchone()}
 
     def _settle(self, entry: Entry, statement: str, *values: object) -> None:
         with _together:
             try:
-                self._open().execute(statement, (*values, entry.thread, entry.key))
+                self._file.opened().execute(statement, (*values, entry.thread, entry.key))
             except (sqlite3.Error, OSError):
-                logger.warning("the record of commands cannot be written: %s", self._path, exc_info=True)
+                logger.warning("the record of commands cannot be written: %s", self._file.path, exc_info=True)
             finally:
                 _under_way.discard(self._place(entry))
 
     def _of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
-        with self._explained():
-            connection = self._open()
-            for (owner,) in connection.execute(_RUNNING, (self._owner,)).fetchall():
+        with self._file.explained():
+            connection = self._file.opened()
+            for (owner,) in connection.execute(_RUNNING, (self._file.owner,)).fetchall():
                 if not owner_lives(owner):
                     connection.execute(_LOST, (time.time(), owner))
-            rows = connection.execute(_OTHERS, (self._owner, math.inf, since)).fetchall()
+            rows = connection.execute(_OTHERS, (self._file.owner, math.inf, since)).fetchall()
         return [(None if state == "lost" else thread, began, ended) for thread, began, ended, state in rows]
 
     def _forget(self, thread: str, began: float) -> None:
-        with self._explained():
-            self._open().execute("DELETE FROM commands WHERE thread = ? AND began >= ?", (thread, began))
+        with self._file.explained():
+            self._file.opened().execute(_FORGET, (thread, began))
 
     def _place(self, entry: Entry) -> tuple[str, str, str]:
-        return str(self._path), entry.thread, entry.key
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._path.touch(mode=0o600)
-            connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
-            try:
-                use_wal(connection, _PATIENCE)
-                # Writes reach the kernel at once and the disk later. They survive this process.
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute(_SCHEMA)
-                if not connection.execute(_HAS_ENDED).fetchone():  # a file of an earlier version
-                    with contextlib.suppress(
-                        sqlite3.OperationalError
-                    ):  # another program adds the column, too
-                        connection.execute("ALTER TABLE commands ADD COLUMN ended REAL")
-            except sqlite3.Error:
-                connection.close()
-                raise
-            self._owner = owner_label()
-            self._new = 0
-            self._connection = connection
-        return self._connection
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection:
-            connection.close()
-
-    def _prune(self, connection: sqlite3.Connection) -> None:
-        """Every `_BETWEEN` records, remove old records, and the oldest records over the limits."""
-        if self._new % _BETWEEN == 0:
-            connection.execute("DELETE FROM commands WHERE began < ?", (time.time() - KEPT_SECONDS,))
-            connection.execute(_PRUNE, (MOST_RECORDS, MOST_BYTES))
-        self._new += 1
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise RecordUnavailable(
-                f"Nothing was run: the record of commands {self._path} cannot be used: {error}.",
-                hint=sqlite_hint(self._path, error),
-            ) from error
+        return str(self._file.path), entry.thread, entry.key

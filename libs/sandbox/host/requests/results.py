@@ -7,8 +7,8 @@ import struct
 from typing import Any, Literal
 
 from libs.sandbox.errors import CommandInterrupted, CommandStopped, SandboxBusy, SandboxError
-from libs.sandbox.host.redacted_results import redacted_content, redacted_values
-from libs.sandbox.host.request import Answer, Call
+from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_values
+from libs.sandbox.host.requests.request import Answer, Call
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, RunResult
 from libs.sandbox.wire.frames import Ending, Fd

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from libs.redaction import Redact
-from libs.sandbox.host.redacted_results import LiveOutput
+from libs.sandbox.host.requests.redacted_results import LiveOutput
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import CHUNK, EARLY, MOST_CONTENT, Fd
 

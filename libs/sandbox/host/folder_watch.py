@@ -1,0 +1,57 @@
+"""Notices that the workspace folder of a running sandbox, or another of its folders, was replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from libs.sandbox.workspace import Folders, replaced
+
+__all__ = ["FolderWatch"]
+
+_LOOK_SECONDS = 1.0
+"""Seconds between two checks, so that no command is slower. Also the longest wait for a check."""
+
+
+class FolderWatch:
+    """Compares the folders of a sandbox with the folders at its start. Used on the sandboxes' event loop.
+
+    Args:
+        look: returns the folders that are at the paths now. Called in a thread, as it may hang.
+    """
+
+    def __init__(self, look: Callable[[], Folders | None]) -> None:
+        self._look = look
+        self._at_start: Folders | None = None
+        """None: the sandbox uses no folder, or the folders are not known."""
+        self._looked_at = 0.0
+        self._looking: asyncio.Task[Folders | None] | None = None
+        """The latest check."""
+
+    def begin(self) -> None:
+        """Remember the folders of a sandbox that starts now. Blocks; may be called in any thread."""
+        self._looking, self._looked_at = None, time.monotonic()
+        try:
+            self._at_start = self._look()
+        except OSError:
+            self._at_start = None
+
+    @property
+    def due(self) -> bool:
+        """Whether the last check is a while ago."""
+        return time.monotonic() > self._looked_at + _LOOK_SECONDS
+
+    async def replaced(self) -> bool:
+        """Check the folders. Return whether the workspace is gone, or another folder is at a path.
+
+        A file system that does not answer counts as unchanged: the request has its own time limit.
+        """
+        looking = self._looking
+        if looking is None or looking.done():
+            looking = self._looking = asyncio.ensure_future(asyncio.to_thread(self._look))
+        done, _ = await asyncio.wait({looking}, timeout=_LOOK_SECONDS)
+        if not done or looking.exception() or not replaced(self._at_start, looking.result()):
+            self._looked_at = time.monotonic()
+            return False
+        return True

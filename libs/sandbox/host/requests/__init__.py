@@ -1,0 +1,48 @@
+"""The content of requests to the supervisor, and of their answers.
+
+In come commands, blocks and file operations: out come payloads. In come answers: out come results or errors
+without known secrets. The channel sends and receives.
+"""
+
+from __future__ import annotations
+
+from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_errors, redacted_values
+from libs.sandbox.host.requests.request import Answer, Call
+from libs.sandbox.host.requests.request_payloads import (
+    CHANGES,
+    block_request,
+    encoded,
+    file_asked,
+    file_request,
+    run_request,
+    tree_request,
+)
+from libs.sandbox.host.requests.results import (
+    as_builtin,
+    block_result,
+    failed_result,
+    file_result,
+    run_result,
+    shortened,
+)
+
+__all__ = [
+    "CHANGES",
+    "Answer",
+    "Call",
+    "as_builtin",
+    "block_request",
+    "block_result",
+    "encoded",
+    "failed_result",
+    "file_asked",
+    "file_request",
+    "file_result",
+    "redacted_content",
+    "redacted_errors",
+    "redacted_values",
+    "run_request",
+    "run_result",
+    "shortened",
+    "tree_request",
+]

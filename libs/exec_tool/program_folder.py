@@ -16,6 +16,7 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from libs.exec_tool.execute_code_call import Language, check_path, in_another
+from libs.persistence.file_content import FileContent, mode_of
 from libs.redaction import Redact
 from libs.sandbox import FOLDERS, FileFailed, Sandbox, SandboxError
 from libs.sandbox.host import redacted_content
@@ -107,7 +108,7 @@ def _steps(files: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], dict[str, 
     for path, content in files.items():
         digest = _digest(content)
         contents[digest] = content
-        made[shown(path)] = Entry("file", 0o644, now, len(content), digest, None)
+        made[shown(path)] = Entry("file", mode_of(content), now, len(content), digest, None)
     return steps_to(there, Manifest(made), made), contents
 
 
@@ -116,7 +117,7 @@ class Collected:
     """The changes of a workspace by a program."""
 
     changed: dict[str, bytes]
-    """Path -> content of new and changed files."""
+    """Path -> content of new and changed files, with the mode: see `mode_of`."""
     removed: tuple[str, ...]
     """Paths of removed files."""
     left_out: tuple[str, ...]
@@ -215,8 +216,9 @@ class _Look:
                 self._leave(path, str(error))
                 continue
             read.add(path)
-            if self._before.get(path) != data:
-                changed[path] = data
+            old, new = self._before.get(path), FileContent(data, entry.mode)
+            if old is None or old != new or mode_of(old) != new.mode:
+                changed[path] = new
         gone = self._before.keys() - self._found.keys()
         removed = sorted(path for path in gone if not self._now.unread(shown(path)))
         stale = sorted(self._before.keys() - read - set(removed))

@@ -36,11 +36,13 @@ class ThreadFiles(Protocol):
     """Saves the files of a thread between executions."""
 
     async def files(self, thread: str) -> Mapping[str, bytes]:
-        """Return the saved files: relative path -> content."""
+        """Return the saved files: relative path -> content, as it was given to `keep`."""
         ...
 
     async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
         """Save new and changed files and delete removed files, in one transaction.
+
+        `libs.persistence.file_content.mode_of` tells the mode of a file.
 
         Raises:
             SandboxError: nothing was saved.

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import NoReturn
 
+from libs.persistence.file_content import MODE, FileContent, mode_of
 from libs.persistence.thread_database import Database, Do
 
 __all__ = ["ThreadStore", "TooMuch"]
@@ -42,6 +43,9 @@ class ThreadStore:
             "value TEXT NOT NULL, PRIMARY KEY (thread, name))",
             "CREATE TABLE IF NOT EXISTS thread_files (thread TEXT NOT NULL, path TEXT NOT NULL, "
             f"content {binary} NOT NULL, PRIMARY KEY (thread, path))",
+            # Of files whose mode is not MODE. A table of its own, because older databases have files without.
+            "CREATE TABLE IF NOT EXISTS thread_file_modes (thread TEXT NOT NULL, path TEXT NOT NULL, "
+            "mode INTEGER NOT NULL, PRIMARY KEY (thread, path))",
         )
 
     # -- values
@@ -101,11 +105,18 @@ class ThreadStore:
     # -- files
 
     async def files(self, thread: str) -> Mapping[str, bytes]:
-        """Return relative path -> content."""
+        """Return relative path -> content, with its mode: see `mode_of`."""
 
         def work(do: Do) -> dict[str, bytes]:
-            rows = do("SELECT path, content FROM thread_files WHERE thread = ?", thread)
-            return {str(path): bytes(content) for path, content in rows}
+            rows = do(
+                "SELECT files.path, content, mode FROM thread_files files LEFT JOIN thread_file_modes modes "
+                "ON modes.thread = files.thread AND modes.path = files.path WHERE files.thread = ?",
+                thread,
+            )
+            return {
+                str(path): FileContent(content, MODE if mode is None else mode)
+                for path, content, mode in rows
+            }
 
         return await self._database.awaited(work)
 
@@ -121,12 +132,16 @@ class ThreadStore:
         def work(do: Do) -> None:
             for path in removed:
                 do("DELETE FROM thread_files WHERE thread = ? AND path = ?", thread, path)
+            for path in (*changed, *removed):
+                do("DELETE FROM thread_file_modes WHERE thread = ? AND path = ?", thread, path)
             for path, content in changed.items():
                 do(
                     "INSERT INTO thread_files VALUES (?, ?, ?) "
                     "ON CONFLICT (thread, path) DO UPDATE SET content = excluded.content",
                     *(thread, path, content),
                 )
+                if (mode := mode_of(content)) != MODE:
+                    do("INSERT INTO thread_file_modes VALUES (?, ?, ?)", thread, path, mode)
             [(count, size)] = do(
                 "SELECT count(*), coalesce(sum(length(content)), 0) FROM thread_files WHERE thread = ?",
                 thread,
@@ -146,6 +161,12 @@ class ThreadStore:
         """Copy values and files to a copy of the thread; existing ones there stay."""
 
         def work(do: Do) -> None:
+            do(
+                "INSERT INTO thread_file_modes SELECT ?, path, mode FROM thread_file_modes modes "
+                "WHERE thread = ? AND NOT EXISTS "
+                "(SELECT 1 FROM thread_files WHERE thread = ? AND path = modes.path)",
+                *(target, source, target),
+            )
             for table, columns in (("thread_values", "name, value"), ("thread_files", "path, content")):
                 do(
                     f"INSERT INTO {table} (thread, {columns}) SELECT ?, {columns} FROM {table} "  # noqa: S608
@@ -161,6 +182,7 @@ class ThreadStore:
         def work(do: Do) -> None:
             do("DELETE FROM thread_values WHERE thread = ?", thread)
             do("DELETE FROM thread_files WHERE thread = ?", thread)
+            do("DELETE FROM thread_file_modes WHERE thread = ?", thread)
 
         await self._database.awaited(work)
 

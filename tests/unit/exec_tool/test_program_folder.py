@@ -15,6 +15,7 @@ import pytest
 
 from libs.exec_tool import program_folder
 from libs.exec_tool.program_folder import Collected, collected, put_in
+from libs.persistence.file_content import FileContent, mode_of
 from libs.sandbox import FOLDERS, FileFailed
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.sandbox.pool import Fresh
@@ -61,6 +62,19 @@ def test_files_are_put_in_with_their_folders(root: Path) -> None:
     assert {name: path.read_bytes() for name, path in there.items()} == files
     assert {path.stat().st_mode & 0o777 for path in there.values()} == {0o644}
     assert (root / "a" / "b").stat().st_mode & 0o777 == 0o755
+
+
+def test_modes_go_in_and_come_back(root: Path, collect: Callable[..., Collected]) -> None:
+    before = {"run": FileContent(b"1", 0o755), "plain": b"2", "same": FileContent(b"3", 0o600), "shut": b"4"}
+    put(root, before)
+    assert [(root / name).stat().st_mode & 0o777 for name in before] == [0o755, 0o644, 0o600, 0o644]
+    (root / "plain").chmod(0o755)
+    (root / "run").chmod(0o4644)
+    found = collect(**before)
+    assert {path: (content, mode_of(content)) for path, content in found.changed.items()} == {
+        "plain": (b"2", 0o755),
+        "run": (b"1", 0o644),
+    }
 
 
 def test_file_that_cannot_be_put_in_is_named(root: Path) -> None:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import io
 import json
+import re
 import tokenize
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -41,6 +42,7 @@ MAX_FILE_BYTES = 32 * 1024 * 1024
 """Bytes of all files of a call."""
 MAX_DEPENDENCIES = 30
 _MAX_REASON = 300
+_NO_CHARACTER = re.compile(r"[\0\ud800-\udfff]")
 _CONTENT = 'text, or {"base64": "…"}'
 
 
@@ -80,7 +82,7 @@ def check_path(path: str) -> str:
     if not names or path.endswith("/"):
         raise ValueError(f"the path {shown} names no file")
     if (
-        any(char == "\0" or "\ud800" <= char <= "\udfff" for char in path)
+        _NO_CHARACTER.search(path)
         or max(len(name.encode(errors="replace")) for name in names) > 255
     ):
         raise ValueError(

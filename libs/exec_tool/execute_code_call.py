@@ -81,10 +81,7 @@ def check_path(path: str) -> str:
         )
     if not names or path.endswith("/"):
         raise ValueError(f"the path {shown} names no file")
-    if (
-        _NO_CHARACTER.search(path)
-        or max(len(name.encode(errors="replace")) for name in names) > 255
-    ):
+    if _NO_CHARACTER.search(path) or max(len(name.encode(errors="replace")) for name in names) > 255:
         raise ValueError(
             f"the path {shown} holds a name of more than 255 bytes, or a character no name can have"
         )

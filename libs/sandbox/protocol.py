@@ -77,8 +77,9 @@ class Sandbox(Protocol):
     Every method raises SandboxError if the sandbox itself fails: DockerUnavailable, ImageMissing,
     SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up),
     WorkspaceMissing (the workspace folder was removed on the host, or moved at least a second before). When
-    another folder is at its path, or at the path of a folder that is mounted to read, the next call starts a
-    new sandbox on it. Calls that run go on in the old folder.
+    another folder is at its path, or at the path of a folder that is mounted to read, or a file system is
+    mounted or unmounted below them, the next call starts a new sandbox on it. Calls that run go on in the
+    old folder.
 
     A command, a block or a file change with a key runs once, even if this process is killed. A second call
     with the key returns the recorded result. CommandInterrupted: the first call has no known end; it is not

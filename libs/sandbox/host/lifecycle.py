@@ -80,8 +80,8 @@ class SandboxLife(ABC):
         """Return the error for a sandbox that did not become ready. `died` is None if it stayed silent."""
 
     def _folders_there(self) -> Folders | None:
-        """Return `folder_at` of the workspace and of the other folders in use. None: none is in use."""
-        return (folder_at(self.root),)
+        """Return the workspace and the other folders in use. None: none is in use."""
+        return Folders((folder_at(self.root),))
 
     @abstractmethod
     def _left_running(self, channel: Channel, stream: int) -> None:
@@ -276,7 +276,8 @@ class SandboxLife(ABC):
     async def _in_place(self, channel: Channel) -> bool:
         """Return whether the channel may be used: its workspace folder is at its path.
 
-        Leaves the channel if another folder is at the path, or at the path of another of its folders.
+        Leaves the channel if another folder is at the path, or at the path of another of its folders, or if
+        other file systems are mounted below.
         A file system that does not answer counts as unchanged: the request has its own time limit.
 
         Raises:

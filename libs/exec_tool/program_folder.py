@@ -139,7 +139,18 @@ async def collected(sandbox: Fresh, before: Mapping[str, bytes]) -> Collected:
     for batch in batches(look.wanted):
         contents = await read_parts(sandbox, batch)
         look.contents |= zip((path for path, _, _ in batch), contents, strict=True)
+    if await _has_own_folder(sandbox):
+        look.leave(".output", "the sandbox's own folder")
     return await asyncio.to_thread(look.changes)
+
+
+async def _has_own_folder(sandbox: Sandbox) -> bool:
+    """Return whether the program has put something into the folder that the walk leaves out."""
+    try:
+        answer, _ = await sandbox.afile("ls", path=".output")
+    except FileFailed as error:
+        return error.code != "file_not_found"
+    return bool(answer.get("entries"))
 
 
 class _Look:
@@ -160,7 +171,7 @@ class _Look:
         for at, path, entry in self._regular():
             if path not in before and path not in self._found:
                 if new + len(before) >= MOST_FILES:
-                    self._leave(path, f"there are over {MOST_FILES}")
+                    self.leave(path, f"there are over {MOST_FILES}")
                     continue
                 new += 1
             self._found[path] = at, entry
@@ -170,9 +181,9 @@ class _Look:
                 self.contents[at] = old
             elif room < 0:
                 why = f"all files together are too large, and it has {entry.size} bytes"
-                self._leave(path, f"Cannot return: {why}")
+                self.leave(path, f"Cannot return: {why}")
             elif entry.sha256 is None:
-                self._leave(path, _not_opened(now.skipped.get(shown(at), "")))
+                self.leave(path, _not_opened(now.skipped.get(shown(at), "")))
             else:
                 self.wanted[at] = entry
         if path_within := in_another(self._found):
@@ -187,17 +198,17 @@ class _Look:
             name = self._redact(at) if self._redact else at
             if not at or (entry and entry.kind == "dir"):
                 if why := now.skipped.get(place):
-                    self._leave(name or ".", _not_opened(why))
+                    self.leave(name or ".", _not_opened(why))
                 continue
             try:
                 path = check_path(name)
             except ValueError:
-                self._leave(name, "a name that cannot be kept")
+                self.leave(name, "a name that cannot be kept")
                 continue
             if entry and entry.kind == "file":
                 yield at, path, entry
             elif path not in FOLDERS:
-                self._leave(path, "a link, FIFO or device")
+                self.leave(path, "a link, FIFO or device")
 
     def changes(self) -> Collected:
         """Return the changes, when `contents` holds the wanted files, too."""
@@ -208,12 +219,12 @@ class _Look:
             if content is None:
                 continue
             if len(content) != entry.size:
-                self._leave(path, "it changes while it is read")
+                self.leave(path, "it changes while it is read")
                 continue
             try:
                 data = redacted_content(self._redact, content) if self._redact else content
             except FileFailed as error:
-                self._leave(path, str(error))
+                self.leave(path, str(error))
                 continue
             read.add(path)
             old, new = self._before.get(path), FileContent(data, entry.mode)
@@ -224,7 +235,8 @@ class _Look:
         stale = sorted(self._before.keys() - read - set(removed))
         return Collected(changed, tuple(removed), tuple(self._left_out), tuple(stale))
 
-    def _leave(self, path: str, why: str) -> None:
+    def leave(self, path: str, why: str) -> None:
+        """Name what is not returned."""
         self._left_out.append(f"{ascii(path)[1:-1][:120]} ({why})")
 
 

@@ -114,8 +114,10 @@ def folder_at(root: Path) -> tuple[int, int] | None:
     """
     try:
         found = root.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
     return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
 
 

@@ -91,7 +91,6 @@ def test_new_and_changed_files_come_back(root: Path, collect: Callable[..., Coll
         ("changed", b"2"),
         ("a/c.bin", data),
         (LONG, b"3"),
-        (".output/x", b"4"),
     ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
@@ -115,6 +114,22 @@ def test_only_regular_files_with_valid_names_come_back(root: Path, collect: Call
         "pipe": special,
         "socket": special,
     }
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "empty"])
+def test_own_folder_of_the_sandbox_is_left_out_and_named(
+    root: Path, collect: Callable[..., Collected], kind: str
+) -> None:
+    (root / "fine").write_text("x")
+    if kind == "file":
+        (root / ".output").write_text("x")
+    else:
+        (root / ".output").mkdir()
+    if kind == "folder":
+        (root / ".output" / "x").write_text("x")
+    found = collect()
+    assert found.changed == {"fine": b"x"}
+    assert left_out(found) == ({} if kind == "empty" else {".output": "the sandbox's own folder"})
 
 
 def test_files_over_the_count_are_left_out(
@@ -153,6 +168,9 @@ class Told:
         told = {"rows": rows, "deleted": [], "skipped": dict(skipped), "times": {}}
         self._told = json.dumps(told).encode()
         self._contents = contents
+
+    async def afile(self, do: str, **asked: Any) -> tuple[dict[str, Any], bytes]:
+        raise FileFailed("file_not_found", f"{do} {asked}")
 
     async def atree(self, do: str, **asked: Any) -> tuple[dict[str, Any], bytes, bytes]:
         if do == "walk":

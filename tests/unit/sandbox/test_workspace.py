@@ -13,6 +13,7 @@ from libs.sandbox import workspace
 from libs.sandbox.workspace import (
     FOLDERS,
     Folders,
+    folder_at,
     how_to_mend,
     mounts_below,
     prepare_workspace,
@@ -89,6 +90,14 @@ def test_workspace_that_root_cannot_make_either_is_refused(tmp_path: Path) -> No
         refuse_unwritable(Path("/proc/workspace"))
     refuse_unwritable(tmp_path / "workspace")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_path_without_a_folder_has_none(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "circle").symlink_to("circle")
+    for name in ("missing", "file", "file/below", "circle"):
+        assert folder_at(tmp_path / name) is None
+    assert folder_at(tmp_path)
 
 
 def test_mounts_below_the_folders_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -245,8 +245,8 @@ class Sandbox(Protocol):
         A pattern has at most 10,000 characters; its braces stand for at most 1,000 patterns with 100,000. An
         absolute pattern names files below the searched path, or is refused. Folders that a pattern names
         before its first wildcard may be links. Other links to folders are not followed, and `grep` leaves out
-        other folders named `.git` or `.output` below that path. A text of several lines is found where these
-        lines follow each other.
+        other folders named `.git` or `.output` below that path. Lines that it finds are those of a page; a
+        text of several lines is found where these lines follow each other.
 
         Args:
             key: as for `run`, for an operation that changes something.

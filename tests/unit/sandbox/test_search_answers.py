@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import deepagents_results
-from libs.sandbox.guest.files import file_worker, search
+from libs.sandbox.guest.files import file_worker, matching_lines, search
 from libs.sandbox.guest.files.search import glob, grep
+from libs.sandbox.guest.files.text_files import read_page
 
 MIB = 1 << 20
 BINARY = "[a binary file matches]"
@@ -64,6 +65,32 @@ def test_grep_finds_text_of_several_lines_as_a_page_shows_it(
     assert [(match["line"], match["text"]) for match in answer["matches"]] == found
 
 
+@pytest.mark.parametrize("begin", [0, MIB - 4, MIB - 3, MIB - 2, MIB - 1])
+def test_lines_are_counted_as_a_page_counts_them(tmp_path: Path, begin: int) -> None:
+    """Progress bars end their lines with carriage returns."""
+    file = tmp_path / "log"
+    file.write_bytes(b"x" * begin + b"1%\r2%\r\nneedle\rneedle 2\r\r\nneedle\r")
+    answer = grep(str(file), "needle", None, None)
+    found = [(match["line"], match["text"]) for match in answer["matches"]]
+    assert found == [(3, "needle"), (4, "needle 2"), (6, "needle")]
+    if not begin:
+        for line, text in found:
+            assert read_page(str(file), line - 1, 1, text=True)["content"] == text
+    assert [match["line"] for match in grep(str(file), "2%\nneedle", None, None)["matches"]] == [2]
+
+
+def test_text_of_several_lines_is_found_in_every_encoding(tmp_path: Path) -> None:
+    text = "a\nneedle\r\nb\rneedle\rb\0"
+    for name, content in (
+        ("bytes", text.encode()),
+        ("little", ("\ufeff" + text).encode("utf-16-le")),
+        ("big", ("\ufeff" + text).encode("utf-16-be")),
+    ):
+        (tmp_path / name).write_bytes(content)
+    for searched in ("a\nneedle", "needle\nb", "needle\r\nb", "b\nneedle\nb"):
+        assert len(grep(str(tmp_path), searched, None, None)["matches"]) == 3
+
+
 @pytest.mark.parametrize("before", range(MIB - 8, MIB + 2))
 def test_grep_finds_text_of_several_lines_across_two_blocks(tmp_path: Path, before: int) -> None:
     """In text, and in a binary file."""
@@ -115,7 +142,7 @@ def test_large_binary_file_is_named_as_not_searched(tmp_path: Path) -> None:
 def test_file_with_a_very_long_line_is_named_as_not_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_LONGEST_LINE", 2 * MIB)
+    monkeypatch.setattr(matching_lines, "_LONGEST_LINE", 2 * MIB)
     (tmp_path / "long").write_text("needle\n" + "x" * 4 * MIB + "\nneedle\n")
     (tmp_path / "short").write_text("needle\n")
     answer = grep(str(tmp_path), "needle", None, None)

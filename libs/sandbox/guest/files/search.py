@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import codecs
 import errno
 import json
 import os
-import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from libs.sandbox.guest.files.disk import NotRegular, open_regular
+from libs.sandbox.guest.files.matching_lines import finds_of, matching_lines
 from libs.sandbox.guest.files.patterns import Search, compile_pattern
 
 __all__ = ["MOST_ANSWER", "glob", "grep"]
@@ -33,16 +32,8 @@ _MOST_NEEDLES: Final = 100
 """Lines of a text that is searched for."""
 _MOST_TEXT: Final = 100_000
 """Characters of a text of several lines that is searched for."""
-_BINARY: Final = b"[a binary file matches]"
-_MOST_BINARY: Final = 64 * 1024 * 1024
-"""Bytes of a binary file that are searched, so that large files leave time for the others."""
 _MOST_UNREAD: Final = 5
 """Names of unreadable files and folders that are returned."""
-_BLOCK: Final = 1024 * 1024
-_LONGEST_LINE: Final = 16 * _BLOCK
-
-Find = Callable[[bytes, int], int]
-"""Returns the place of the next match in the data from a place on, or -1."""
 
 
 class _Walk:
@@ -164,7 +155,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
         OSError: `path` cannot be read.
         ValueError: the text is empty or has too many or too long lines, or the pattern is not valid.
     """
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if not any(lines):
         raise ValueError("the text is empty: name the text to search for")
     if len(lines) > _MOST_NEEDLES:
@@ -174,14 +165,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
             f"the text has {len(text):,} characters: search for one of its lines, or for at most "
             f"{_MOST_TEXT:,} characters"
         )
-    more = len(lines) - 1
-    find = _finder([line.encode("utf-8", "surrogateescape") for line in lines], b"\r", b"\n")
-    wide = {
-        mark: _finder(
-            [line.encode(coding, "surrogatepass") for line in lines], "\r".encode(coding), "\n".encode(coding)
-        )
-        for mark, coding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-    }
+    finds = finds_of(lines)
     walk = _Walk(path, skip=_NOT_SEARCHED)
     if os.path.isdir(path):
         files = walk.files(pattern or None)
@@ -194,7 +178,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
     cut = False
     for file in files:
         try:
-            for number, line in _lines_with(file, find, wide, more, walk):
+            for number, line in matching_lines(file, finds, walk.out_of_time):
                 if len(found) >= most or size > MOST_ANSWER:
                     cut = True
                     break
@@ -215,77 +199,3 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
             break
     cut = cut or walk.late
     return {"matches": found, "cut": cut, "unread": walk.unread_count, "unread_first": walk.unread}
-
-
-def _finder(lines: list[bytes], back: bytes, feed: bytes) -> Find:
-    """Return a function that finds lines that follow each other.
-
-    Args:
-        back, feed: the encoded carriage return and line feed of a line end. The first may be missing.
-    """
-    if len(lines) == 1:
-        return lambda data, place: data.find(lines[0], place)
-    end = b"(?:%b)?%b" % (re.escape(back), re.escape(feed))
-    search = re.compile(end.join(map(re.escape, lines))).search
-    return lambda data, place: found.start() if (found := search(data, place)) else -1
-
-
-def _lines_with(
-    path: str, find: Find, wide: dict[bytes, Find], more: int, walk: _Walk
-) -> Iterator[tuple[int, bytes]]:
-    """Yield number and content of each line in which the text begins.
-
-    From the first block with a NUL byte on, only the first match is yielded, with `_BINARY` as content.
-
-    Args:
-        wide: byte order mark -> `find` for a file that begins with the mark.
-        more: lines of the text behind its first.
-
-    Raises:
-        OSError: the file cannot be read, is binary and too large, or has a line of over 16 MB.
-    """
-    with open_regular(path) as file:
-        mark = os.pread(file, 2, 0)
-        find = wide.get(mark, find)
-        number = 1
-        rest = b""
-        binary = False
-        while not walk.out_of_time():
-            block = os.read(file, _BLOCK)
-            data = rest + block
-            binary = binary or b"\0" in block
-            if binary:
-                if (found := find(data, 0)) >= 0:
-                    yield number + data.count(b"\n", 0, found), _BINARY
-                if found >= 0 or not block:
-                    return
-                if os.lseek(file, 0, os.SEEK_CUR) > _MOST_BINARY:
-                    raise OSError(errno.EFBIG, "File too large", path)
-                # The text may continue in the next block. In UTF-16, 0x0a may also be half of a character.
-                line = 0 if more or mark in wide else data.rfind(b"\n") + 1
-                cut = max(line, len(data) - _BLOCK)
-                number += data.count(b"\n", 0, cut)
-                rest = data[cut:]
-                continue
-            if len(data) > _LONGEST_LINE:
-                raise OSError(errno.EFBIG, "File too large", path)
-            # Search whole lines. The last line may continue in the next block, and so may a text that begins
-            # in the lines before.
-            whole = cut = data.rfind(b"\n") + 1 if block else len(data)
-            for _ in range(more if block else 0):
-                cut = data.rfind(b"\n", 0, max(cut - 1, 0)) + 1
-            lines, rest = data[:whole], data[cut:]
-            place = 0  # begin of the line with the current number
-            while 0 <= (found := find(lines, place)) < cut:
-                begin = lines.rfind(b"\n", place, found) + 1 or place
-                end = lines.find(b"\n", found)
-                number += lines.count(b"\n", place, begin)
-                place = begin
-                yield number, lines[begin : end if end >= 0 else None].rstrip(b"\r")
-                if end < 0:
-                    break
-                number += 1
-                place = end + 1
-            number += lines.count(b"\n", place, cut)
-            if not block:
-                return

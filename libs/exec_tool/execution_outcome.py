@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from libs.persistence.file_content import MODE, FileContent, mode_of
+from libs.persistence import DEFAULT_MODE, FileContent, mode_of
 from libs.sandbox.host import shortened
 
 __all__ = ["ErrorClass", "ExecError", "ExecResult", "Metrics"]
@@ -129,7 +129,7 @@ class ExecResult:
         """Return path, size, a mode other than 644, and, on request, base64 content of each file."""
         return [
             {"path": path, "size": len(content)}
-            | ({"mode": f"{mode:o}"} if (mode := mode_of(content)) != MODE else {})
+            | ({"mode": f"{mode:o}"} if (mode := mode_of(content)) != DEFAULT_MODE else {})
             | ({"base64": base64.b64encode(content).decode()} if contents else {})
             for path, content in sorted(self.files.items())
         ]
@@ -143,7 +143,8 @@ class ExecResult:
             stderr=kept["stderr"],
             files={
                 each["path"]: FileContent(
-                    base64.b64decode(each.get("base64", "")), int(each["mode"], 8) if "mode" in each else MODE
+                    base64.b64decode(each.get("base64", "")),
+                    int(each["mode"], 8) if "mode" in each else DEFAULT_MODE,
                 )
                 for each in kept["files"]
             },

@@ -36,7 +36,7 @@ class ExecutionRecord:
         return ExecResult.restored(record)
 
     def with_files(self, result: ExecResult, kept: Mapping[str, bytes]) -> ExecResult:
-        """Return a recorded result with the contents that the thread still has. Its note tells of the others."""
+        """Return a recorded result with the contents that the thread still has. Its note tells of others."""
         files = {
             path: kept[path]
             for path in result.files

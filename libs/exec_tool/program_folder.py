@@ -16,7 +16,7 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from libs.exec_tool.execute_code_call import Language, check_path, in_another
-from libs.persistence.file_content import FileContent, mode_of
+from libs.persistence import FileContent, mode_of
 from libs.redaction import Redact
 from libs.sandbox import FOLDERS, FileFailed, Sandbox, SandboxError
 from libs.sandbox.host import redacted_content

@@ -43,7 +43,7 @@ class ThreadFiles(Protocol):
     async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
         """Save new and changed files and delete removed files, in one transaction.
 
-        `libs.persistence.file_content.mode_of` tells the mode of a file.
+        `libs.persistence.mode_of` tells the mode of a file.
 
         Raises:
             SandboxError: nothing was saved.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
-__all__ = ["MODE", "FileContent", "mode_of"]
+__all__ = ["DEFAULT_MODE", "FileContent", "mode_of"]
 
-MODE = 0o644
+DEFAULT_MODE = 0o644
 """Mode of a file for which none is known."""
 
 
@@ -15,12 +15,12 @@ class FileContent(bytes):
 
     mode: int
 
-    def __new__(cls, content: bytes, mode: int = MODE) -> Self:
+    def __new__(cls, content: bytes, mode: int = DEFAULT_MODE) -> Self:
         made = super().__new__(cls, content)
         made.mode = mode & 0o777
         return made
 
 
 def mode_of(content: bytes) -> int:
-    """Return the mode that a content knows, or MODE."""
-    return content.mode if isinstance(content, FileContent) else MODE
+    """Return the mode that a content knows, or DEFAULT_MODE."""
+    return content.mode if isinstance(content, FileContent) else DEFAULT_MODE

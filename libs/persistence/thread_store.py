@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import NoReturn
 
-from libs.persistence.file_content import MODE, FileContent, mode_of
+from libs.persistence.file_content import DEFAULT_MODE, FileContent, mode_of
 from libs.persistence.thread_database import Database, Do
 
 __all__ = ["ThreadStore", "TooMuch"]
@@ -43,7 +43,7 @@ class ThreadStore:
             "value TEXT NOT NULL, PRIMARY KEY (thread, name))",
             "CREATE TABLE IF NOT EXISTS thread_files (thread TEXT NOT NULL, path TEXT NOT NULL, "
             f"content {binary} NOT NULL, PRIMARY KEY (thread, path))",
-            # Of files whose mode is not MODE. A table of its own, because older databases have files without.
+            # Of files whose mode is not DEFAULT_MODE. Older databases have files without modes.
             "CREATE TABLE IF NOT EXISTS thread_file_modes (thread TEXT NOT NULL, path TEXT NOT NULL, "
             "mode INTEGER NOT NULL, PRIMARY KEY (thread, path))",
         )
@@ -114,7 +114,7 @@ class ThreadStore:
                 thread,
             )
             return {
-                str(path): FileContent(content, MODE if mode is None else mode)
+                str(path): FileContent(content, DEFAULT_MODE if mode is None else mode)
                 for path, content, mode in rows
             }
 
@@ -140,7 +140,7 @@ class ThreadStore:
                     "ON CONFLICT (thread, path) DO UPDATE SET content = excluded.content",
                     *(thread, path, content),
                 )
-                if (mode := mode_of(content)) != MODE:
+                if (mode := mode_of(content)) != DEFAULT_MODE:
                     do("INSERT INTO thread_file_modes VALUES (?, ?, ?)", thread, path, mode)
             [(count, size)] = do(
                 "SELECT count(*), coalesce(sum(length(content)), 0) FROM thread_files WHERE thread = ?",

@@ -15,8 +15,7 @@ import psycopg
 import pytest
 
 from agent.settings import ROOT
-from libs.persistence import thread_store
-from libs.persistence.file_content import FileContent, mode_of
+from libs.persistence import FileContent, mode_of, thread_store
 from libs.persistence.persistence_errors import CheckpointerUnavailable
 from libs.persistence.thread_database import Database, PostgresDatabase, SqliteDatabase
 from libs.persistence.thread_memory import MessageMemory, Said

@@ -11,7 +11,7 @@ from libs.exec_tool import program_visit
 from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecResult, Metrics
 from libs.exec_tool.program_visit import Visit
-from libs.persistence.file_content import FileContent, mode_of
+from libs.persistence import FileContent, mode_of
 from libs.sandbox import RunResult, SandboxBusy, SandboxDied
 
 DONE = RunResult("[1]\n", "", 0, truncated=False, timed_out=False, spill_path=None, seconds=1.0)

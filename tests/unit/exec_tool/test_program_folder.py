@@ -15,7 +15,7 @@ import pytest
 
 from libs.exec_tool import program_folder
 from libs.exec_tool.program_folder import Collected, collected, put_in
-from libs.persistence.file_content import FileContent, mode_of
+from libs.persistence import FileContent, mode_of
 from libs.sandbox import FOLDERS, FileFailed
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.sandbox.pool import Fresh

@@ -48,6 +48,7 @@ def matches(pattern: str, path: str, root: str = "/") -> bool:
         ("a[][", ["a[]["], ["a[", "a]"]),
         ("[[]*[x", ["[a[x"], ["a[x"]),
         ("{a,b{c,d}}", ["a", "bc", "bd"], ["b", "bcd"]),
+        ("{a,}", ["a"], ["b"]),
         ("{a}", ["{a}"], ["a"]),
         ("a+b(c)|d^$.txt", ["a+b(c)|d^$.txt"], ["aab(c)|d^$.txt"]),
         ("a\\b", ["a\\b"], []),

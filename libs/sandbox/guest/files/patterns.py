@@ -61,12 +61,14 @@ def compile_pattern(pattern: str, root: str = "/") -> dict[str, Search]:
         start, below = _below(item, root.rstrip("/"))
         names = [name for name in below.split("/") if name not in ("", ".")]
         if not names:
-            raise PatternError("the pattern is empty")
+            continue
         if ".." in names:
             raise PatternError("a pattern may not contain '..'")
         literal = _literal(names)
         start = "/".join((start, *names[:literal])) if literal else start or root
         found.setdefault(start, []).append(_path(below, names[literal:]))
+    if not found:
+        raise PatternError("the pattern is empty")
     return {start: _any(items) for start, items in found.items()}
 
 

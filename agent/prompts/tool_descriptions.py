@@ -28,9 +28,9 @@ Reads a file: 100 lines from `offset` (from 0), or `limit` lines.
 Replaces exact text in a file. Read the file first; keep its indentation and leave the `@@ … @@` header out. `old_string` must occur once, unless `replace_all` is set.""",
     "delete": "Deletes a file, or a folder with all that is in it, for good.",
     "glob": """\
-Finds files by pattern, below `path`; without one, or with /, below /workspace. Gives absolute paths. `*` within a name, `**` any folders, `?`, `[abc]`, `{a,b}`. `*.py` matches at any depth, `src/**/*.py` relative to the start, `/*.py` at the start only. Names with a leading dot match only a pattern that has the dot. Links to folders are not followed.""",
+Finds files by pattern, below `path`; without one, or with /, below /workspace. Gives absolute paths. `*` within a name, `**` any folders, `?`, `[abc]`, `{a,b}`. `*.py` matches at any depth, `src/**/*.py` relative to the start, `/*.py` at the start only. Names with a leading dot match only a pattern that has the dot. Wildcards do not follow links to folders.""",
     "grep": """\
-Searches files for literal text, below `path`; without one, or with /, below /workspace. Folders named .git and .output, and links to folders, are left out. Not a regular expression: `a|b` is those three characters; for one, run `rg 'regex'` with execute.""",
+Searches files for literal text, below `path`; without one, or with /, below /workspace. Folders named .git and .output, and links to folders, are left out, unless `glob` begins with their path. Not a regular expression: `a|b` is those three characters; for one, run `rg 'regex'` with execute.""",
     "execute": """\
 Runs a bash command in /workspace and gives stdout and stderr together, and the exit code.
 - Each call is a new shell: no variable or directory is kept, files are. Chain with `&&`; quote paths.

@@ -28,7 +28,8 @@ class WorkspaceBackend(AsyncBackend, CompositeBackend):
     Paths are normalised before routing. Otherwise `//skills/x` and `/workspace/../skills/x` would miss their
     route. Relative paths start at `home`. `glob` and `grep` without a path, or with `/`, search `home`, so no
     file is found twice and system folders are not searched. A `glob` pattern that begins with `home` or
-    another folder named here, such as `/data/*.csv`, is searched from that folder.
+    another folder named here, such as `/data/*.csv`, is searched from that folder, and so is a pattern that
+    names a folder of the system.
 
     What deepagents offloads (large results, summarised history) is written below `artifacts_root`.
     """
@@ -76,7 +77,11 @@ class WorkspaceBackend(AsyncBackend, CompositeBackend):
 
     async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
         folder, below = self._start(pattern, path)
-        return await super().aglob(below, folder)
+        found = await super().aglob(below, folder)
+        if found.error and pattern.startswith("/") and path in (None, "/"):
+            # The pattern may name a folder of the system. A search begins there, not in `/`.
+            found = await self.default.aglob(pattern, "/")
+        return found
 
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None

@@ -6,6 +6,7 @@ import base64
 import binascii
 import io
 import json
+import re
 import tokenize
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -43,6 +44,8 @@ MAX_FILE_BYTES = 32 * 1024 * 1024
 """Bytes of all files of a call."""
 MAX_DEPENDENCIES = 30
 _MAX_REASON = 300
+_NO_CHARACTER = re.compile(r"[\0\ud800-\udfff]")
+_CONTENT = 'text, or {"base64": "…"}'
 
 
 class Binary(BaseModel):
@@ -80,10 +83,7 @@ def check_path(path: str) -> str:
         )
     if not names or path.endswith("/"):
         raise ValueError(f"the path {shown} names no file")
-    if (
-        any(char == "\0" or "\ud800" <= char <= "\udfff" for char in path)
-        or max(len(name.encode(errors="replace")) for name in names) > 255
-    ):
+    if _NO_CHARACTER.search(path) or max(len(name.encode(errors="replace")) for name in names) > 255:
         raise ValueError(
             f"the path {shown} holds a name of more than 255 bytes, or a character no name can have"
         )
@@ -225,21 +225,34 @@ class Call(BaseModel):
 
 def explained(error: ValidationError) -> str:
     """Return what is wrong with a call, without repeating the whole call."""
-    lines = []
-    for each in error.errors(include_url=False, include_context=False, include_input=False)[:5]:
-        where = ".".join(str(part) for part in each["loc"])
-        if each["type"] == "extra_forbidden":
-            lines.append(
-                f"There is no parameter {where[:80]!a}: the parameters are {', '.join(Call.model_fields)}."
+    lines: dict[tuple[str | int, ...], str] = {}
+    for each in error.errors(include_url=False, include_context=False, include_input=False):
+        where = each["loc"]
+        message = each["msg"].removeprefix("Value error, ")[:_MAX_REASON]
+        if where[:1] == ("files",) and len(where) > 1:
+            # pydantic reports a content once for each of its two forms. One line for each file is enough.
+            lines[where[:2]] = _wrong_file(where, message if each["type"] == "value_error" else "")
+        elif each["type"] == "extra_forbidden":
+            name = ".".join(map(str, where))[:80]
+            lines[where] = (
+                f"There is no parameter {name!a}: the parameters are {', '.join(Call.model_fields)}."
             )
         elif each["type"] == "model_type":
-            lines.append(
+            lines[where] = (
                 f'The input must be an object, such as {{"code": "print(1)"}}: the parameters are '
                 f"{', '.join(Call.model_fields)}."
             )
         elif each["type"] == "missing":
-            lines.append(f"The parameter {where} is missing.")
+            lines[where] = f"The parameter {'.'.join(map(str, where))} is missing."
+        elif where == ("files",) and each["type"] == "dict_type":
+            lines[where] = f"files: must be an object: path -> {_CONTENT}."
         else:
-            message = each["msg"].removeprefix("Value error, ")
-            lines.append(": ".join(filter(None, (where[:80], f"{message[:_MAX_REASON]}."))))
-    return " ".join(dict.fromkeys(lines))
+            lines[where] = ": ".join(filter(None, (".".join(map(str, where))[:80], f"{message}.")))
+    return " ".join(list(dict.fromkeys(lines.values()))[:5])
+
+
+def _wrong_file(where: tuple[str | int, ...], reason: str) -> str:
+    name = f"{str(where[1])[:80]!a}"
+    if where[-1] == "[key]":
+        return f"files: the path {name} is not text."
+    return f"The content of the file {name} {reason or f'must be {_CONTENT}: send JSON as text'}."

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from libs.persistence import DEFAULT_MODE, FileContent, mode_of
 from libs.sandbox.host import shortened
 
 __all__ = ["ErrorClass", "ExecError", "ExecResult", "Metrics"]
@@ -87,7 +88,7 @@ class ExecResult:
     stdout: str = ""
     stderr: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Relative path -> content of new and changed files."""
+    """Relative path -> content of new and changed files. `mode_of` tells the mode."""
     removed: tuple[str, ...] = ()
     """Files of the thread that the program removed."""
     result: Any = None
@@ -125,9 +126,10 @@ class ExecResult:
         }
 
     def files_as_json(self, *, contents: bool) -> list[dict[str, Any]]:
-        """Return path, size and, on request, base64 content of each file."""
+        """Return path, size, a mode other than 644, and, on request, base64 content of each file."""
         return [
             {"path": path, "size": len(content)}
+            | ({"mode": f"{mode:o}"} if (mode := mode_of(content)) != DEFAULT_MODE else {})
             | ({"base64": base64.b64encode(content).decode()} if contents else {})
             for path, content in sorted(self.files.items())
         ]
@@ -139,7 +141,13 @@ class ExecResult:
         return cls(
             stdout=kept["stdout"],
             stderr=kept["stderr"],
-            files={each["path"]: base64.b64decode(each.get("base64", "")) for each in kept["files"]},
+            files={
+                each["path"]: FileContent(
+                    base64.b64decode(each.get("base64", "")),
+                    int(each["mode"], 8) if "mode" in each else DEFAULT_MODE,
+                )
+                for each in kept["files"]
+            },
             removed=tuple(kept.get("removed", ())),
             result=kept["result"],
             note=kept.get("note", ""),

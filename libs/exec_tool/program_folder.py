@@ -16,6 +16,7 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from libs.exec_tool.execute_code_call import Language, check_path, in_another
+from libs.persistence import FileContent, mode_of
 from libs.redaction import Redact
 from libs.sandbox import FOLDERS, FileFailed, Sandbox, SandboxError
 from libs.sandbox.host import redacted_content
@@ -107,7 +108,7 @@ def _steps(files: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], dict[str, 
     for path, content in files.items():
         digest = _digest(content)
         contents[digest] = content
-        made[shown(path)] = Entry("file", 0o644, now, len(content), digest, None)
+        made[shown(path)] = Entry("file", mode_of(content), now, len(content), digest, None)
     return steps_to(there, Manifest(made), made), contents
 
 
@@ -116,7 +117,7 @@ class Collected:
     """The changes of a workspace by a program."""
 
     changed: dict[str, bytes]
-    """Path -> content of new and changed files."""
+    """Path -> content of new and changed files, with the mode: see `mode_of`."""
     removed: tuple[str, ...]
     """Paths of removed files."""
     left_out: tuple[str, ...]
@@ -138,7 +139,18 @@ async def collected(sandbox: Fresh, before: Mapping[str, bytes]) -> Collected:
     for batch in batches(look.wanted):
         contents = await read_parts(sandbox, batch)
         look.contents |= zip((path for path, _, _ in batch), contents, strict=True)
+    if await _has_own_folder(sandbox):
+        look.leave(".output", "the sandbox's own folder")
     return await asyncio.to_thread(look.changes)
+
+
+async def _has_own_folder(sandbox: Sandbox) -> bool:
+    """Return whether the program has put something into the folder that the walk leaves out."""
+    try:
+        answer, _ = await sandbox.afile("ls", path=".output")
+    except FileFailed as error:
+        return error.code != "file_not_found"
+    return bool(answer.get("entries"))
 
 
 class _Look:
@@ -159,7 +171,7 @@ class _Look:
         for at, path, entry in self._regular():
             if path not in before and path not in self._found:
                 if new + len(before) >= MOST_FILES:
-                    self._leave(path, f"there are over {MOST_FILES}")
+                    self.leave(path, f"there are over {MOST_FILES}")
                     continue
                 new += 1
             self._found[path] = at, entry
@@ -169,9 +181,9 @@ class _Look:
                 self.contents[at] = old
             elif room < 0:
                 why = f"all files together are too large, and it has {entry.size} bytes"
-                self._leave(path, f"Cannot return: {why}")
+                self.leave(path, f"Cannot return: {why}")
             elif entry.sha256 is None:
-                self._leave(path, _not_opened(now.skipped.get(shown(at), "")))
+                self.leave(path, _not_opened(now.skipped.get(shown(at), "")))
             else:
                 self.wanted[at] = entry
         if path_within := in_another(self._found):
@@ -186,17 +198,17 @@ class _Look:
             name = self._redact(at) if self._redact else at
             if not at or (entry and entry.kind == "dir"):
                 if why := now.skipped.get(place):
-                    self._leave(name or ".", _not_opened(why))
+                    self.leave(name or ".", _not_opened(why))
                 continue
             try:
                 path = check_path(name)
             except ValueError:
-                self._leave(name, "a name that cannot be kept")
+                self.leave(name, "a name that cannot be kept")
                 continue
             if entry and entry.kind == "file":
                 yield at, path, entry
             elif path not in FOLDERS:
-                self._leave(path, "a link, FIFO or device")
+                self.leave(path, "a link, FIFO or device")
 
     def changes(self) -> Collected:
         """Return the changes, when `contents` holds the wanted files, too."""
@@ -207,22 +219,24 @@ class _Look:
             if content is None:
                 continue
             if len(content) != entry.size:
-                self._leave(path, "it changes while it is read")
+                self.leave(path, "it changes while it is read")
                 continue
             try:
                 data = redacted_content(self._redact, content) if self._redact else content
             except FileFailed as error:
-                self._leave(path, str(error))
+                self.leave(path, str(error))
                 continue
             read.add(path)
-            if self._before.get(path) != data:
-                changed[path] = data
+            old, new = self._before.get(path), FileContent(data, entry.mode)
+            if old is None or old != new or mode_of(old) != new.mode:
+                changed[path] = new
         gone = self._before.keys() - self._found.keys()
         removed = sorted(path for path in gone if not self._now.unread(shown(path)))
         stale = sorted(self._before.keys() - read - set(removed))
         return Collected(changed, tuple(removed), tuple(self._left_out), tuple(stale))
 
-    def _leave(self, path: str, why: str) -> None:
+    def leave(self, path: str, why: str) -> None:
+        """Name what is not returned."""
         self._left_out.append(f"{ascii(path)[1:-1][:120]} ({why})")
 
 

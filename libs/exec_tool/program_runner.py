@@ -17,11 +17,12 @@ from pydantic import ValidationError
 from libs.exec_tool import execution_spans as spans
 from libs.exec_tool.execute_code_call import Binary, Call, explained, in_another
 from libs.exec_tool.execution_outcome import ExecResult, Metrics
+from libs.exec_tool.execution_record import ExecutionRecord
 from libs.exec_tool.package_sets import Dependencies, NotInstalled
 from libs.exec_tool.program_visit import Visit
 from libs.redaction import Redact
 from libs.sandbox import CommandInterrupted, OnOutput, SandboxError
-from libs.sandbox.host import CommandRecords, Form, Once, blocking
+from libs.sandbox.host import CommandRecords, Once, blocking
 from libs.sandbox.pool import FreshSandboxes
 
 __all__ = ["CodeRunner", "ThreadFiles"]
@@ -36,11 +37,13 @@ class ThreadFiles(Protocol):
     """Saves the files of a thread between executions."""
 
     async def files(self, thread: str) -> Mapping[str, bytes]:
-        """Return the saved files: relative path -> content."""
+        """Return the saved files: relative path -> content, as it was given to `keep`."""
         ...
 
     async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
         """Save new and changed files and delete removed files, in one transaction.
+
+        `libs.persistence.mode_of` tells the mode of a file.
 
         Raises:
             SandboxError: nothing was saved.
@@ -153,9 +156,7 @@ class CodeRunner:
         # The files may have 32 MB, so this runs off the event loop.
         asked = [await asyncio.to_thread(_asked, call)] if key is not None and self._records else []
         # Files in the thread's store are not saved in the log too.
-        form: Form[ExecResult] = Form(
-            lambda result: result.as_json(contents=not self.keeps_files), ExecResult.restored
-        )
+        record = ExecutionRecord(contents=not self.keeps_files)
         executed = False
 
         async def work() -> ExecResult:
@@ -169,12 +170,9 @@ class CodeRunner:
 
         with spans.part("execute_code") as span:
             try:
-                result = await once.do(key, asked, form, work)
+                result = await once.do(key, asked, record.form, work)
                 if not executed and self._files and result.files:
-                    saved = await self._files.files(thread)
-                    result = replace(
-                        result, files={path: saved[path] for path in result.files if path in saved}
-                    )
+                    result = record.with_files(result, await self._files.files(thread))
             except CommandInterrupted as error:
                 result = ExecResult.failed("interrupted", str(error), error.hint)
             except SandboxError as error:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from libs.exec_tool.execute_code_call import VALUES
+from libs.persistence import FileContent, mode_of
 from libs.persistence.thread_store import ThreadStore
 from libs.sandbox import FileFailed
 from libs.sandbox.host import CommandRecords, Turns, core
@@ -20,7 +21,6 @@ __all__ = ["ThreadTree", "ThreadTrees"]
 
 _MOST_IDLE: Final = 100
 """Threads whose latest capture is remembered, so that the next one stores only what differs."""
-_MODE: Final = 0o644
 _LARGE: Final = "larger than SNAPSHOT_FILE_MAX"
 
 Feed = Callable[[], AsyncIterator[bytes]]
@@ -77,7 +77,7 @@ class ThreadTree:
         found = await self._contents()
         large = {path for path, content in found.items() if len(content) > most}
         rows = [
-            [path, "file", _MODE, 0, len(content), None if path in large else _digest(content)]
+            [path, "file", mode_of(content), 0, len(content), None if path in large else _digest(content)]
             for path, content in found.items()
         ]
         told = {
@@ -115,7 +115,9 @@ class ThreadTree:
             elif step["do"] == "remove":
                 changed[path] = None
             elif step["do"] == "file":
-                changed[path] = content
+                changed[path] = FileContent(content, step["mode"])
+            elif step["do"] == "mode":
+                changed[path] = FileContent(found[path], step["mode"])
         await self._store.bring(
             self._thread,
             {path: content for path, content in changed.items() if not _is_value(path)},

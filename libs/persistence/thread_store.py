@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from libs.persistence.file_content import DEFAULT_MODE, FileContent, mode_of
 from libs.persistence.thread_database import Database, Do
 
 __all__ = ["ThreadStore", "TooMuch"]
@@ -42,6 +43,9 @@ class ThreadStore:
             "value TEXT NOT NULL, PRIMARY KEY (thread, name))",
             "CREATE TABLE IF NOT EXISTS thread_files (thread TEXT NOT NULL, path TEXT NOT NULL, "
             f"content {binary} NOT NULL, PRIMARY KEY (thread, path))",
+            # Of files whose mode is not DEFAULT_MODE. Older databases have files without modes.
+            "CREATE TABLE IF NOT EXISTS thread_file_modes (thread TEXT NOT NULL, path TEXT NOT NULL, "
+            "mode INTEGER NOT NULL, PRIMARY KEY (thread, path))",
         )
 
     # -- values
@@ -106,11 +110,18 @@ class ThreadStore:
     # -- files
 
     async def files(self, thread: str) -> Mapping[str, bytes]:
-        """Return relative path -> content."""
+        """Return relative path -> content, with its mode: see `mode_of`."""
 
         def work(do: Do) -> dict[str, bytes]:
-            rows = do("SELECT path, content FROM thread_files WHERE thread = ?", thread)
-            return {str(path): bytes(content) for path, content in rows}
+            rows = do(
+                "SELECT files.path, content, mode FROM thread_files files LEFT JOIN thread_file_modes modes "
+                "ON modes.thread = files.thread AND modes.path = files.path WHERE files.thread = ?",
+                thread,
+            )
+            return {
+                str(path): FileContent(content, DEFAULT_MODE if mode is None else mode)
+                for path, content, mode in rows
+            }
 
         return await self._database.awaited(work)
 
@@ -139,7 +150,7 @@ class ThreadStore:
             _check_name("path", path, MOST_PATH)
 
         def work(do: Do) -> None:
-            _set(do, _FILES, thread, {**dict.fromkeys(removed), **changed})
+            _set_files(do, thread, {**dict.fromkeys(removed), **changed})
             [(count, size)] = do(
                 "SELECT count(*), coalesce(sum(length(content)), 0) FROM thread_files WHERE thread = ?",
                 thread,
@@ -161,7 +172,7 @@ class ThreadStore:
         """Bring back earlier files and values, in one transaction; None removes. No limit is checked."""
 
         def work(do: Do) -> None:
-            _set(do, _FILES, thread, files)
+            _set_files(do, thread, files)
             _set(do, _VALUES, thread, values)
 
         await self._database.awaited(work)
@@ -170,6 +181,12 @@ class ThreadStore:
         """Copy values and files to a copy of the thread; existing ones there stay."""
 
         def work(do: Do) -> None:
+            do(
+                "INSERT INTO thread_file_modes SELECT ?, path, mode FROM thread_file_modes modes "
+                "WHERE thread = ? AND NOT EXISTS "
+                "(SELECT 1 FROM thread_files WHERE thread = ? AND path = modes.path)",
+                *(target, source, target),
+            )
             for table, name, content in (_VALUES, _FILES):
                 do(
                     f"INSERT INTO {table} (thread, {name}, {content}) "  # noqa: S608
@@ -186,6 +203,7 @@ class ThreadStore:
         def work(do: Do) -> None:
             do("DELETE FROM thread_values WHERE thread = ?", thread)
             do("DELETE FROM thread_files WHERE thread = ?", thread)
+            do("DELETE FROM thread_file_modes WHERE thread = ?", thread)
 
         await self._database.awaited(work)
 
@@ -193,6 +211,15 @@ class ThreadStore:
 _VALUES = "thread_values", "name", "value"
 _FILES = "thread_files", "path", "content"
 """A table, and its columns besides `thread`."""
+
+
+def _set_files(do: Do, thread: str, contents: Mapping[str, bytes | None]) -> None:
+    """Set files of a thread with their modes; None removes."""
+    for path, content in contents.items():
+        do("DELETE FROM thread_file_modes WHERE thread = ? AND path = ?", thread, path)
+        if content is not None and (mode := mode_of(content)) != DEFAULT_MODE:
+            do("INSERT INTO thread_file_modes VALUES (?, ?, ?)", thread, path, mode)
+    _set(do, _FILES, thread, contents)
 
 
 def _set(

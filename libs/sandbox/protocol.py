@@ -76,9 +76,9 @@ class Sandbox(Protocol):
 
     Every method raises SandboxError if the sandbox itself fails: DockerUnavailable, ImageMissing,
     SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up),
-    WorkspaceMissing (the workspace folder was removed on the host, or moved at least a second before). When
-    another folder is at its path, or at the path of a folder that is mounted to read, the next call starts a
-    new sandbox on it. Calls that run go on in the old folder.
+    WorkspaceMissing (the workspace folder was removed on the host, or moved at least a second before). The
+    next call starts a new sandbox if another folder is at its path or at that of a folder mounted to read, or
+    if a mount below them came or went. Calls that run go on in the old folder.
 
     A command, a block or a file change with a key runs once, even if this process is killed. A second call
     with the key returns the recorded result. CommandInterrupted: the first call has no known end; it is not
@@ -242,8 +242,8 @@ class Sandbox(Protocol):
         lost. Without leases, see fcntl(2), or for another user's file, an open file is not noticed.
 
         A pattern has at most 10,000 characters; its braces stand for at most 1,000 patterns with 100,000. An
-        absolute pattern names files below the searched path, or is refused. `grep` leaves out folders named
-        `.git` or `.output` below that path. No search follows links to folders.
+        absolute pattern names files below the searched path, or is refused. Only folders before the first
+        wildcard may be links, or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a page.
 
         Args:
             key: as for `run`, for an operation that changes something.

@@ -8,7 +8,9 @@ import os
 import re
 import stat
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "Folders",
     "folder_at",
     "how_to_mend",
+    "mounts_below",
     "owner_of",
     "prepare_workspace",
     "refuse_as_workspace",
@@ -30,6 +33,7 @@ FOLDERS = ("data", "scripts", "results")
 _SANDBOX_ID = 1000
 """Uid and gid of the sandbox's user in a workspace of root. A sandbox is never root."""
 
+_MOUNTS = Path("/proc/self/mountinfo")
 _PLAIN = re.compile(r"[a-z0-9_-]{1,100}")  # no capitals: some file systems ignore case
 
 _SYSTEM = "bin boot dev etc home lib lib64 proc root run sbin sys tmp usr var"
@@ -110,24 +114,54 @@ def folder_at(root: Path) -> tuple[int, int] | None:
     """
     try:
         found = root.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
     return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
 
 
-Folders = tuple[tuple[int, int] | None, ...]
-"""`folder_at` of the folders that a sandbox uses, the workspace first."""
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders that a sandbox uses, as they are on this machine."""
+
+    places: tuple[tuple[int, int] | None, ...]
+    """`folder_at` of each folder, the workspace first."""
+    mounts: frozenset[bytes] = frozenset()
+    """See `mounts_below`."""
+
+
+def mounts_below(folders: Iterable[Path]) -> frozenset[bytes]:
+    """Return what is mounted below the folders. A container that runs does not see later mounts.
+
+    Systems other than Linux do not tell.
+    """
+    # The kernel writes these characters as octal numbers: proc(5).
+    roots = [
+        re.sub(rb"[\\ \t\n]", lambda found: b"\\%03o" % ord(found[0]), os.fsencode(folder)) + b"/"
+        for folder in folders
+    ]
+    try:
+        mounts = [line.split(b" ", 5)[:5] for line in _MOUNTS.read_bytes().split(b"\n") if line]
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(
+        b" ".join((number, place)) for number, _, _, _, place in mounts if place.startswith(tuple(roots))
+    )
 
 
 def replaced(before: Folders | None, now: Folders | None) -> bool:
-    """Return whether the workspace is gone, or another folder is at a path. The others may be gone.
+    """Return whether the workspace is gone, another folder is at a path, or other file systems are mounted
+    below. The other folders may be gone.
 
     None: the sandbox uses no folder, or the folders are not known.
     """
     if not before or not now:
         return False
-    gone = before[0] is not None and now[0] is None
-    return gone or any(new not in (old, None) for old, new in zip(before, now, strict=True))
+    old, new = before.places, now.places
+    gone = old[0] is not None and new[0] is None
+    other = any(there not in (earlier, None) for earlier, there in zip(old, new, strict=True))
+    return gone or other or before.mounts != now.mounts
 
 
 def owner_of(root: Path) -> tuple[int, int]:

@@ -77,7 +77,11 @@ class SandboxFiles(AsyncBackend, BaseSandbox):
         return answers.delete(file_path, await self._changed("delete", path=file_path))
 
     async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
-        return answers.glob(path, await self._file("glob", path=path or WORKSPACE, pattern=pattern))
+        """Find files. Without a path, the pattern is relative to `/workspace`, or an absolute path."""
+        answer = await self._file("glob", path=path or WORKSPACE, pattern=pattern)
+        if path is None and pattern.startswith("/") and isinstance(answer, FileFailed):
+            answer = await self._file("glob", path="/", pattern=pattern)
+        return answers.glob(path, answer)
 
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None

@@ -22,7 +22,7 @@ from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, pr
 from libs.sandbox.host import Channel, ChannelSandbox, CommandRecords, Door, Egress
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.process_owner import owner_label
-from libs.sandbox.workspace import Folders, folder_at, how_to_mend, prepare_workspace
+from libs.sandbox.workspace import Folders, folder_at, how_to_mend, mounts_below, prepare_workspace
 
 if TYPE_CHECKING:
     import docker
@@ -240,7 +240,8 @@ class DockerSandbox(ChannelSandbox):
         return [bind(self.root, "/workspace", read_only=False)], {}
 
     def _folders_there(self) -> Folders | None:
-        return (folder_at(self.root), *map(folder_at, self._read_only.values()))
+        folders = (self.root, *self._read_only.values())
+        return Folders(tuple(map(folder_at, folders)), mounts_below(folders))
 
     def close(self) -> None:
         """Stop the container and wait until it is removed: see `wait_until_removed`."""

@@ -45,6 +45,8 @@ class FolderWatch:
     async def replaced(self) -> bool:
         """Check the folders. Return whether the workspace is gone, or another folder is at a path.
 
+        Another folder is also one below which other file systems are mounted than at the start.
+
         A file system that does not answer counts as unchanged: the request has its own time limit.
         """
         looking = self._looking

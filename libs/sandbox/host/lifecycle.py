@@ -66,8 +66,8 @@ class SandboxLife(ABC):
         """Return the error for a sandbox that did not become ready. `died` is None if it stayed silent."""
 
     def _folders_there(self) -> Folders | None:
-        """Return `folder_at` of the workspace and of the other folders in use. None: none is in use."""
-        return (folder_at(self.root),)
+        """Return the workspace and the other folders in use. None: none is in use."""
+        return Folders((folder_at(self.root),))
 
     @abstractmethod
     def _left_running(self, channel: Channel, stream: int) -> None:

@@ -44,7 +44,7 @@ def test_file_changes_are_refused_and_leave_no_part(full: DockerExecutionBackend
         full.edit("/workspace/note", "before", "y" * 100_000).error,
         full.upload_files([("/workspace/note", b"z" * 100_000)])[0].error,
     ):
-        assert "No space left on device" in str(error)
+        assert "No space left on device: remove files there" in str(error)
     assert (workspace / "note").read_text() == "before\n"
     assert not (workspace / "data/new").exists()
     assert not list(workspace.rglob("*.part"))

@@ -164,6 +164,10 @@ class TestThreads:
         code = "import os, json, helpers; print(json.dumps([os.path.exists('x'), helpers.ANSWER]))"
         assert good(run.run(code, thread="b")) == [False, 42]
 
+    def test_saved_program_stays_executable(self, run: CodeRunner) -> None:
+        run.run("echo 'echo it runs' > it.sh; chmod 700 it.sh", language="bash", thread="modes")
+        assert run.run("./it.sh", language="bash", thread="modes").stdout == "it runs\n"
+
     def test_other_threads_do_not_see_the_files(self, run: CodeRunner) -> None:
         run.run("open('secret', 'w').close()", thread="c")
         look = "import os, json; print(json.dumps(os.path.exists('secret')))"

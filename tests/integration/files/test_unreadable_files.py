@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
-from libs.sandbox import FileFailed, SandboxLimits, WorkspaceMissing
+from libs.sandbox import FileFailed, SandboxLimits, WorkspaceMissing, workspace
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.folder_watch import _LOOK_SECONDS
@@ -207,6 +207,21 @@ def test_replaced_folder_that_is_mounted_to_read_is_used(tmp_path: Path) -> None
         (skills / "new").touch()
         time.sleep(_LOOK_SECONDS + 0.1)
         assert sandbox.run("ls /skills").output == "new\n"
+
+
+@pytest.mark.docker
+def test_mount_in_a_workspace_is_seen_by_the_next_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "mountinfo"
+    table.touch()
+    monkeypatch.setattr(workspace, "_MOUNTS", table)
+    with make_sandbox("docker", tmp_path / "workspace") as sandbox:
+        sandbox.run("touch /tmp/old")
+        table.write_text(f"1 1 0:1 / {tmp_path}/workspace/data rw - tmpfs none rw\n")
+        time.sleep(_LOOK_SECONDS + 0.1)
+        command = "ls /tmp | grep -v home; touch /tmp/new"
+        assert [sandbox.run(command).output for _ in range(2)] == ["", "new\n"]
 
 
 @pytest.mark.docker

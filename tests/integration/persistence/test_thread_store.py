@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from agent.settings import ROOT
-from libs.persistence import thread_store
+from libs.persistence import FileContent, mode_of, thread_store
 from libs.persistence.persistence_errors import CheckpointerUnavailable
 from libs.persistence.thread_database import Database, PostgresDatabase, SqliteDatabase
 from libs.persistence.thread_memory import MessageMemory, Said
@@ -73,6 +73,25 @@ class TestStore:
         await store.bring("1", {"a": None, "b": b"2"}, {"n": "2", "m": None})
         assert await store.files("1") == {"b": b"2", "c": b"1"}
         assert await store.values("1") == {"n": "2"}
+
+    @both_databases
+    async def test_modes_of_files(self, database: Database) -> None:
+        store = ThreadStore(database)
+
+        async def modes(thread: str) -> dict[str, int]:
+            return {path: mode_of(content) for path, content in (await store.files(thread)).items()}
+
+        await store.keep(
+            "1", {"run": FileContent(b"1", 0o755), "plain": b"2", "there": FileContent(b"3", 0o600)}, ()
+        )
+        await store.keep("2", {"there": b"4"}, ())
+        await store.copy("1", "2")
+        assert await modes("2") == {"run": 0o755, "plain": 0o644, "there": 0o644}
+        await store.keep("1", {"plain": FileContent(b"2", 0o755), "there": b"3"}, ("run",))
+        assert await modes("1") == {"plain": 0o755, "there": 0o644}
+        await store.forget("2")
+        await store.keep("2", {"run": b"1"}, ())
+        assert await modes("2") == {"run": 0o644}
 
     async def test_limits_of_a_thread(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(thread_store, "MOST_KEYS", 3)

@@ -48,7 +48,6 @@ def deep(levels: int) -> list[Any]:
         ({"code": "x", "files": {"/etc/passwd": "y"}}, "is absolute"),
         ({"code": "x", "files": {"a": "1", "./a": "2"}}, "name the same file"),
         ({"code": "x", "files": {"a": "1", "a/b": "2"}}, "lies in a folder that has the name of another"),
-        ({"code": "x", "files": {"a": {"base64": "%%"}}}, "is not base64"),
         ({"code": "x", "files": {str(n): "" for n in range(257)}}, "257 files"),
         ({"code": "x", "files": {"a": "y" * 33 * 2**20}}, "at most 33,554,432"),
         ({"code": "x", "args": deep(100_000)}, "args: are nested too deeply"),
@@ -62,6 +61,27 @@ def test_invalid_calls_are_refused(given: dict[str, Any], reason: str) -> None:
     message = why_not(**given)
     assert reason in message
     assert len(message) < 1_000, "the message does not repeat the call"
+
+
+CONTENT = """The content of the file 'a' must be text, or {"base64": "…"}: send JSON as text."""
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"a": 5}, CONTENT),
+        ({"a": ["x"]}, CONTENT),
+        ({"a": {"b": 1, "c": 2}}, CONTENT),
+        ({"a": {"base64": "", "b": 1}}, CONTENT),
+        ({"a": {"base64": 5}, "b": "1"}, CONTENT),
+        ({"a": {"base64": "%%"}}, "The content of the file 'a' is not base64."),
+        ({5: "x"}, "files: the path '5' is not text."),
+        (["a"], 'files: must be an object: path -> text, or {"base64": "…"}.'),
+    ],
+    ids=str,
+)
+def test_wrong_file_is_named_once(files: Any, told: str) -> None:
+    assert why_not(code="x", files=files) == told
 
 
 @pytest.mark.parametrize(

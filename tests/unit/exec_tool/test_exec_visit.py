@@ -9,8 +9,9 @@ import pytest
 
 from libs.exec_tool import program_visit
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import Metrics
+from libs.exec_tool.execution_outcome import ExecResult, Metrics
 from libs.exec_tool.program_visit import Visit
+from libs.persistence import FileContent, mode_of
 from libs.sandbox import RunResult, SandboxBusy, SandboxDied
 
 DONE = RunResult("[1]\n", "", 0, truncated=False, timed_out=False, spill_path=None, seconds=1.0)
@@ -54,3 +55,9 @@ async def test_output_is_returned_without_the_files(
     assert (result.error, result.result, dict(result.files), result.removed) == (None, [1], {}, ())
     kept = " The thread keeps its files as they were before the program." if keeps else ""
     assert result.note == f"The program's files could not be {why}{kept}"
+
+
+def test_recorded_result_has_the_modes_of_its_files() -> None:
+    told = ExecResult(files={"a": b"1", "b": FileContent(b"2", 0o755)}).as_json(contents=True)
+    assert [each.get("mode") for each in told["files"]] == [None, "755"]
+    assert [mode_of(content) for content in ExecResult.restored(told).files.values()] == [0o644, 0o755]

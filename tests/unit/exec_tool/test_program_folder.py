@@ -15,6 +15,7 @@ import pytest
 
 from libs.exec_tool import program_folder
 from libs.exec_tool.program_folder import Collected, collected, put_in
+from libs.persistence import FileContent, mode_of
 from libs.sandbox import FOLDERS, FileFailed
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.sandbox.pool import Fresh
@@ -63,6 +64,19 @@ def test_files_are_put_in_with_their_folders(root: Path) -> None:
     assert (root / "a" / "b").stat().st_mode & 0o777 == 0o755
 
 
+def test_modes_go_in_and_come_back(root: Path, collect: Callable[..., Collected]) -> None:
+    before = {"run": FileContent(b"1", 0o755), "plain": b"2", "same": FileContent(b"3", 0o600), "shut": b"4"}
+    put(root, before)
+    assert [(root / name).stat().st_mode & 0o777 for name in before] == [0o755, 0o644, 0o600, 0o644]
+    (root / "plain").chmod(0o755)
+    (root / "run").chmod(0o4644)
+    found = collect(**before)
+    assert {path: (content, mode_of(content)) for path, content in found.changed.items()} == {
+        "plain": (b"2", 0o755),
+        "run": (b"1", 0o644),
+    }
+
+
 def test_file_that_cannot_be_put_in_is_named(root: Path) -> None:
     (root / "b").write_text("in the way")
     with pytest.raises(OSError, match=r"^b: "):
@@ -77,7 +91,6 @@ def test_new_and_changed_files_come_back(root: Path, collect: Callable[..., Coll
         ("changed", b"2"),
         ("a/c.bin", data),
         (LONG, b"3"),
-        (".output/x", b"4"),
     ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
@@ -101,6 +114,22 @@ def test_only_regular_files_with_valid_names_come_back(root: Path, collect: Call
         "pipe": special,
         "socket": special,
     }
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "empty"])
+def test_own_folder_of_the_sandbox_is_left_out_and_named(
+    root: Path, collect: Callable[..., Collected], kind: str
+) -> None:
+    (root / "fine").write_text("x")
+    if kind == "file":
+        (root / ".output").write_text("x")
+    else:
+        (root / ".output").mkdir()
+    if kind == "folder":
+        (root / ".output" / "x").write_text("x")
+    found = collect()
+    assert found.changed == {"fine": b"x"}
+    assert left_out(found) == ({} if kind == "empty" else {".output": "the sandbox's own folder"})
 
 
 def test_files_over_the_count_are_left_out(
@@ -139,6 +168,9 @@ class Told:
         told = {"rows": rows, "deleted": [], "skipped": dict(skipped), "times": {}}
         self._told = json.dumps(told).encode()
         self._contents = contents
+
+    async def afile(self, do: str, **asked: Any) -> tuple[dict[str, Any], bytes]:
+        raise FileFailed("file_not_found", f"{do} {asked}")
 
     async def atree(self, do: str, **asked: Any) -> tuple[dict[str, Any], bytes, bytes]:
         if do == "walk":

@@ -9,6 +9,7 @@ import pytest
 
 from libs.exec_tool import ThreadTrees
 from libs.exec_tool.execute_code_call import check_path
+from libs.persistence import FileContent, mode_of
 from libs.persistence.thread_database import SqliteDatabase
 from libs.persistence.thread_store import ThreadStore
 from libs.workspace import Catalog, Contents, WorkspaceStore
@@ -39,12 +40,13 @@ async def test_files_and_values_come_back(
     store, tree = kept(database, tmp_path), ThreadTrees(threads).of("1")
     names = ["n", "a/b", "..", ".", "ä %2F", "x" * 200]
     await threads.keep("1", {"a/b.txt": b"1", "large": LARGE, "empty": b"", "gone": b"2"}, ())
+    await threads.keep("1", {"run": FileContent(b"#!", 0o755)}, ())
     for name in names:
         await threads.put("1", name, f'"{name}"')
     files, values = await threads.files("1"), await threads.values("1")
 
     before = await store.acapture(tree)
-    await threads.keep("1", {"a/b.txt": b"2", "large": LARGE[:-1], "new": b"3"}, ("gone",))
+    await threads.keep("1", {"a/b.txt": b"2", "large": LARGE[:-1], "new": b"3", "run": b"#!"}, ("gone",))
     await threads.put("1", "n", "5")
     await threads.put("1", "later", "6")
     await threads.delete("1", "a/b")
@@ -52,11 +54,17 @@ async def test_files_and_values_come_back(
     restored = await store.arestore(tree, before.id)
 
     assert (await threads.files("1"), await threads.values("1")) == (files, values)
+    assert mode_of((await threads.files("1"))["run"]) == 0o755
     assert await threads.files("2") == {"gone": b"of another thread"}
     assert restored.kept == {}
     assert restored.difference.created == ("/workspace/.kv/a%2Fb", "/workspace/gone")
     assert restored.difference.deleted == ("/workspace/.kv/later", "/workspace/new")
-    assert restored.difference.changed == ("/workspace/.kv/n", "/workspace/a/b.txt", "/workspace/large")
+    assert restored.difference.changed == (
+        "/workspace/.kv/n",
+        "/workspace/a/b.txt",
+        "/workspace/large",
+        "/workspace/run",
+    )
 
 
 async def test_file_over_the_limit_is_named_and_stays(

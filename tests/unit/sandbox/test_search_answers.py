@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import deepagents_results
-from libs.sandbox.guest.files import file_worker, search
+from libs.sandbox.guest.files import file_worker, matching_lines, search
 from libs.sandbox.guest.files.search import glob, grep
+from libs.sandbox.guest.files.text_files import read_page
 
 MIB = 1 << 20
 BINARY = "[a binary file matches]"
@@ -45,6 +46,89 @@ def test_grep_finds_utf_16_text_across_two_blocks(tmp_path: Path, encoding: str)
     assert len(grep(str(tmp_path), "\u4e0a\u6d77", None, None)["matches"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a\nb", [(1, "a"), (4, "xa")]),
+        ("a\nb\n\nx", [(1, "a")]),
+        ("\nx", [(3, "")]),
+        ("b\n", [(2, "b")]),
+        ("a\r\nb", [(1, "a"), (4, "xa")]),
+        ("b\na", []),
+    ],
+)
+def test_grep_finds_text_of_several_lines_as_a_page_shows_it(
+    tmp_path: Path, text: str, found: list[tuple[int, str]]
+) -> None:
+    (tmp_path / "file").write_bytes(b"a\r\nb\n\nxa\nbx")
+    answer = grep(str(tmp_path), text, None, None)
+    assert [(match["line"], match["text"]) for match in answer["matches"]] == found
+
+
+@pytest.mark.parametrize("begin", [0, MIB - 4, MIB - 3, MIB - 2, MIB - 1])
+def test_lines_are_counted_as_a_page_counts_them(tmp_path: Path, begin: int) -> None:
+    """Progress bars end their lines with carriage returns."""
+    file = tmp_path / "log"
+    file.write_bytes(b"x" * begin + b"1%\r2%\r\nneedle\rneedle 2\r\r\nneedle\r")
+    answer = grep(str(file), "needle", None, None)
+    found = [(match["line"], match["text"]) for match in answer["matches"]]
+    assert found == [(3, "needle"), (4, "needle 2"), (6, "needle")]
+    if not begin:
+        for line, text in found:
+            assert read_page(str(file), line - 1, 1, text=True)["content"] == text
+    assert [match["line"] for match in grep(str(file), "2%\nneedle", None, None)["matches"]] == [2]
+
+
+def test_text_of_several_lines_is_found_in_every_encoding(tmp_path: Path) -> None:
+    text = "a\nneedle\r\nb\rneedle\rb\0"
+    for name, content in (
+        ("bytes", text.encode()),
+        ("little", ("\ufeff" + text).encode("utf-16-le")),
+        ("big", ("\ufeff" + text).encode("utf-16-be")),
+    ):
+        (tmp_path / name).write_bytes(content)
+    for searched in ("a\nneedle", "needle\nb", "needle\r\nb", "b\nneedle\nb"):
+        assert len(grep(str(tmp_path), searched, None, None)["matches"]) == 3
+
+
+@pytest.mark.parametrize("before", range(MIB - 8, MIB + 2))
+def test_grep_finds_text_of_several_lines_across_two_blocks(tmp_path: Path, before: int) -> None:
+    """In text, and in a binary file."""
+    (tmp_path / "text").write_bytes(b"\n" * before + b"ab\n\ncd\nx\nab\n\ncd")
+    (tmp_path / "binary").write_bytes(b"\0" + b"\n" * (before - 1) + b"ab\n\ncd\n")
+    answer = grep(str(tmp_path), "ab\n\ncd", None, None)
+    assert sorted(match["line"] for match in answer["matches"]) == [before, before + 1, before + 5]
+
+
+def test_folders_before_the_first_wildcard_may_be_links(tmp_path: Path) -> None:
+    """Each file is found once, and only folders that can hold a match are read."""
+    root = tmp_path / "root"
+    (root / "data" / "sub").mkdir(parents=True)
+    (root / ".git").mkdir()
+    for name in ("a.csv", "data/b.csv", "data/sub/c.csv", ".git/config"):
+        (root / name).write_text("needle")
+    (root / "link").symlink_to("data")
+    (root / "data" / "inner").symlink_to("sub")
+    (root / "circle").symlink_to("circle")
+    for pattern, names in (
+        ("link/*.csv", ["link/b.csv"]),
+        ("/link/inner/*", ["link/inner/c.csv"]),
+        ("link/**/*.csv", ["link/b.csv", "link/sub/c.csv"]),
+        ("{data,data/sub,link}/**/c*", ["data/sub/c.csv", "link/sub/c.csv"]),
+        ("*/b.csv", ["data/b.csv"]),
+        (".git/*", [".git/config"]),
+        ("a.csv/*", []),
+        ("missing/*", []),
+    ):
+        assert glob(str(root), pattern) == {"paths": [f"{root}/{name}" for name in names], "cut": None}
+        found = grep(str(root), "needle", pattern, None)
+        assert sorted(match["path"] for match in found["matches"]) == [f"{root}/{name}" for name in names]
+    assert glob(str(root), "circle/*") == {"paths": [], "cut": "unreadable"}
+    for path, error in ((root / "missing", FileNotFoundError), (root / "a.csv", NotADirectoryError)):
+        with pytest.raises(error):
+            glob(str(path), "data/*")
+
+
 def test_large_binary_file_is_named_as_not_searched(tmp_path: Path) -> None:
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(10 << 30)
@@ -58,7 +142,7 @@ def test_large_binary_file_is_named_as_not_searched(tmp_path: Path) -> None:
 def test_file_with_a_very_long_line_is_named_as_not_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_LONGEST_LINE", 2 * MIB)
+    monkeypatch.setattr(matching_lines, "_LONGEST_LINE", 2 * MIB)
     (tmp_path / "long").write_text("needle\n" + "x" * 4 * MIB + "\nneedle\n")
     (tmp_path / "short").write_text("needle\n")
     answer = grep(str(tmp_path), "needle", None, None)
@@ -86,7 +170,7 @@ def test_search_without_a_match_says_only_what_is_known(cut: bool, told: str) ->
     [
         ("", "is empty"),
         ("\n", "is empty"),
-        ("a\n" * 101, "101 lines"),
+        ("a\n" * 100, "101 lines"),
         ("a\n" + "b" * 100_000, "100,002 characters"),
     ],
 )

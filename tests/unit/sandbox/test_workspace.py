@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from libs.sandbox import workspace
 from libs.sandbox.workspace import (
     FOLDERS,
+    Folders,
+    folder_at,
     how_to_mend,
+    mounts_below,
     prepare_workspace,
     refuse_as_workspace,
     refuse_unwritable,
+    replaced,
 )
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to give files away")
@@ -85,3 +90,32 @@ def test_workspace_that_root_cannot_make_either_is_refused(tmp_path: Path) -> No
         refuse_unwritable(Path("/proc/workspace"))
     refuse_unwritable(tmp_path / "workspace")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_path_without_a_folder_has_none(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "circle").symlink_to("circle")
+    for name in ("missing", "file", "file/below", "circle"):
+        assert folder_at(tmp_path / name) is None
+    assert folder_at(tmp_path)
+
+
+def test_mounts_below_the_folders_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "mountinfo"
+    lines = (
+        "30 1 0:1 / / rw - ext4 none rw",
+        "31 30 0:2 / /work\\040space rw - tmpfs none rw",
+        "32 31 0:3 / /work\\040space/data rw - tmpfs none rw",
+        "33 30 0:4 / /work\\040spaces/data rw - tmpfs none rw",
+        "34 30 0:5 / /skills/a rw - tmpfs none rw",
+    )
+    table.write_text("".join(f"{line}\n" for line in lines))
+    monkeypatch.setattr(workspace, "_MOUNTS", table)
+    folders = (Path("/work space"), Path("/skills"))
+    before = Folders(((1, 2), None), mounts_below(folders))
+    assert before.mounts == {b"32 /work\\040space/data", b"34 /skills/a"}
+    table.write_text(lines[0])
+    assert replaced(before, Folders(before.places, mounts_below(folders)))
+    assert not replaced(before, before)
+    table.unlink()
+    assert mounts_below(folders) == frozenset()

@@ -82,7 +82,7 @@ class FileWorker:
             try:
                 answer = self._do[request["do"]](stream, request["arguments"])
             except OSError as error:
-                answer = {"error": _code(error), "detail": error.strerror or str(error)}
+                answer = {"error": _code(error), "detail": _detail(error)}
             except ValueError as error:
                 answer = {"error": "invalid_path", "detail": str(error)}
             body = _encoded(answer)
@@ -234,6 +234,13 @@ def _ls(path: str) -> dict[str, Any]:
 
 def _encoded(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _detail(error: OSError) -> str:
+    detail = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{detail}: remove files there, or choose another folder (/workspace and /tmp are two disks)"
+    return detail
 
 
 def _code(error: OSError) -> str:

@@ -3,7 +3,7 @@
 `*.csv` matches the name at any depth. A pattern with a slash matches the path below the search root, where
 `**` matches any number of folders. A leading slash anchors a pattern there, too, and so does an absolute path
 of the search root or of a folder in it. `{a,b}` matches either. A name that begins with a dot needs a pattern
-that begins with a dot.
+that begins with a dot. Folders before the first wildcard may be links; no other link to a folder is followed.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
-__all__ = ["PatternError", "compile_pattern"]
+__all__ = ["PatternError", "Search", "compile_pattern"]
 
 _MOST_ALTERNATIVES: Final = 1000
 _MOST_PATTERN: Final = 10_000
 """Characters of a pattern."""
 _MOST_EXPANDED: Final = 100_000
 """Characters of all patterns that a pattern with braces stands for."""
-_WILDCARDS: Final = frozenset("*?[{")
+_WILDCARDS: Final = frozenset("*?[")
 _Name = Callable[[str], object]
 """Matches one name of a path."""
 
@@ -30,8 +30,17 @@ class PatternError(ValueError):
     """The pattern cannot be used; the message says why."""
 
 
-def compile_pattern(pattern: str, root: str = "/") -> Callable[[str], bool]:
-    """Return a function that matches paths relative to the search root.
+class Search(NamedTuple):
+    """Which files below a folder match."""
+
+    matches: Callable[[str], bool]
+    """Takes a path relative to the folder."""
+    depth: int | None
+    """Most names of a path that matches. None: any number."""
+
+
+def compile_pattern(pattern: str, root: str = "/") -> dict[str, Search]:
+    """Return the folders in which files of a pattern can lie, each with its search. One may lie in another.
 
     Args:
         root: the absolute path of the search root.
@@ -47,33 +56,51 @@ def compile_pattern(pattern: str, root: str = "/") -> Callable[[str], bool]:
         )
     if "\0" in pattern:
         raise PatternError("a pattern cannot hold a NUL character")
-    pattern = _below(pattern, root.rstrip("/"))
-    if not pattern.strip("/"):
+    found: dict[str, list[tuple[Callable[[list[str]], object], int | None]]] = {}
+    for item in _expand(pattern):
+        start, below = _below(item, root.rstrip("/"))
+        names = [name for name in below.split("/") if name not in ("", ".")]
+        if not names:
+            continue
+        if ".." in names:
+            raise PatternError("a pattern may not contain '..'")
+        literal = _literal(names)
+        start = "/".join((start, *names[:literal])) if literal else start or root
+        found.setdefault(start, []).append(_path(below, names[literal:]))
+    if not found:
         raise PatternError("the pattern is empty")
-    if ".." in pattern.split("/"):
-        raise PatternError("a pattern may not contain '..'")
-    paths = [_path(item) for item in _expand(pattern)]
-    return lambda path: any(matches(path.split("/")) for matches in paths)
+    return {start: _any(items) for start, items in found.items()}
 
 
-def _below(pattern: str, root: str) -> str:
-    """Return the pattern, without the path of the search root.
+def _any(items: list[tuple[Callable[[list[str]], object], int | None]]) -> Search:
+    depths = [depth for _, depth in items]
+    deepest = None if None in depths else max(depth for depth in depths if depth is not None)
+    return Search(lambda path: any(matches(path.split("/")) for matches, _ in items), deepest)
+
+
+def _literal(names: list[str]) -> int:
+    """Return the number of names before the first with a wildcard, or before the last."""
+    return next((i for i, name in enumerate(names) if _WILDCARDS & set(name)), len(names) - 1)
+
+
+def _below(pattern: str, root: str) -> tuple[str, str]:
+    """Return the folder in which a pattern without braces begins, and the pattern without that folder.
 
     Raises:
         PatternError: the pattern begins with the path of another folder, in which there is nothing to search.
     """
     if not root or not pattern.startswith("/"):
-        return pattern
+        return root, pattern
     if pattern.startswith(f"{root}/"):
-        return pattern[len(root) :]
+        return root, pattern[len(root) :]
     parts = pattern.split("/")
-    literal = next((i for i, part in enumerate(parts) if _WILDCARDS & set(part)), len(parts) - 1)
+    literal = _literal(parts)
     folder, rest = "/".join(parts[:literal]), "/".join(parts[literal:])
     if not folder or os.path.isdir(root + folder) or not os.path.isdir(folder):
-        return pattern
+        return root, pattern
     real, top = os.path.realpath(folder), os.path.realpath(root)
     if (real + "/").startswith(top.rstrip("/") + "/"):
-        return f"{real[len(top.rstrip('/')) :]}/{rest}"
+        return root, f"{real[len(top.rstrip('/')) :]}/{rest}"
     raise PatternError(
         f"the pattern names files below {folder}, and only {root} is searched: search in {folder}"
     )
@@ -102,18 +129,23 @@ def _expand(pattern: str) -> list[str]:
     return done
 
 
-def _path(pattern: str) -> Callable[[list[str]], object]:
-    """Return a function that matches the names of a path with a pattern without braces."""
-    segments = [segment for segment in pattern.split("/") if segment not in ("", ".")]
+def _path(pattern: str, segments: list[str]) -> tuple[Callable[[list[str]], object], int | None]:
+    """Return a function that matches the names of a path, and the most names that it matches.
+
+    Args:
+        pattern: a pattern without braces.
+        segments: its names behind the folder in which the search begins.
+    """
     if pattern.endswith("/") and segments[-1:] != ["**"]:
-        return lambda _: False  # a trailing slash means a folder, and only files are found
+        return _nothing, 0  # a trailing slash means a folder, and only files are found
     if "/" not in pattern and pattern != "**":
         name = _name(pattern)
-        return lambda path: name(path[-1])
+        return lambda path: name(path[-1]), None
     names = [None if segment == "**" else _name(segment) for segment in segments]
-    if names and names[-1] is None:  # a final `**` matches every file below
+    depth = None if None in names else len(names)
+    if names[-1] is None:  # a final `**` matches every file below
         names.append(_name("*"))
-    return lambda path: _matches(names, path)
+    return lambda path: _matches(names, path), depth
 
 
 def _matches(names: list[_Name | None], path: list[str]) -> bool:
@@ -139,7 +171,7 @@ def _matches(names: list[_Name | None], path: list[str]) -> bool:
     return at == len(names)
 
 
-def _nothing(_: str) -> bool:
+def _nothing(_: object) -> bool:
     return False
 
 

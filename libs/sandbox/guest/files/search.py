@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import codecs
 import errno
 import json
 import os
-import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from libs.sandbox.guest.files.disk import NotRegular, open_regular
-from libs.sandbox.guest.files.patterns import compile_pattern
+from libs.sandbox.guest.files.matching_lines import finds_of, matching_lines
+from libs.sandbox.guest.files.patterns import Search, compile_pattern
 
 __all__ = ["MOST_ANSWER", "glob", "grep"]
 
@@ -30,58 +29,78 @@ _MOST_MATCHES: Final = 10_000
 MOST_ANSWER: Final = 8 * 1024 * 1024
 """Characters of JSON that are returned, for names and matching lines."""
 _MOST_NEEDLES: Final = 100
-"""Lines of text that are searched for at once."""
+"""Lines of a text that is searched for."""
 _MOST_TEXT: Final = 100_000
-"""Characters of several lines of text that are searched for at once."""
-_BINARY: Final = b"[a binary file matches]"
-_MOST_BINARY: Final = 64 * 1024 * 1024
-"""Bytes of a binary file that are searched, so that large files leave time for the others."""
+"""Characters of a text of several lines that is searched for."""
 _MOST_UNREAD: Final = 5
 """Names of unreadable files and folders that are returned."""
-_BLOCK: Final = 1024 * 1024
-_LONGEST_LINE: Final = 16 * _BLOCK
-
-Find = Callable[[bytes, int], int]
-"""Returns the place of the next match in the data from a place on, or -1."""
 
 
 class _Walk:
-    """Iterates over the files below a folder. Links to folders are not followed."""
+    """Finds files below a folder."""
 
     def __init__(self, root: str, *, skip: frozenset[str] = frozenset()) -> None:
-        self.root = root
+        self._root = root.rstrip("/") or "/"
         self._skip = skip
         self._deadline = time.monotonic() + _SECONDS
         self.late = False
         """Whether the time ran out before the end."""
         self.unread: list[str] = []
-        """The first files and folders that could not be read, relative to the root."""
+        """The first files and folders that could not be read."""
         self.unread_count = 0
 
-    def skip(self, relative: str) -> None:
+    def skip(self, path: str) -> None:
         """Record a file or folder that cannot be read or searched to the end."""
         self.unread_count += 1
         if len(self.unread) < _MOST_UNREAD:
-            self.unread.append(os.path.join(self.root, relative) if relative else self.root)
+            self.unread.append(path)
 
     def out_of_time(self) -> bool:
         self.late = self.late or time.monotonic() > self._deadline
         return self.late
 
-    def __iter__(self) -> Iterator[str]:
-        """Yield paths relative to the root, in tree order. Raises OSError if the root cannot be read."""
+    def files(self, pattern: str | None) -> Iterator[str]:
+        """Yield each file that matches, in tree order: see `compile_pattern`. None: every file.
+
+        Raises:
+            OSError: the root is not a readable folder.
+            PatternError: the pattern is not valid.
+        """
+        everything = {self._root: Search(lambda _: True, None)}
+        searches = compile_pattern(pattern, self._root) if pattern is not None else everything
+        if self._root not in searches:
+            os.stat(os.path.join(self._root, "."))
+        seen: set[str] = set()
+        for start, search in searches.items():
+            for relative in self._below(start, search.depth):
+                if not search.matches(relative):
+                    continue
+                path = os.path.join(start, relative)
+                if len(searches) > 1:
+                    if path in seen:
+                        continue
+                    seen.add(path)
+                yield path
+
+    def _below(self, start: str, depth: int | None) -> Iterator[str]:
+        """Yield the files below a folder, as relative paths. Links to folders are not followed.
+
+        Args:
+            depth: most names of a path. None: any number.
+        """
         waiting = [""]
         while waiting and not self.out_of_time():
             below = waiting.pop()
             folders: list[str] = []
             try:
-                with os.scandir(os.path.join(self.root, below)) as entries:
+                with os.scandir(os.path.join(start, below)) as entries:
                     listing = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
-                if not below:
+                if not below and start == self._root:
                     raise
-                if not isinstance(error, FileNotFoundError):  # removed meanwhile
-                    self.skip(below)
+                # Removed meanwhile, or no folder of this name was there.
+                if not isinstance(error, FileNotFoundError | NotADirectoryError):
+                    self.skip(os.path.join(start, below) if below else start)
                 continue
             for entry in listing:
                 if self.out_of_time():
@@ -89,13 +108,14 @@ class _Walk:
                 relative = f"{below}/{entry.name}" if below else entry.name
                 try:
                     if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in self._skip and entry.path not in _ENDLESS:
+                        deeper = depth is None or relative.count("/") + 1 < depth
+                        if deeper and entry.name not in self._skip and entry.path not in _ENDLESS:
                             folders.append(relative)
                     elif entry.is_file():
                         yield relative
                 except OSError as error:
                     if error.errno != errno.ELOOP:  # a link to itself leads to no file
-                        self.skip(relative)
+                        self.skip(entry.path)
             waiting += reversed(folders)
 
 
@@ -106,22 +126,20 @@ def glob(path: str, pattern: str) -> dict[str, Any]:
         OSError: `path` is not a readable folder.
         PatternError: the pattern is not valid.
     """
-    matches = compile_pattern(pattern, path)
     walk = _Walk(path)
     found: list[str] = []
     size = 0
-    for relative in walk:
-        if matches(relative):
-            if len(found) == _MOST_FILES or size > MOST_ANSWER:
-                return {"paths": sorted(found), "cut": "budget"}
-            found.append(os.path.join(path, relative))
-            size += len(json.dumps(found[-1]))
+    for file in walk.files(pattern):
+        if len(found) == _MOST_FILES or size > MOST_ANSWER:
+            return {"paths": sorted(found), "cut": "budget"}
+        found.append(file)
+        size += len(json.dumps(file))
     cut = "budget" if walk.late else "unreadable" if walk.unread_count else None
     return {"paths": sorted(found), "cut": cut}
 
 
 def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[str, Any]:
-    """Find lines that contain `text` literally. Several lines of text are alternatives, as in grep(1).
+    """Find lines that contain `text` literally, or in which it begins if it has several lines.
 
     Args:
         path: a file, or a folder to search.
@@ -137,42 +155,35 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
         OSError: `path` cannot be read.
         ValueError: the text is empty or has too many or too long lines, or the pattern is not valid.
     """
-    needles = [line for line in text.split("\n") if line]
-    if not needles:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if not any(lines):
         raise ValueError("the text is empty: name the text to search for")
-    if len(needles) > _MOST_NEEDLES:
-        raise ValueError(f"the text has {len(needles)} lines: search for at most {_MOST_NEEDLES} at once")
-    if len(needles) > 1 and len(text) > _MOST_TEXT:
+    if len(lines) > _MOST_NEEDLES:
+        raise ValueError(f"the text has {len(lines)} lines: search for at most {_MOST_NEEDLES}")
+    if len(lines) > 1 and len(text) > _MOST_TEXT:
         raise ValueError(
-            f"the text has {len(text):,} characters: search for one line, or for at most {_MOST_TEXT:,} "
-            "characters at once"
+            f"the text has {len(text):,} characters: search for one of its lines, or for at most "
+            f"{_MOST_TEXT:,} characters"
         )
-    find = _finder([needle.encode("utf-8", "surrogateescape") for needle in needles])
-    wide = {
-        mark: _finder([needle.encode(encoding, "surrogatepass") for needle in needles])
-        for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-    }
-    matches = compile_pattern(pattern, path) if pattern else None
+    finds = finds_of(lines)
     walk = _Walk(path, skip=_NOT_SEARCHED)
-    files: Iterator[str] = iter(walk)
-    if not os.path.isdir(path):
+    if os.path.isdir(path):
+        files = walk.files(pattern or None)
+    else:
         with open_regular(path):
-            files = iter([""])
+            files = iter([path])
     found: list[dict[str, Any]] = []
     most = _MOST_MATCHES if most is None else min(most, _MOST_MATCHES)
     size = 0
     cut = False
-    for relative in files:
-        if matches and relative and not matches(relative):
-            continue
-        shown = os.path.join(path, relative) if relative else path
+    for file in files:
         try:
-            for number, line in _lines_with(shown, find, wide, walk):
+            for number, line in matching_lines(file, finds, walk.out_of_time):
                 if len(found) >= most or size > MOST_ANSWER:
                     cut = True
                     break
                 decoded = line.decode("utf-8", "replace")
-                match: dict[str, Any] = {"path": shown, "line": number, "text": decoded[:_MOST_LINE]}
+                match: dict[str, Any] = {"path": file, "line": number, "text": decoded[:_MOST_LINE]}
                 if len(decoded) > _MOST_LINE:
                     # The cut may split a secret: see `libs.sandbox.host.requests.redacted_values`.
                     match["cut_after"] = "text"
@@ -183,72 +194,8 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
         except NotRegular:
             continue
         except OSError:
-            walk.skip(relative)
+            walk.skip(file)
         if cut:
             break
     cut = cut or walk.late
     return {"matches": found, "cut": cut, "unread": walk.unread_count, "unread_first": walk.unread}
-
-
-def _finder(needles: list[bytes]) -> Find:
-    """Return a function that finds the first of the needles. No needle contains a line end."""
-    if len(needles) == 1:
-        [needle] = needles
-        return lambda data, place: data.find(needle, place)
-    search = re.compile(b"|".join(map(re.escape, needles))).search
-    return lambda data, place: found.start() if (found := search(data, place)) else -1
-
-
-def _lines_with(path: str, find: Find, wide: dict[bytes, Find], walk: _Walk) -> Iterator[tuple[int, bytes]]:
-    """Yield number and content of each matching line.
-
-    From the first block with a NUL byte on, only the first match is yielded, with `_BINARY` as content.
-
-    Args:
-        wide: byte order mark -> `find` for a file that begins with the mark.
-
-    Raises:
-        OSError: the file cannot be read, is binary and too large, or has a line of over 16 MB.
-    """
-    with open_regular(path) as file:
-        mark = os.pread(file, 2, 0)
-        find = wide.get(mark, find)
-        number = 1
-        rest = b""
-        binary = False
-        while not walk.out_of_time():
-            block = os.read(file, _BLOCK)
-            data = rest + block
-            binary = binary or b"\0" in block
-            if binary:
-                if (found := find(data, 0)) >= 0:
-                    yield number + data.count(b"\n", 0, found), _BINARY
-                if found >= 0 or not block:
-                    return
-                if os.lseek(file, 0, os.SEEK_CUR) > _MOST_BINARY:
-                    raise OSError(errno.EFBIG, "File too large", path)
-                # The text may continue in the next block. In UTF-16, 0x0a may also be half of a character.
-                line = 0 if mark in wide else data.rfind(b"\n") + 1
-                cut = max(line, len(data) - _BLOCK)
-                number += data.count(b"\n", 0, cut)
-                rest = data[cut:]
-                continue
-            if len(data) > _LONGEST_LINE:
-                raise OSError(errno.EFBIG, "File too large", path)
-            # Search whole lines. The last line may continue in the next block.
-            cut = data.rfind(b"\n") + 1 if block else len(data)
-            lines, rest = data[:cut], data[cut:]
-            place = 0  # begin of the line with the current number
-            while (found := find(lines, place)) >= 0:
-                begin = lines.rfind(b"\n", place, found) + 1 or place
-                end = lines.find(b"\n", found)
-                number += lines.count(b"\n", place, begin)
-                place = begin
-                yield number, lines[begin : end if end >= 0 else None].rstrip(b"\r")
-                if end < 0:
-                    break
-                number += 1
-                place = end + 1
-            number += lines.count(b"\n", place)
-            if not block:
-                return

@@ -1,0 +1,54 @@
+"""Records an execution in the command log, without contents that the thread keeps anyway."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from libs.exec_tool.execution_outcome import ExecResult
+from libs.sandbox.host import Form
+
+__all__ = ["ExecutionRecord"]
+
+
+class ExecutionRecord:
+    """The record of one execution.
+
+    Args:
+        contents: whether the record holds the contents of the files. Otherwise it holds their SHA-256.
+    """
+
+    def __init__(self, *, contents: bool) -> None:
+        self._contents = contents
+        self._digests: Mapping[str, str] = {}
+        self.form: Form[ExecResult] = Form(self._encode, self._decode)
+
+    def _encode(self, result: ExecResult) -> dict[str, Any]:
+        record = result.as_json(contents=self._contents)
+        if not self._contents:
+            record["sha256"] = {path: _digest(content) for path, content in result.files.items()}
+        return record
+
+    def _decode(self, record: Mapping[str, Any]) -> ExecResult:
+        self._digests = record.get("sha256", {})
+        return ExecResult.restored(record)
+
+    def with_files(self, result: ExecResult, kept: Mapping[str, bytes]) -> ExecResult:
+        """Return a recorded result with the contents that the thread still has. Its note tells of others."""
+        files = {
+            path: kept[path]
+            for path in result.files
+            if path in kept and _digest(kept[path]) == self._digests.get(path)
+        }
+        if not (changed := sorted(result.files.keys() - files.keys())):
+            return replace(result, files=files)
+        return replace(result, files=files).noted(
+            f"{len(changed)} of the program's files are not returned, because they were changed or removed "
+            f"since: {changed[0][:80]!a}."
+        )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

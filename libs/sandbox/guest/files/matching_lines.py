@@ -1,0 +1,125 @@
+"""Finds the lines of a file that contain a text, or in which it begins (standard library only)."""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from libs.sandbox.guest.files.disk import open_regular
+
+__all__ = ["Finds", "finds_of", "matching_lines"]
+
+_BINARY: Final = b"[a binary file matches]"
+_MOST_BINARY: Final = 64 * 1024 * 1024
+"""Bytes of a binary file that are searched, so that large files leave time for the others."""
+_BLOCK: Final = 1024 * 1024
+_LONGEST_LINE: Final = 16 * _BLOCK
+
+Find = Callable[[bytes, int], int]
+"""Returns the place of the next match in the data from a place on, or -1."""
+
+
+class Finds(NamedTuple):
+    """Functions that find a text."""
+
+    text: Find
+    """In text with the line ends of a page."""
+    binary: Find
+    wide: dict[bytes, Find]
+    """Byte order mark -> function for a file that begins with the mark."""
+    more: int
+    """Lines of the text behind its first."""
+
+
+def finds_of(lines: list[str]) -> Finds:
+    """Return the functions that find lines that follow each other."""
+    spellings = ["\n".join(lines), *(("\r\n".join(lines), "\r".join(lines)) if len(lines) > 1 else ())]
+    raw = [each.encode("utf-8", "surrogateescape") for each in spellings]
+    wide = {
+        mark: _finder([each.encode(coding, "surrogatepass") for each in spellings])
+        for mark, coding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+    }
+    return Finds(_finder(raw[:1]), _finder(raw), wide, len(lines) - 1)
+
+
+def _finder(needles: list[bytes]) -> Find:
+    """Return a function that finds the first of the needles."""
+    if len(needles) == 1:
+        [needle] = needles
+        return lambda data, place: data.find(needle, place)
+    search = re.compile(b"|".join(map(re.escape, needles))).search
+    return lambda data, place: found.start() if (found := search(data, place)) else -1
+
+
+def _shown(data: bytes, *, whole: bool) -> bytes:
+    """Return text with the line ends of a page: see `text_files.read_page`.
+
+    Args:
+        whole: whether a carriage return at the end is a line end. Otherwise a line feed may follow.
+    """
+    if b"\r" not in data:
+        return data
+    last = b"" if whole or not data.endswith(b"\r") else b"\r"
+    return data.removesuffix(last).replace(b"\r\n", b"\n").replace(b"\r", b"\n") + last
+
+
+def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterator[tuple[int, bytes]]:
+    """Yield number and content of each line in which the text begins. Lines are those of a page.
+
+    From the first block with a NUL byte on, only the first match is yielded, with `_BINARY` as content.
+
+    Raises:
+        OSError: the file cannot be read, is binary and too large, or has a line of over 16 MB.
+    """
+    with open_regular(path) as file:
+        mark = os.pread(file, 2, 0)
+        wide = finds.wide.get(mark)
+        binary_find, text_find = wide or finds.binary, wide or finds.text
+        number = 1
+        rest = b""
+        binary = False
+        while not late():
+            block = os.read(file, _BLOCK)
+            data = rest + block
+            binary = binary or b"\0" in block
+            if binary:
+                if (found := binary_find(data, 0)) >= 0:
+                    yield number + data.count(b"\n", 0, found), _BINARY
+                if found >= 0 or not block:
+                    return
+                if os.lseek(file, 0, os.SEEK_CUR) > _MOST_BINARY:
+                    raise OSError(errno.EFBIG, "File too large", path)
+                # The text may continue in the next block. In UTF-16, 0x0a may also be half of a character.
+                line = 0 if finds.more or wide else data.rfind(b"\n") + 1
+                cut = max(line, len(data) - _BLOCK)
+                number += data.count(b"\n", 0, cut)
+                rest = data[cut:]
+                continue
+            if not wide:
+                data = _shown(data, whole=not block)
+            if len(data) > _LONGEST_LINE:
+                raise OSError(errno.EFBIG, "File too large", path)
+            # Search whole lines. The last line may continue in the next block, and so may a text that begins
+            # in the lines before.
+            whole = cut = data.rfind(b"\n") + 1 if block else len(data)
+            for _ in range(finds.more if block else 0):
+                cut = data.rfind(b"\n", 0, max(cut - 1, 0)) + 1
+            lines, rest = data[:whole], data[cut:]
+            place = 0  # begin of the line with the current number
+            while 0 <= (found := text_find(lines, place)) < cut:
+                begin = lines.rfind(b"\n", place, found) + 1 or place
+                end = lines.find(b"\n", found)
+                number += lines.count(b"\n", place, begin)
+                place = begin
+                yield number, lines[begin : end if end >= 0 else None]
+                if end < 0:
+                    break
+                number += 1
+                place = end + 1
+            number += lines.count(b"\n", place, cut)
+            if not block:
+                return

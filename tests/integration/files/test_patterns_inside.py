@@ -1,0 +1,30 @@
+"""Patterns reach the folders that they name, in the container."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deepagents.backends.protocol import GlobResult
+
+from libs.backends.docker import DockerExecutionBackend
+from libs.backends.workspace_backend import WorkspaceBackend
+from tests.support.sandboxes import IMAGE
+
+pytestmark = pytest.mark.docker
+
+
+def paths(found: GlobResult) -> list[str]:
+    assert (found.error, found.truncated) == (None, False)
+    return [match["path"] for match in found.matches or []]
+
+
+def test_pattern_reaches_linked_folders_and_folders_of_the_system(tmp_path: Path) -> None:
+    with DockerExecutionBackend(tmp_path, image=IMAGE, name="patterns") as backend:
+        backend.execute("touch data/a.csv; ln -s data link")
+        for searched in (backend, WorkspaceBackend(backend)):
+            assert paths(searched.glob("link/*.csv")) == ["/workspace/link/a.csv"]
+            assert paths(searched.glob("/link/*.csv")) == ["/workspace/link/a.csv"]
+            assert paths(searched.glob("/{etc,usr}/hos[t]s")) == ["/etc/hosts"]
+            assert "search in /etc" in str(searched.glob("/etc/hosts", path="/workspace").error)
+        assert paths(WorkspaceBackend(backend).glob("/etc/hosts", path="/")) == ["/etc/hosts"]

@@ -1,0 +1,27 @@
+"""A recorded execution is returned as it was, or says what is missing."""
+
+from __future__ import annotations
+
+import json
+
+from libs.exec_tool.execution_outcome import ExecResult
+from libs.exec_tool.execution_record import ExecutionRecord
+
+
+def test_file_that_a_later_program_changed_is_not_returned_as_this_programs() -> None:
+    record = ExecutionRecord(contents=False)
+    result = ExecResult(files={"same": b"1", "changed": b"2", "removed": b"3"}, note="Noted.")
+    told = json.loads(json.dumps(record.form.encode(result)))
+    later = ExecutionRecord(contents=False)
+    again = later.with_files(later.form.decode(told), {"same": b"1", "changed": b"4", "other": b"5"})
+    assert dict(again.files) == {"same": b"1"}
+    assert again.note == (
+        "Noted. 2 of the program's files are not returned, because they were changed or removed since: "
+        "'changed'."
+    )
+
+
+def test_record_with_contents_needs_no_kept_files() -> None:
+    record = ExecutionRecord(contents=True)
+    told = json.loads(json.dumps(record.form.encode(ExecResult(files={"a": bytes(range(256))}))))
+    assert record.form.decode(told).files == {"a": bytes(range(256))}

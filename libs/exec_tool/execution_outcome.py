@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -147,6 +148,35 @@ class ExecResult:
             metrics=Metrics(**kept["metrics"]),
         )
 
+    def recorded(self) -> dict[str, Any]:
+        """Return the result as JSON for a record that keeps no contents: each file has its SHA-256."""
+        kept = self.as_json()
+        for each in kept["files"]:
+            each["sha256"] = _digest(self.files[each["path"]])
+        return kept
+
+    @classmethod
+    def replayed(cls, kept: Mapping[str, Any], saved: Mapping[str, bytes]) -> ExecResult:
+        """Read the JSON of `recorded`. A note names the files that are not as they were then; they are left out.
+
+        `saved`: the files of the thread now.
+        """
+        paths = [each["path"] for each in kept["files"]]
+        same = {
+            each["path"]: saved[each["path"]]
+            for each in kept["files"]
+            if each["path"] in saved and each.get("sha256") == _digest(saved[each["path"]])
+        }
+        result = replace(cls.restored({**kept, "files": []}), files=same)
+        gone = [path for path in paths if path not in same]
+        if not gone:
+            return result
+        shown = ", ".join(ascii(path[:80]) for path in gone[:3])
+        return result.noted(
+            f"This is the recorded result of a program that ran before. The thread does not have {len(gone)} "
+            f"of its files as they were then, so these are not returned: {shown}."
+        )
+
     def noted(self, note: str) -> ExecResult:
         """Return a copy with one more note."""
         return replace(self, note=" ".join(filter(None, (self.note, note))))
@@ -155,3 +185,7 @@ class ExecResult:
     def failed(cls, kind: ErrorClass, message: str, hint: str, metrics: Metrics | None = None) -> ExecResult:
         """Return a result that has only an error."""
         return cls(error=ExecError(kind, message, hint), metrics=metrics or Metrics())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

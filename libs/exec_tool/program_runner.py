@@ -124,7 +124,8 @@ class CodeRunner:
         Args:
             code: the program.
             thread: the thread whose files and values the program sees.
-            key: unique key of the execution in its thread. A key that has ended gives the recorded result.
+            key: unique key of the execution in its thread. A key that has ended gives the recorded result,
+                without the files that the thread does not have any more as they were then; `note` names them.
             on_output: called with each piece of stdout and stderr, in a thread of the sandbox, and with a
                 line before an installation.
             given: `dependencies`, `files`, `args`, `language` (see `Call`). Contents of files may be bytes.
@@ -149,15 +150,18 @@ class CodeRunner:
         once = Once(_Startable(), self._records, lambda: thread, self._redact)
         # The files may have 32 MB, so this runs off the event loop.
         asked = [await asyncio.to_thread(_asked, call)] if key is not None and self._records else []
-        # Files in the thread's store are not saved in the log too.
-        form: Form[ExecResult] = Form(
-            lambda result: result.as_json(contents=not self.keeps_files), ExecResult.restored
-        )
-        executed = False
+        recorded: Mapping[str, Any] | None = None
+
+        def record(result: ExecResult) -> Mapping[str, Any]:
+            # Files in the thread's store are not saved in the log too.
+            return result.recorded() if self.keeps_files else result.as_json(contents=True)
+
+        def restore(kept: Mapping[str, Any]) -> ExecResult:
+            nonlocal recorded
+            recorded = kept
+            return ExecResult.restored(kept)
 
         async def work() -> ExecResult:
-            nonlocal executed
-            executed = True
             place = id(asyncio.get_running_loop()), thread
             # Each execution of a thread needs the files of the previous one.
             lock = self._turns.setdefault(place, asyncio.Lock()) if self.keeps_files else asyncio.Lock()
@@ -166,12 +170,9 @@ class CodeRunner:
 
         with spans.part("execute_code") as span:
             try:
-                result = await once.do(key, asked, form, work)
-                if not executed and self._files and result.files:
-                    saved = await self._files.files(thread)
-                    result = replace(
-                        result, files={path: saved[path] for path in result.files if path in saved}
-                    )
+                result = await once.do(key, asked, Form(record, restore), work)
+                if recorded and self._files and result.files:
+                    result = ExecResult.replayed(recorded, await self._files.files(thread))
             except CommandInterrupted as error:
                 result = ExecResult.failed("interrupted", str(error), error.hint)
             except SandboxError as error:

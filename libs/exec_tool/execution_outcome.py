@@ -157,7 +157,7 @@ class ExecResult:
 
     @classmethod
     def replayed(cls, kept: Mapping[str, Any], saved: Mapping[str, bytes]) -> ExecResult:
-        """Read the JSON of `recorded`. A note names the files that are not as they were then; they are left out.
+        """Read the JSON of `recorded`. A note names the files that are not as they were, and left out.
 
         `saved`: the files of the thread now.
         """

@@ -232,8 +232,8 @@ class Sandbox(Protocol):
         surrogates, as with `os.fsdecode`. Texts are written exactly as given, or refused.
 
         A path means the same as to a command: `..` behind a missing folder is file_not_found. `page` shows
-        each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` finds and
-        counts text as a page shows it, and keeps the line ends of the file.
+        each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` and `grep`
+        find and count text as a page shows it; `edit` keeps the line ends of the file.
 
         Changes of a file happen one after another, and respect flock(2). `edit` replaces the file atomically
         and keeps mode, access list and `user.*` attributes; other hard links keep the old content, and the

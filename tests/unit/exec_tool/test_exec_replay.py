@@ -53,6 +53,6 @@ async def test_replayed_result_has_only_files_as_they_were(
         records.close()
     assert replace(again, note="") == replace(first, files={"g": b"same"}, note="")
     assert again.note == (
-        "n. This is the recorded result of a program that ran before. The thread does not have 3 of its files "
-        "as they were then, so these are not returned: 'f', 'h', '\\xfc'."
+        "n. This is the recorded result of a program that ran before. The thread does not have 3 of its "
+        "files as they were then, so these are not returned: 'f', 'h', '\\xfc'."
     )

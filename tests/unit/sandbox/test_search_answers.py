@@ -9,6 +9,7 @@ import pytest
 from libs.backends.docker import deepagents_results
 from libs.sandbox.guest.files import file_worker, search
 from libs.sandbox.guest.files.search import glob, grep
+from libs.sandbox.guest.files.text_files import read_page
 
 MIB = 1 << 20
 BINARY = "[a binary file matches]"
@@ -36,6 +37,33 @@ def test_grep_finds_text_in_every_kind_of_file(
     answer = grep(str(tmp_path), "needle", None, None)
     assert [(match["line"], match["text"]) for match in answer["matches"]] == found
     assert (answer["cut"], answer["unread"]) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a\rneedle\r\nb\rneedle\n\rneedle",
+        b"a" * (MIB - 1) + b"\r" + b"\nneedle\rneedle",
+        b"a" * (MIB - 1) + b"\r" + b"\rneedle",
+        b"needle\r\r\nneedle\r",
+    ],
+)
+def test_lines_of_grep_are_the_lines_of_a_page(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "file.txt"
+    path.write_bytes(content)
+    shown = read_page(str(path), 0, 100, True)["content"].split("\n") if len(content) < MIB else []
+    for text in ("needle", "needle\r\nneedle"):
+        matches = grep(str(tmp_path), text, None, None)["matches"]
+        assert matches
+        for match in matches:
+            page = read_page(str(path), match["line"] - 1, 1, True)["content"]
+            assert page == match["text"] == "needle"
+        assert not shown or len(matches) == shown.count("needle")
+
+
+def test_binary_file_matches_at_the_line_of_its_page(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"\0\r" + b"a" * (MIB - 3) + b"\r" + b"\r\nneedle")
+    assert [match["line"] for match in grep(str(tmp_path), "needle", None, None)["matches"]] == [4]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])

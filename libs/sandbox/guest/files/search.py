@@ -38,6 +38,7 @@ _MOST_BINARY: Final = 64 * 1024 * 1024
 """Bytes of a binary file that are searched, so that large files leave time for the others."""
 _MOST_UNREAD: Final = 5
 """Names of unreadable files and folders that are returned."""
+_END: Final = re.compile(r"\r\n?|\n")
 _BLOCK: Final = 1024 * 1024
 _LONGEST_LINE: Final = 16 * _BLOCK
 
@@ -123,6 +124,8 @@ def glob(path: str, pattern: str) -> dict[str, Any]:
 def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[str, Any]:
     """Find lines that contain `text` literally. Several lines of text are alternatives, as in grep(1).
 
+    Lines are those of a page: each `\\r\\n`, `\\r` and `\\n` ends a line. In UTF-16, only 0x0a does.
+
     Args:
         path: a file, or a folder to search.
         pattern: a file name pattern, relative to `path`.
@@ -137,7 +140,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
         OSError: `path` cannot be read.
         ValueError: the text is empty or has too many or too long lines, or the pattern is not valid.
     """
-    needles = [line for line in text.split("\n") if line]
+    needles = [line for line in _END.split(text) if line]
     if not needles:
         raise ValueError("the text is empty: name the text to search for")
     if len(needles) > _MOST_NEEDLES:
@@ -219,6 +222,11 @@ def _lines_with(path: str, find: Find, wide: dict[bytes, Find], walk: _Walk) -> 
         while not walk.out_of_time():
             block = os.read(file, _BLOCK)
             data = rest + block
+            half = b""
+            if mark not in wide and b"\r" in data:
+                if block and data.endswith(b"\r"):  # perhaps half of a line end
+                    data, half = data[:-1], b"\r"
+                data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             binary = binary or b"\0" in block
             if binary:
                 if (found := find(data, 0)) >= 0:
@@ -231,20 +239,20 @@ def _lines_with(path: str, find: Find, wide: dict[bytes, Find], walk: _Walk) -> 
                 line = 0 if mark in wide else data.rfind(b"\n") + 1
                 cut = max(line, len(data) - _BLOCK)
                 number += data.count(b"\n", 0, cut)
-                rest = data[cut:]
+                rest = data[cut:] + half
                 continue
             if len(data) > _LONGEST_LINE:
                 raise OSError(errno.EFBIG, "File too large", path)
             # Search whole lines. The last line may continue in the next block.
             cut = data.rfind(b"\n") + 1 if block else len(data)
-            lines, rest = data[:cut], data[cut:]
+            lines, rest = data[:cut], data[cut:] + half
             place = 0  # begin of the line with the current number
             while (found := find(lines, place)) >= 0:
                 begin = lines.rfind(b"\n", place, found) + 1 or place
                 end = lines.find(b"\n", found)
                 number += lines.count(b"\n", place, begin)
                 place = begin
-                yield number, lines[begin : end if end >= 0 else None].rstrip(b"\r")
+                yield number, lines[begin : end if end >= 0 else None]
                 if end < 0:
                     break
                 number += 1

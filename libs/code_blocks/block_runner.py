@@ -59,13 +59,13 @@ class SandboxRunner:
             if language == "python":
                 session = _short(thread_id)
                 result = await self._sandbox().arun_python(
-                    code, session=session, on_output=on_output, key=key, continues=continues
+                    code, session=session, on_output=on_output, key=key, continues=continues, note_new=True
                 )
             else:
                 encoded(code, "surrogateescape")  # here, so that the error counts the characters of the block
                 place = f"{self._scratch}/{_short(thread_id)}/directory"
                 command = _keeping_directory(code, place, continues=continues)
-                result = await self._sandbox().arun(command, on_output=on_output, key=key)
+                result = await self._sandbox().arun(command, on_output=on_output, key=key, note_new=True)
         except SandboxError as error:
             return failed_result(error)
         except ValueError as error:  # NUL, or half a character

@@ -202,7 +202,9 @@ class DockerExecutionBackend(SandboxFiles):
         call = current_call()
         with live_output(call.id) as show:
             try:
-                result = await self.sandbox.arun(command, timeout=timeout, on_output=show, key=call.key)
+                result = await self.sandbox.arun(
+                    command, timeout=timeout, on_output=show, key=call.key, note_new=True
+                )
             except SandboxError as error:
                 result = failed_result(error)
         if self._suspect:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from libs.redaction import Redact
@@ -37,6 +38,7 @@ _AT_ONCE = 1_000_000
 _CAPTURE_SECONDS = 10.0
 """Longest wait for captures when the sandbox is closed."""
 
+_NEW = "[a new sandbox runs this: files outside of the workspace and programs in the background are gone]\n"
 _END_SECONDS = 5.0
 """Seconds until an interpreter that does not end is killed."""
 
@@ -94,6 +96,7 @@ class ChannelSandbox(SandboxLife):
         merge_stderr: bool = True,
         env: Mapping[str, str] = {},
         key: str | None = None,
+        note_new: bool = False,
     ) -> RunResult:
         seconds, payload = run_request(
             self.limits,
@@ -106,11 +109,13 @@ class ChannelSandbox(SandboxLife):
         )
 
         async def work() -> RunResult:
+            earlier = note_new and await self._has_earlier()
             async with self.turns.command(self._thread()):
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
-            return await _read(
+            result = await _read(
                 call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
             )
+            return self._noted(result, call, earlier) if note_new else result
 
         return await self._once.do(key, ("run", command), RUN, work)
 
@@ -124,15 +129,18 @@ class ChannelSandbox(SandboxLife):
         on_output: OnOutput | None = None,
         key: str | None = None,
         continues: bool = False,
+        note_new: bool = False,
     ) -> RunResult:
         known = continues or self._programs.knows(session)
         seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
         self._programs.block_begins(session, self._thread())
 
         async def work() -> RunResult:
+            earlier = note_new and await self._has_earlier()
             async with self.turns.command(self._thread()):
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
-            return await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
+            result = await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
+            return self._noted(result, call, earlier) if note_new else result
 
         try:
             return await self._once.do(key, ("python", code), RUN, work)
@@ -140,6 +148,18 @@ class ChannelSandbox(SandboxLife):
             if not known and not isinstance(error, SandboxDied | CommandInterrupted):
                 self._programs.forget(session)  # no block has begun
             raise
+
+    async def _has_earlier(self) -> bool:
+        """Return whether an earlier program has run something in the thread, in a sandbox of its own."""
+        thread = self._thread()
+        return not self._programs.has_called(thread) and bool(
+            self.records and await self.records.has_earlier(thread)
+        )
+
+    def _noted(self, result: RunResult, call: Call, earlier: bool) -> RunResult:
+        """Put a note before the output if the thread's latest call was in an earlier sandbox."""
+        replaced = self._programs.called(self._thread(), call.sandbox)
+        return replace(result, output=_NEW + result.output) if replaced or earlier else result
 
     @on_core
     async def aend_programs(self, thread: str) -> None:
@@ -179,8 +199,11 @@ class ChannelSandbox(SandboxLife):
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
 
         async def work() -> tuple[dict[str, Any], bytes]:
+            first = key is not None and not await self._has_earlier()
             async with self.turns.command(self._thread()) if do in CHANGES else nullcontext():
                 call, answer = await self._ask(payload, seconds, content=content or b"")
+            if first and not self._programs.has_called(self._thread()):
+                self._programs.called(self._thread(), call.sandbox)
             return await _read(call, answer, lambda: file_result(call, answer, seconds))
 
         return await self._once.do(key, asked, FILE, work)

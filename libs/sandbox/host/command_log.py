@@ -62,6 +62,7 @@ CREATE TABLE IF NOT EXISTS commands (
 """
 _HAS_ENDED = "SELECT 1 FROM pragma_table_info('commands') WHERE name = 'ended'"
 _OTHERS = "SELECT thread, began, ended, state FROM commands WHERE owner <> ? AND coalesce(ended, ?) >= ?"
+_EARLIER = "SELECT 1 FROM commands WHERE thread = ? AND owner <> ? LIMIT 1"
 _RUNNING = "SELECT DISTINCT owner FROM commands WHERE state = 'running' AND owner <> ?"
 _LOST = "UPDATE commands SET state = 'lost', ended = ? WHERE state = 'running' AND owner = ?"
 _FIND = "SELECT digest, state, owner, result FROM commands WHERE thread = ? AND key = ?"
@@ -160,6 +161,10 @@ class CommandRecords:
     async def forget_since(self, thread: str, began: float) -> None:
         """Remove the records of commands that began after a time, because their effects were taken back."""
         await self.awaited(self._forget, _name(thread), began)
+
+    async def has_earlier(self, thread: str) -> bool:
+        """Return whether another program has run something in a thread."""
+        return await self.awaited(self._has_earlier, _name(thread))
 
     async def of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
         """Return thread, begin and end of the commands of other programs that ran at a time or later.
@@ -264,6 +269,10 @@ class CommandRecords:
                     connection.execute(_LOST, (time.time(), owner))
             rows = connection.execute(_OTHERS, (self._owner, math.inf, since)).fetchall()
         return [(None if state == "lost" else thread, began, ended) for thread, began, ended, state in rows]
+
+    def _has_earlier(self, thread: str) -> bool:
+        with self._explained():
+            return self._open().execute(_EARLIER, (thread, self._owner)).fetchone() is not None
 
     def _forget(self, thread: str, began: float) -> None:
         with self._explained():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import threading
 import time
@@ -53,6 +54,8 @@ class SandboxLife(ABC):
         self._idle_seconds = idle_seconds
         self._redact = redact
         self._channel: Channel | None = None
+        self._numbers = itertools.count(1)
+        """Counts the sandboxes that were started."""
         self._starting = threading.Lock()
         self._asked_at = 0.0
         """When the call came that caused the current start."""
@@ -171,6 +174,7 @@ class SandboxLife(ABC):
                     raise
                 channel.redact = self._redact
                 channel.owner = self
+                channel.number = next(self._numbers)
                 channel.used()
                 self._channel = channel
                 self._looking, self._looked_at = None, time.monotonic()
@@ -265,7 +269,9 @@ class SandboxLife(ABC):
             if time.monotonic() > self._looked_at + _LOOK_SECONDS and not await self._in_place(channel):
                 continue
             try:
-                return channel, channel.request(payload, content=content, on_output=on_output)
+                call = channel.request(payload, content=content, on_output=on_output)
+                call.sandbox = channel.number
+                return channel, call
             except SandboxDied:  # before anything was sent
                 tries += 1
                 if tries == _STARTS:

@@ -42,6 +42,7 @@ _LONG = "What looks like one holds a number that is too long."
 
 
 _NUMBERS = "NaN, infinities and numbers beyond 1.8e308 are null in the result."
+_TWICE = "Of a key that comes twice in an object, the result has the last value."
 _HALVES = "Halves of surrogate pairs are U+FFFD in the result."
 
 
@@ -52,7 +53,7 @@ class Found:
     value: Any = None
     note: str = ""
     replaced: str = ""
-    """What was replaced in the value, because JSON in UTF-8 cannot hold it."""
+    """What of the printed value the value cannot hold, or has replaced."""
 
 
 def last_json(text: str, *, cut: bool = False) -> Found:
@@ -89,8 +90,14 @@ def last_json(text: str, *, cut: bool = False) -> Found:
 
 
 def _read(text: str) -> Found:
-    """Read JSON. Replace what JSON in UTF-8 cannot hold: halves of surrogate pairs, and some numbers."""
-    unknown = False
+    """Read JSON. Replace halves of surrogate pairs, NaN, and numbers that are too large."""
+    unknown = twice = False
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal twice
+        made = dict(pairs)
+        twice = twice or len(made) < len(pairs)
+        return made
 
     def number(text: str) -> float | None:
         nonlocal unknown
@@ -100,7 +107,7 @@ def _read(text: str) -> Found:
         unknown = True
         return None
 
-    value = json.JSONDecoder(parse_constant=number, parse_float=number).decode(text)
+    value = json.JSONDecoder(parse_constant=number, parse_float=number, object_pairs_hook=once).decode(text)
     whole = json.dumps(value, ensure_ascii=False)
     try:
         whole.encode()
@@ -108,7 +115,7 @@ def _read(text: str) -> Found:
     except UnicodeEncodeError:
         value = json.loads(whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
         halves = True
-    return Found(value, replaced=" ".join([_NUMBERS] * unknown + [_HALVES] * halves))
+    return Found(value, replaced=" ".join([_NUMBERS] * unknown + [_TWICE] * twice + [_HALVES] * halves))
 
 
 class _Span(NamedTuple):

@@ -48,6 +48,7 @@ def test_last_value_is_found(text: str, value: Any) -> None:
         ('{"x": 1e999, "y": [-1e999, 1e3]}', {"x": None, "y": [None, 1000.0]}, "beyond 1.8e308"),
         ('{"a": "\\ud800"}', {"a": "\ufffd"}, "U+FFFD"),
         ('"\\ud83d"', "\ufffd", "U+FFFD"),
+        ('[{"a": 1, "a": 2}]', [{"a": 2}], "comes twice"),
     ],
 )
 def test_replaced_values_are_noted(text: str, value: Any, replaced: str) -> None:

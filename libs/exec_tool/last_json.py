@@ -39,8 +39,6 @@ _CUT = re.compile(r"\n\[… [0-9,]+ characters left out …\]\n")
 _UNKNOWN = "Its output was cut, so its last JSON value is not known: print less, or write data into a file."
 _DEEP = "What looks like one is nested too deeply."
 _LONG = "What looks like one holds a number that is too long."
-
-
 _NUMBERS = "NaN, infinities and numbers beyond 1.8e308 are null in the result."
 _TWICE = "Of a key that comes twice in an object, the result has the last value."
 _HALVES = "Halves of surrogate pairs are U+FFFD in the result."

@@ -17,9 +17,10 @@ from libs.sandbox.host.redacted_results import redacted_content
 from libs.sandbox.host.request_payloads import encoded
 from libs.sandbox.host.results import failed_result, shortened
 from libs.sandbox.host.run_once import Form, Once
-from libs.sandbox.host.thread_work import Span, Turns
+from libs.sandbox.host.thread_work import OUTSIDE, Span, Turns
 
 __all__ = [
+    "OUTSIDE",
     "Channel",
     "ChannelSandbox",
     "CommandRecords",

@@ -25,7 +25,7 @@ from libs.sandbox.host.request_payloads import (
 )
 from libs.sandbox.host.results import as_builtin, block_result, file_result, run_result
 from libs.sandbox.host.run_once import FILE, RUN, Once
-from libs.sandbox.host.thread_work import ThreadPrograms, Turns
+from libs.sandbox.host.thread_work import OUTSIDE, ThreadPrograms, Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
 from libs.sandbox.wire.frames import Fd
@@ -109,7 +109,7 @@ class ChannelSandbox(SandboxLife):
         )
 
         async def work() -> RunResult:
-            earlier = note_new and await self._has_earlier()
+            earlier = note_new and await self._begins()
             async with self.turns.command(self._thread()):
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
             result = await _read(
@@ -136,7 +136,7 @@ class ChannelSandbox(SandboxLife):
         self._programs.block_begins(session, self._thread())
 
         async def work() -> RunResult:
-            earlier = note_new and await self._has_earlier()
+            earlier = note_new and await self._begins()
             async with self.turns.command(self._thread()):
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
             result = await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
@@ -149,12 +149,18 @@ class ChannelSandbox(SandboxLife):
                 self._programs.forget(session)  # no block has begun
             raise
 
-    async def _has_earlier(self) -> bool:
-        """Return whether an earlier program has run something in the thread, in a sandbox of its own."""
+    async def _begins(self) -> bool:
+        """Note the sandbox of the thread's first call.
+
+        Return whether it is not the first, because an earlier program has run something in the thread.
+        """
         thread = self._thread()
-        return not self._programs.has_called(thread) and bool(
-            self.records and await self.records.has_earlier(thread)
-        )
+        if self._programs.has_called(thread):
+            return False
+        if thread != OUTSIDE and self.records and await self.records.has_earlier(thread):
+            return True
+        self._programs.called(thread, (await self._ready_channel()).number)
+        return False
 
     def _noted(self, result: RunResult, call: Call, earlier: bool) -> RunResult:
         """Put a note before the output if the thread's latest call was in an earlier sandbox."""
@@ -199,11 +205,10 @@ class ChannelSandbox(SandboxLife):
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
 
         async def work() -> tuple[dict[str, Any], bytes]:
-            first = key is not None and not await self._has_earlier()
+            if key is not None:
+                await self._begins()
             async with self.turns.command(self._thread()) if do in CHANGES else nullcontext():
                 call, answer = await self._ask(payload, seconds, content=content or b"")
-            if first and not self._programs.has_called(self._thread()):
-                self._programs.called(self._thread(), call.sandbox)
             return await _read(call, answer, lambda: file_result(call, answer, seconds))
 
         return await self._once.do(key, asked, FILE, work)

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 from libs.sandbox.host.channel import Channel
 
-__all__ = ["Span", "ThreadPrograms", "Turns"]
+__all__ = ["OUTSIDE", "Span", "ThreadPrograms", "Turns"]
 
+OUTSIDE = "outside-of-threads"
+"""The thread of calls that are made outside of any thread. Calls of two programs have nothing in common."""
 _MOST_SPANS = 10_000
 """Commands that are remembered until the next capture. The changes of older commands count as changes of
 others."""

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from libs.sandbox.host import command_log
+from libs.sandbox import SandboxDied
+from libs.sandbox.host import OUTSIDE, command_log
 from libs.sandbox.host.command_log import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
@@ -30,6 +31,12 @@ def noted(sandbox: LocalSandbox, of: str = "1", key: str | None = None) -> bool:
     thread.reset(token)
     assert output in ("on\n", f"{NEW_SANDBOX}on\n")
     return output != "on\n"
+
+
+def test_call_that_died_with_its_sandbox_counts(sandbox: LocalSandbox) -> None:
+    with pytest.raises(SandboxDied):
+        sandbox.run("kill -9 $(ps -o ppid= $PPID); sleep 20", note_new=True)
+    assert noted(sandbox)
 
 
 @pytest.mark.parametrize("end", ["close", "kill"])
@@ -71,6 +78,16 @@ def test_calls_of_earlier_programs_count(tmp_path: Path, monkeypatch: pytest.Mon
         assert noted(sandbox, key="3"), "the recorded result has the note"
         assert not noted(sandbox, key="4")
         assert not noted(sandbox, "2", key="3")
+
+
+def test_calls_outside_of_threads_are_not_those_of_an_earlier_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for label in ("an earlier program", "a later program"):
+        monkeypatch.setattr(command_log, "owner_label", lambda label=label: label)
+        records = CommandRecords(tmp_path / "records.sqlite")
+        with closing(records), LocalSandbox(tmp_path, records=records, thread=thread.get) as sandbox:
+            assert not noted(sandbox, OUTSIDE, key=label)
 
 
 def test_a_file_change_counts_as_a_call(tmp_path: Path) -> None:

@@ -37,8 +37,9 @@ WORKSPACE_DIR/threads/<id>, and reads WORKSPACE_DIR/data."""
     """Number of started spare sandboxes for new threads (SANDBOX_SCOPE=thread) and for programs of the \
 one-tool agent."""
     sandbox_idle_seconds: float = Field(900, ge=1, le=604_800)
-    """Seconds without a command after which a sandbox is stopped. The next command starts it again. Files \
-stay; processes in the background and variables of Python blocks are lost."""
+    """Seconds without a command after which a sandbox is stopped. The next command starts it again, and its \
+output says so. Files of the workspace stay; other files, processes in the background and variables of \
+Python blocks are lost."""
     sandbox_runtime: str | None = None
     """Container runtime, such as `runsc` (installed by `make setup RUNTIME=runsc`). Unset: Docker's."""
     sandbox_image: str = "code-execution-agent"

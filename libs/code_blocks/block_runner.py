@@ -12,6 +12,9 @@ from libs.sandbox.host import encoded, failed_result
 
 __all__ = ["SandboxRunner"]
 
+_UNTOLD = (
+    "[this block runs where the block before began: that block ended without telling its last directory]"
+)
 _LOST = "[this block runs in /workspace: the earlier blocks' directory is unknown or cannot be entered]"
 
 
@@ -20,7 +23,8 @@ class SandboxRunner:
 
     The sandbox stores the directory, so a fresh sandbox starts in the workspace again, and the block's output
     begins with a note. A block that replaces its shell (`exec`), sets its own EXIT trap or is killed does not
-    change the stored directory. Python blocks of a thread share one interpreter (see `Sandbox.run_python`).
+    change the stored directory, and the next block's output says so. Python blocks of a thread share one
+    interpreter (see `Sandbox.run_python`).
 
     Args:
         sandbox: returns the sandbox of the current thread.
@@ -59,13 +63,13 @@ class SandboxRunner:
             if language == "python":
                 session = _short(thread_id)
                 result = await self._sandbox().arun_python(
-                    code, session=session, on_output=on_output, key=key, continues=continues
+                    code, session=session, on_output=on_output, key=key, continues=continues, note_new=True
                 )
             else:
                 encoded(code, "surrogateescape")  # here, so that the error counts the characters of the block
                 place = f"{self._scratch}/{_short(thread_id)}/directory"
                 command = _keeping_directory(code, place, continues=continues)
-                result = await self._sandbox().arun(command, on_output=on_output, key=key)
+                result = await self._sandbox().arun(command, on_output=on_output, key=key, note_new=True)
         except SandboxError as error:
             return failed_result(error)
         except ValueError as error:  # NUL, or half a character
@@ -91,13 +95,16 @@ def _keeping_directory(code: str, place: str, *, continues: bool) -> str:
     """Return a command that runs `code` in the stored directory and stores its last directory.
 
     Exit code and line numbers of `code` do not change: all additions are on its first line, and the trap
-    keeps the exit code. The additions print only the note that the directory is lost.
+    keeps the exit code. The additions print only the notes about the directory.
     """
     kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
-    say = f"echo {shlex.quote(_LOST)}"
+    runs = shlex.quote(f"{place}.unknown")  # not empty while a block runs
+    say, untold = f"echo {shlex.quote(_LOST)}", f"echo {shlex.quote(_UNTOLD)}"
     make = f"[ -d {folder} ] || mkdir -p {folder}"  # usually no program, as the block may have changed PATH
-    save = f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} || :; }} 2>/dev/null"
+    save = f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} && : >| {runs} || :; }} 2>/dev/null"
     # The first block stores its directory at once. So if a later block finds no file, the sandbox is new.
     begin = f"{f'{say};' if continues else ''} mkdir -p {folder}; builtin pwd >| {kept}"
-    enter = f'{{ if [ -f {kept} ]; then cd -- "$(< {kept})" || {say}; else {begin}; fi; }} 2>/dev/null || :'
+    # A full disk may have left the file empty.
+    again = f'[ -s {kept} ] && cd -- "$(< {kept})" && {{ ! [ -s {runs} ] || {untold}; }} || {say}'
+    enter = f"{{ if [ -f {kept} ]; then {again}; else {begin}; fi; echo >| {runs}; }} 2>/dev/null || :"
     return f"trap -- {shlex.quote(save)} EXIT; {enter}; {code}"

@@ -159,13 +159,32 @@ def _args(value: Any) -> Any:
         raise ValueError(f"are nested too deeply: at most {DEEPEST} objects and arrays may be in one another")
     try:
         size = len(json.dumps(value, allow_nan=False))
+        encoded(json.dumps(value, ensure_ascii=False))
     except (TypeError, ValueError) as error:
         raise ValueError(f"cannot be sent as JSON: {error}") from None
+    if key := _other_key(value):
+        raise ValueError(
+            f"has the key {key[:80]}, which is no text: JSON would change the key, so write a text"
+        )
     if size > MAX_ARGS:
         raise ValueError(
             f"has {size:,} bytes as JSON, at most {MAX_ARGS:,} are taken: put it into a file of `files`"
         )
     return value
+
+
+def _other_key(value: Any) -> str | None:
+    """Return the repr of a key that is no text, or None."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if other := [key for key in each if not isinstance(key, str)]:
+                return repr(other[0])
+            waiting += each.values()
+        elif isinstance(each, list | tuple):
+            waiting += each
+    return None
 
 
 def _code(value: str) -> str:

@@ -94,7 +94,7 @@ class ExecResult:
     result: Any = None
     """The last JSON value on standard output."""
     note: str = ""
-    """Why there is no result, and which files could not be saved."""
+    """Why there is no result, what was replaced in it, and which files could not be saved."""
     error: ExecError | None = None
     metrics: Metrics = field(default_factory=Metrics)
 

@@ -20,8 +20,20 @@ def get(key: str, default: Any = None) -> Any:
 
 
 def put(key: str, value: Any) -> None:
-    """Save a JSON value of at most 1 MB."""
-    _ask("PUT", key, json.dumps(value, allow_nan=False).encode())
+    """Save a JSON value of at most 1 MB.
+
+    Raises:
+        ValueError: the value would come back changed: a key is no text, a number is not finite, or a text
+            holds half of a surrogate pair.
+    """
+    text = json.dumps(value, allow_nan=False)
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("kv: the value holds half of a surrogate pair, which is not text") from None
+    if not _has_text_keys(value):
+        raise ValueError("kv: the keys of objects must be texts: JSON would change other keys")
+    _ask("PUT", key, text.encode())
 
 
 def delete(key: str) -> bool:
@@ -31,11 +43,23 @@ def delete(key: str) -> bool:
 
 def keys() -> list[str]:
     """Return all keys, sorted."""
-    found: list[str] = json.loads(_ask("GET", "") or b"[]")
+    found: list[str] = json.loads(_send("GET", "") or b"[]")
     return found
 
 
+def _has_text_keys(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _has_text_keys(inner) for key, inner in value.items())
+    return not isinstance(value, (list, tuple)) or all(map(_has_text_keys, value))
+
+
 def _ask(method: str, key: str, body: bytes | None = None) -> bytes | None:
+    if not key:
+        raise ValueError("kv: a key has at least one character")
+    return _send(method, key, body)
+
+
+def _send(method: str, key: str, body: bytes | None = None) -> bytes | None:
     """Return the answer, or None if the key does not exist. Raises RuntimeError with the reason."""
     if "http" not in urllib.request.getproxies():
         raise RuntimeError("kv: this sandbox has no way to the store")

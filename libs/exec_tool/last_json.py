@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 __all__ = ["DEEPEST", "Found", "last_json", "too_deep"]
 
-_OPENING = re.compile(r"[\[{]")
+_BRACKET = re.compile(r"[\[{\]}]")
 _CLOSING = re.compile(r"[\]}]")
 _TOKEN = re.compile(
     r"""[ \t\n\r]*(?:(?P<open>[\[{])|(?P<close>[\]}])|(?P<mark>[,:])
@@ -22,6 +23,7 @@ _TOKEN = re.compile(
 _VALUE = frozenset({"[", "{", "text", "value"})
 _KEY = frozenset({"text"})
 _COLON = frozenset({":"})
+_PAIR = {"]": "[", "}": "{"}
 _FIRST = {"[": _VALUE | {"]"}, "{": _KEY | {"}"}}
 """What may follow an opening bracket."""
 _MEMBER = {"[": _VALUE, "{": _KEY}
@@ -36,15 +38,10 @@ _CUT = re.compile(r"\n\[… [0-9,]+ characters left out …\]\n")
 """The line in the place of the middle of an output. See `libs.sandbox.host.requests.results`."""
 _UNKNOWN = "Its output was cut, so its last JSON value is not known: print less, or write data into a file."
 _DEEP = "What looks like one is nested too deeply."
-
-
-def _finite(text: str) -> float | None:
-    number = float(text)
-    return number if math.isfinite(number) else None
-
-
-_decoder = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)
-"""NaN, infinities and numbers that are too large, such as 1e999, are not JSON and become null."""
+_LONG = "What looks like one holds a number that is too long."
+_NUMBERS = "NaN, infinities and numbers beyond 1.8e308 are null in the result."
+_TWICE = "Of a key that comes twice in an object, the result has the last value."
+_HALVES = "Halves of surrogate pairs are U+FFFD in the result."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +50,17 @@ class Found:
 
     value: Any = None
     note: str = ""
+    replaced: str = ""
+    """What of the printed value the value cannot hold, or has replaced."""
 
 
 def last_json(text: str, *, cut: bool = False) -> Found:
     """Return the last value in `text`.
 
     An outermost object or array counts anywhere. A string, number, true, false or null counts if it is alone
-    on its line. NaN and infinities become null, and halves of surrogate pairs become U+FFFD.
+    on its line. A part of an object or array that is not JSON, such as the repr of a dict, does not count:
+    see `_Search`. NaN and infinities become null, and halves of surrogate pairs become U+FFFD; `replaced`
+    says so.
 
     Args:
         cut: whether a line may stand in the place of the middle of the text. Then a value counts if it stands
@@ -68,45 +69,55 @@ def last_json(text: str, *, cut: bool = False) -> Found:
     marks = list(_CUT.finditer(text)) if cut else []
     if marks:
         text = text[marks[-1].end() :].partition("\n")[2]
-    found, why = _last_container(text)
-    line = _last_line(text)
+    search = _Search(text)
+    found = search.last()
+    line = _last_line(text, search)
     # A line inside an object is part of the object; an object inside a string is part of the string.
     if line and (found is None or line.begin >= found.end or line.begin < found.begin < line.end):
         found = line
     if marks and (found is None or _CLOSING.search(text, found.end)):
         return Found(note=_UNKNOWN)
     if found is None:
-        return Found(note=f"The program printed no JSON value. {why}".rstrip())
-    return Found(_clean(found.value))
-
-
-class _Placed(NamedTuple):
-    """A value with its position."""
-
-    value: Any
-    begin: int
-    end: int
-
-
-def _last_container(text: str) -> tuple[_Placed | None, str]:
-    """Return the last object or array, and the reason if there is none."""
-    last: _Span | None = None
-    at = 0
-    while match := _OPENING.search(text, at):
-        found, at = _scan(text, match.start())
-        last = found or last
-    if last is None:
-        return None, ""
-    if last.height > DEEPEST:
-        return None, _DEEP
+        return Found(note="The program printed no JSON value.")
+    if found.height > DEEPEST:
+        return Found(note=f"The program printed no JSON value. {_DEEP}")
     try:
-        return _Placed(_decoder.decode(text[last.begin : last.end]), last.begin, last.end), ""
+        return _read(text[found.begin : found.end])
     except ValueError:  # a number of thousands of digits
-        return None, "What looks like one holds a number that is too long."
+        return Found(note=f"The program printed no JSON value. {_LONG}")
+
+
+def _read(text: str) -> Found:
+    """Read JSON. Replace halves of surrogate pairs, NaN, and numbers that are too large."""
+    unknown = twice = False
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal twice
+        made = dict(pairs)
+        twice = twice or len(made) < len(pairs)
+        return made
+
+    def number(text: str) -> float | None:
+        nonlocal unknown
+        value = float(text)
+        if math.isfinite(value):
+            return value
+        unknown = True
+        return None
+
+    value = json.JSONDecoder(parse_constant=number, parse_float=number, object_pairs_hook=once).decode(text)
+    whole = json.dumps(value, ensure_ascii=False)
+    try:
+        whole.encode()
+        halves = False
+    except UnicodeEncodeError:
+        value = json.loads(whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        halves = True
+    return Found(value, replaced=" ".join([_NUMBERS] * unknown + [_TWICE] * twice + [_HALVES] * halves))
 
 
 class _Span(NamedTuple):
-    """The place of an object or array in the text."""
+    """The place of a value in the text."""
 
     begin: int
     end: int
@@ -114,17 +125,93 @@ class _Span(NamedTuple):
     """Levels of objects and arrays in it, itself included."""
 
 
-def _scan(text: str, begin: int) -> tuple[_Span | None, int]:
-    """Read the object or array at `begin`, without recursion. Return it, and the position after it.
+class _Search:
+    """Finds the objects and arrays in a text, in linear time.
 
-    If it is not JSON, return the last complete object or array within it, or None, and the position of the
-    error. The search can continue there: all objects and arrays that are open at that position fail at the
-    same position. So the time is linear in the length of the text.
+    A value is a part, and does not count, in two places: in an object or array that is JSON up to an error
+    or to the end of the text; and between a bracket that begins no JSON and the bracket that closes it,
+    unless the value fills whole lines from their first character. A bracket of another kind, such as in
+    `[0, 5)` or in a colour code, is closed by nothing and makes nothing a part.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._open: list[tuple[str, int]] = []
+        """Brackets that begin no JSON and are not closed, with their places."""
+        self._count = {"[": 0, "{": 0}
+        self._values: list[_Span] = []
+        self._cut: list[tuple[int, int]] = []
+        """Begin and end of each object or array that is JSON up to an error. None overlaps another."""
+        self._closed: list[tuple[int, int]] = []
+        """Begin and end of each pair of brackets that is not JSON. None overlaps another."""
+        at = 0
+        while match := _BRACKET.search(text, at):
+            if match[0] in _FIRST:
+                at = self._begins(match.start())
+            else:
+                self._closes(_PAIR[match[0]], match.start())
+                at = match.end()
+
+    def last(self) -> _Span | None:
+        """Return the last object or array that counts."""
+        return self._values[-1] if self._values else None
+
+    def is_part(self, span: _Span) -> bool:
+        """Return whether a value is a part of what is not JSON."""
+        return _is_in(self._cut, span.begin) or (
+            _is_in(self._closed, span.begin) and not self._is_alone(span)
+        )
+
+    def _begins(self, begin: int) -> int:
+        """Take the object or array at a place. Return where the search goes on."""
+        span, opened, end = _scan(self._text, begin)
+        if span:
+            self._values.append(span)
+            return end
+        self._cut.append((begin, end))
+        for place in opened:
+            self._open.append((self._text[place], place))
+            self._count[self._text[place]] += 1
+        return end
+
+    def _closes(self, bracket: str, end: int) -> None:
+        """Take the closing bracket of a kind."""
+        if not self._count[bracket]:
+            return
+        kind, begin = "", 0
+        while kind != bracket:
+            kind, begin = self._open.pop()
+            self._count[kind] -= 1
+        while self._values and self._values[-1].begin > begin and not self._is_alone(self._values[-1]):
+            self._values.pop()
+        while self._closed and self._closed[-1][0] > begin:
+            self._closed.pop()
+        self._closed.append((begin, end))
+
+    def _is_alone(self, span: _Span) -> bool:
+        """Return whether a value fills whole lines from their first character."""
+        text = self._text
+        before, after = text[max(0, span.begin - 1) : span.begin], text[span.end : span.end + 2]
+        return before in ("", "\n") and (after[:1] in ("", "\n") or after == "\r\n")
+
+
+def _is_in(spans: list[tuple[int, int]], place: int) -> bool:
+    """Return whether a place is inside one of the sorted spans."""
+    index = bisect_left(spans, (place,)) - 1
+    return index >= 0 and place < spans[index][1]
+
+
+def _scan(text: str, begin: int) -> tuple[_Span | None, list[int], int]:
+    """Read the object or array at `begin`, without recursion.
+
+    Returns:
+        The object or array; None if it is not JSON.
+        The places of the brackets that are open at the error.
+        The place after it, or the place of the error. The search can go on there: all objects and arrays
+        that are open at the error fail at the same place.
     """
     opened = [begin]
     heights = [1]
-    complete: dict[int, _Span] = {}
-    """Depth of an open object or array -> the last complete object or array directly in it."""
     awaited = _FIRST[text[begin]]
     at = begin + 1
     while token := _TOKEN.match(text, at):
@@ -132,7 +219,6 @@ def _scan(text: str, begin: int) -> tuple[_Span | None, int]:
         sign = token[kind] if kind in ("open", "close", "mark") else kind
         if sign not in awaited:
             break
-        depth = len(opened)
         at = token.end()
         if kind == "open":
             opened.append(at - 1)
@@ -140,11 +226,9 @@ def _scan(text: str, begin: int) -> tuple[_Span | None, int]:
             awaited = _FIRST[sign]
         elif kind == "close":
             span = _Span(opened.pop(), at, heights.pop())
-            complete.pop(depth, None)
             if not opened:
-                return span, at
+                return span, opened, at
             heights[-1] = max(heights[-1], span.height + 1)
-            complete[depth - 1] = span
             awaited = _NEXT[text[opened[-1]]]
         elif sign == ",":
             awaited = _MEMBER[text[opened[-1]]]
@@ -154,18 +238,23 @@ def _scan(text: str, begin: int) -> tuple[_Span | None, int]:
             awaited = _COLON
         else:
             awaited = _NEXT[text[opened[-1]]]
-    return complete[max(complete)] if complete else None, max(at, begin + 1)
+    return None, opened, max(at, begin + 1)
 
 
-def _last_line(text: str) -> _Placed | None:
+def _last_line(text: str, search: _Search) -> _Span | None:
     """Return the last line that is a string, number, true, false or null."""
     end = len(text)
     for _ in range(_MOST_LINES):
         begin = text.rfind("\n", 0, end) + 1
-        stripped = text[begin:end].strip()
+        line = text[begin:end]
+        stripped = line.strip()
         if stripped and stripped[0] in '"-0123456789tfn':
-            with suppress(ValueError, RecursionError):
-                return _Placed(_decoder.decode(stripped), begin, end)
+            first = begin + line.index(stripped)
+            span = _Span(first, first + len(stripped), 0)
+            with suppress(ValueError):
+                json.loads(stripped)
+                if not search.is_part(span):
+                    return span
         if begin == 0:
             break
         end = begin - 1
@@ -185,13 +274,3 @@ def too_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def _clean(value: Any) -> Any:
-    """Replace unpaired surrogates, which UTF-8 cannot encode."""
-    text = json.dumps(value, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    return value

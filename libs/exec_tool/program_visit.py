@@ -79,7 +79,7 @@ class Visit:
             files=kept.changed,
             removed=kept.removed,
             result=found.value,
-            note=" ".join(filter(None, (found.note, note))),
+            note=" ".join(filter(None, (found.note, found.replaced, note))),
             error=self._error(
                 done,
                 kernel,

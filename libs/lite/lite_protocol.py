@@ -60,7 +60,7 @@ def system_prompt(max_iterations: int) -> str:
 
 
 def read_reply(text: str, *, lenient_fences: bool = False) -> ToolUse | Final:
-    """Read a reply. White space around the object and unknown keys are ignored.
+    """Read a reply. White space around the object and unknown keys are ignored. A key may not come twice.
 
     `lenient_fences`: one Markdown fence around the whole reply is removed first. Raises InvalidOutput.
     """
@@ -68,7 +68,7 @@ def read_reply(text: str, *, lenient_fences: bool = False) -> ToolUse | Final:
     if lenient_fences and (fenced := _FENCED.fullmatch(text)):
         text = fenced[2]
     try:
-        reply = json.loads(text)
+        reply = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise InvalidOutput from None
     match reply:
@@ -80,6 +80,14 @@ def read_reply(text: str, *, lenient_fences: bool = False) -> ToolUse | Final:
             return ToolUse(name, {})
         case _:
             raise InvalidOutput
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. A key that comes twice is a ValueError, as only one of its values could count."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
 
 
 def tool_result(name: str, result: str) -> str:

@@ -97,6 +97,7 @@ class Sandbox(Protocol):
         merge_stderr: bool = True,
         env: Mapping[str, str] = ...,
         key: str | None = None,
+        note_new: bool = False,
     ) -> RunResult:
         """Run `bash -c command` in the workspace, standard input at end of file.
 
@@ -111,6 +112,9 @@ class Sandbox(Protocol):
             env: additional environment variables.
             key: identifies this command in its thread, also when a killed run is executed again: see the
                 class. Without a command log it has no effect.
+            note_new: whether the output begins with a note if an earlier call of the thread, with `note_new`
+                or a file change with a key, was in another sandbox, whatever ended that one. With a command
+                log, the calls of earlier programs count, too.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB, a variable
@@ -129,6 +133,7 @@ class Sandbox(Protocol):
         merge_stderr: bool = True,
         env: Mapping[str, str] = ...,
         key: str | None = None,
+        note_new: bool = False,
     ) -> RunResult: ...
 
     def run_python(
@@ -140,6 +145,7 @@ class Sandbox(Protocol):
         on_output: OnOutput | None = None,
         key: str | None = None,
         continues: bool = False,
+        note_new: bool = False,
     ) -> RunResult:
         """Run a block in the live interpreter of a session. Variables and imports stay.
 
@@ -171,6 +177,7 @@ class Sandbox(Protocol):
             session: name of the session, at most 65,535 bytes.
             key: as for `run`.
             continues: whether blocks of the session may have run before this object was made.
+            note_new: as for `run`. This note comes before the note about the interpreter.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the code or the name of the session is
@@ -189,6 +196,7 @@ class Sandbox(Protocol):
         on_output: OnOutput | None = None,
         key: str | None = None,
         continues: bool = False,
+        note_new: bool = False,
     ) -> RunResult: ...
 
     def begun(self, keys: Sequence[str]) -> set[str]:
@@ -232,8 +240,8 @@ class Sandbox(Protocol):
         surrogates, as with `os.fsdecode`. Texts are written exactly as given, or refused.
 
         A path means the same as to a command: `..` behind a missing folder is file_not_found. `page` shows
-        each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` finds and
-        counts text as a page shows it, and keeps the line ends of the file.
+        each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` and `grep`
+        find and count text as a page shows it; `edit` keeps the line ends of the file.
 
         Changes of a file happen one after another, and respect flock(2). `edit` replaces the file atomically
         and keeps mode, access list and `user.*` attributes; other hard links keep the old content, and the

@@ -19,6 +19,8 @@ __all__ = [
     "GONE",
     "IMAGE",
     "LIMIT",
+    "NEW_INTERPRETER",
+    "NEW_SANDBOX",
     "ON_BOTH",
     "RUNTIME",
     "SLOWER",
@@ -92,6 +94,10 @@ def machine_delay(sandbox: ChannelSandbox, seconds: float) -> float:
 
 NEW_INTERPRETER = "[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
 """First line of a block's output if the variables of earlier blocks are lost."""
+NEW_SANDBOX = (
+    "[a new sandbox runs this: files outside of the workspace and programs in the background are gone]\n"
+)
+"""First line of an output if the thread's latest call was in another sandbox."""
 
 
 class Session:

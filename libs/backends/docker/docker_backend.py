@@ -20,7 +20,7 @@ from libs.backends.docker.host_inputs import allowed_variables, mounted_skills, 
 from libs.backends.docker.live_stream import live_output
 from libs.redaction import Redact
 from libs.sandbox import SandboxError, SandboxLimits, command_places
-from libs.sandbox.host import core, current_call, failed_result
+from libs.sandbox.host import OUTSIDE, core, current_call, failed_result
 
 if TYPE_CHECKING:
     import docker
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from libs.sandbox.pool import SandboxPool
 
 __all__ = ["DockerExecutionBackend"]
-
-OUTSIDE = "outside-of-threads"
-"""The thread of calls that are made outside of any thread."""
 
 
 def _thread() -> str:
@@ -202,7 +199,9 @@ class DockerExecutionBackend(SandboxFiles):
         call = current_call()
         with live_output(call.id) as show:
             try:
-                result = await self.sandbox.arun(command, timeout=timeout, on_output=show, key=call.key)
+                result = await self.sandbox.arun(
+                    command, timeout=timeout, on_output=show, key=call.key, note_new=True
+                )
             except SandboxError as error:
                 result = failed_result(error)
         if self._suspect:

@@ -14,9 +14,10 @@ from libs.sandbox.host.first_command import first_command_problem
 from libs.sandbox.host.loop_thread import blocking, core, on_core, synchronous
 from libs.sandbox.host.records import CommandRecords, Form, Once, process_ends
 from libs.sandbox.host.requests import encoded, failed_result, redacted_content, shortened
-from libs.sandbox.host.thread_work import Span, Turns
+from libs.sandbox.host.thread_work import OUTSIDE, Span, Turns
 
 __all__ = [
+    "OUTSIDE",
     "Channel",
     "ChannelSandbox",
     "CommandRecords",

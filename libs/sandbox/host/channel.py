@@ -67,6 +67,8 @@ class Channel:
         """The sandbox. The reference keeps the sandbox alive as long as its container."""
         self.redact: Redact | None = None
         """Removes secrets from all output. Set before the first request."""
+        self.number = 0
+        """Counts the sandboxes of the owner."""
         self.closed = False
         self.given_up = False
         """Whether the channel was closed because the sandbox did not answer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from libs.redaction import Redact
@@ -28,7 +29,7 @@ from libs.sandbox.host.requests import (
     run_result,
     tree_request,
 )
-from libs.sandbox.host.thread_work import ThreadPrograms, Turns
+from libs.sandbox.host.thread_work import OUTSIDE, ThreadPrograms, Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
 from libs.sandbox.wire.frames import Fd
@@ -41,6 +42,7 @@ _AT_ONCE = 1_000_000
 _CAPTURE_SECONDS = 10.0
 """Longest wait for captures when the sandbox is closed."""
 
+_NEW = "[a new sandbox runs this: files outside of the workspace and programs in the background are gone]\n"
 _END_SECONDS = 5.0
 """Seconds until an interpreter that does not end is killed."""
 
@@ -98,6 +100,7 @@ class ChannelSandbox(SandboxLife):
         merge_stderr: bool = True,
         env: Mapping[str, str] = {},
         key: str | None = None,
+        note_new: bool = False,
     ) -> RunResult:
         seconds, payload = run_request(
             self.limits,
@@ -110,11 +113,13 @@ class ChannelSandbox(SandboxLife):
         )
 
         async def work() -> RunResult:
+            earlier = note_new and await self._begins()
             async with self.turns.command(self._thread()):
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
-            return await _read(
+            result = await _read(
                 call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
             )
+            return self._noted(result, call, earlier) if note_new else result
 
         return await self._once.do(key, ("run", command), RUN, work)
 
@@ -128,15 +133,18 @@ class ChannelSandbox(SandboxLife):
         on_output: OnOutput | None = None,
         key: str | None = None,
         continues: bool = False,
+        note_new: bool = False,
     ) -> RunResult:
         known = continues or self._programs.knows(session)
         seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
         self._programs.block_begins(session, self._thread())
 
         async def work() -> RunResult:
+            earlier = note_new and await self._begins()
             async with self.turns.command(self._thread()):
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
-            return await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
+            result = await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
+            return self._noted(result, call, earlier) if note_new else result
 
         try:
             return await self._once.do(key, ("python", code), RUN, work)
@@ -144,6 +152,24 @@ class ChannelSandbox(SandboxLife):
             if not known and not isinstance(error, SandboxDied | CommandInterrupted):
                 self._programs.forget(session)  # no block has begun
             raise
+
+    async def _begins(self) -> bool:
+        """Note the sandbox of the thread's first call.
+
+        Return whether it is not the first, because an earlier program has run something in the thread.
+        """
+        thread = self._thread()
+        if self._programs.has_called(thread):
+            return False
+        if thread != OUTSIDE and self.records and await self.records.has_earlier(thread):
+            return True
+        self._programs.called(thread, (await self._ready_channel()).number)
+        return False
+
+    def _noted(self, result: RunResult, call: Call, earlier: bool) -> RunResult:
+        """Put a note before the output if the thread's latest call was in an earlier sandbox."""
+        replaced = self._programs.called(self._thread(), call.sandbox)
+        return replace(result, output=_NEW + result.output) if replaced or earlier else result
 
     @on_core
     async def aend_programs(self, thread: str) -> None:
@@ -183,6 +209,8 @@ class ChannelSandbox(SandboxLife):
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
 
         async def work() -> tuple[dict[str, Any], bytes]:
+            if key is not None:
+                await self._begins()
             async with self.turns.command(self._thread()) if do in CHANGES else nullcontext():
                 call, answer = await self._ask(payload, seconds, content=content or b"")
             return await _read(call, answer, lambda: file_result(call, answer, seconds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import threading
 import time
@@ -44,6 +45,8 @@ class SandboxLife(ABC):
         self._idle_seconds = idle_seconds
         self._redact = redact
         self._channel: Channel | None = None
+        self._numbers = itertools.count(1)
+        """Counts the sandboxes that were started."""
         self._starting = threading.Lock()
         self._asked_at = 0.0
         """When the call came that caused the current start."""
@@ -157,6 +160,7 @@ class SandboxLife(ABC):
                     raise
                 channel.redact = self._redact
                 channel.owner = self
+                channel.number = next(self._numbers)
                 channel.used()
                 self._channel = channel
                 self._watch.begin()
@@ -240,7 +244,9 @@ class SandboxLife(ABC):
                 if self._channel is not channel:  # left, here or by another caller meanwhile
                     continue
             try:
-                return channel, channel.request(payload, content=content, on_output=on_output)
+                call = channel.request(payload, content=content, on_output=on_output)
+                call.sandbox = channel.number
+                return channel, call
             except SandboxDied:  # before anything was sent
                 tries += 1
                 if tries == _STARTS:

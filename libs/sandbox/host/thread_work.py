@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 
 from libs.sandbox.host.channel import Channel
 
-__all__ = ["Span", "ThreadPrograms", "Turns"]
+__all__ = ["OUTSIDE", "Span", "ThreadPrograms", "Turns"]
 
+OUTSIDE = "outside-of-threads"
+"""The thread of calls that are made outside of any thread. Calls of two programs have nothing in common."""
 _MOST_SPANS = 10_000
 """Commands that are remembered until the next capture. The changes of older commands count as changes of
 others."""
 _MOST_SESSIONS = 100_000
-"""Number of sessions that are remembered, to report lost variables to the next block."""
+"""Number of sessions and of threads that are remembered, to report what a new sandbox has lost."""
 _LONGEST_NAME = 200
 """Characters of a session's name that is remembered. A name may have 64 kB."""
 _MOST_LEFT = 1_000
@@ -181,6 +183,21 @@ class ThreadPrograms:
         """Hash of each session in which a block has begun -> its thread, and its name if that is short."""
         self._left: defaultdict[str, list[tuple[Channel, int]]] = defaultdict(list)
         """Thread -> its commands that left something running."""
+        self._sandboxes: OrderedDict[str, int] = OrderedDict()
+        """Thread -> number of the sandbox of its latest call."""
+
+    def has_called(self, thread: str) -> bool:
+        """Return whether a call of a thread is known."""
+        return thread in self._sandboxes
+
+    def called(self, thread: str, sandbox: int) -> bool:
+        """Note the sandbox of a call. Return whether the thread's latest call was in an earlier sandbox."""
+        latest = self._sandboxes.get(thread, sandbox)
+        self._sandboxes[thread] = max(latest, sandbox)  # two calls may end in another order
+        self._sandboxes.move_to_end(thread)
+        if len(self._sandboxes) > _MOST_SESSIONS:
+            self._sandboxes.popitem(last=False)
+        return latest < sandbox
 
     def knows(self, session: str) -> bool:
         """Return whether blocks of a session have begun."""

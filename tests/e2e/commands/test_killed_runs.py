@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from tests.clients.cli_program import Program, call, execute
-from tests.support.sandboxes import NEW_INTERPRETER
+from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
 
 pytestmark = pytest.mark.docker
 
@@ -57,7 +57,7 @@ echo x >> /results/never; rm -rf *
     assert (second["output"], second["exit_code"]) == ("second\n", 0)
     assert third["exit_code"] == 125
     assert UNKNOWN in third["output"]
-    assert after["output"] == f"{NEW_INTERPRETER}False\n"
+    assert after["output"] == f"{NEW_SANDBOX}{NEW_INTERPRETER}False\n"
     # The last block did not run: its working directory is gone.
     assert ran(program) == {"first": 1, "second": 1, "waits": 1}
     kept = (program.folder / ".code-agent" / "threads.sqlite").read_bytes()

@@ -17,6 +17,7 @@ from agent.code_graph import build_graph
 from agent.settings import load_settings
 from libs.backends.workspace_backend import WorkspaceBackend
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel
+from tests.support.sandboxes import NEW_SANDBOX
 
 pytestmark = pytest.mark.docker
 
@@ -124,4 +125,4 @@ async def test_sandbox_that_ended_is_replaced_for_the_next_block(
     result = await ending
     assert [each["exit_code"] for each in result["executions"]] == [125, 0]
     note = "[this block runs in /workspace: the earlier blocks' directory is unknown or cannot be entered]"
-    assert outputs(result)[1] == f"{note}\nagain"
+    assert outputs(result)[1] == f"{NEW_SANDBOX}{note}\nagain"

@@ -9,7 +9,7 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import guest_tree
-from tests.support.sandboxes import IMAGE, RUNTIME
+from tests.support.sandboxes import IMAGE, NEW_SANDBOX, RUNTIME
 
 pytestmark = pytest.mark.docker
 
@@ -66,7 +66,7 @@ def test_planted_modules_are_never_imported(poisoned: DockerExecutionBackend) ->
         assert trace(poisoned) == ""
         poisoned.execute("kill -9 -1")
     poisoned.reset()  # then a new container
-    assert poisoned.execute("touch /tmp/trace; echo on").output == "on\n"
+    assert poisoned.execute("touch /tmp/trace; echo on").output == f"{NEW_SANDBOX}on\n"
     assert poisoned.ls("/workspace").error is None
     assert trace(poisoned) == ""
 

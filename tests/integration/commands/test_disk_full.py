@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
-from tests.support.sandboxes import IMAGE, RUNTIME
+from tests.support.sandboxes import IMAGE, NEW_SANDBOX, RUNTIME
 
 pytestmark = pytest.mark.docker
 
@@ -52,7 +52,7 @@ def test_file_changes_are_refused_and_leave_no_part(full: DockerExecutionBackend
 
 def test_sandbox_starts_on_a_full_disk_and_works_when_there_is_room(full: DockerExecutionBackend) -> None:
     full.reset()
-    assert full.execute("echo on").output == "on\n"
+    assert full.execute("echo on").output == f"{NEW_SANDBOX}on\n"
     assert full.execute("rm /workspace/filler; echo on > /workspace/on; cat /workspace/on").output == "on\n"
     assert full.edit("/workspace/note", "before", "after").error is None
 

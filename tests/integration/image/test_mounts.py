@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, NEW_SANDBOX
 
 pytestmark = pytest.mark.docker
 
@@ -153,7 +153,8 @@ def test_copied_files_are_readable_at_once_and_writable_after_the_next_start(
         subprocess.run(command, shell=True, check=True)
     assert inside(backend, "cat /data/source /data/folder/inner/file") == "old\nold\n"
     backend.reset()
-    assert inside(backend, "echo new >> /data/source; cat /data/source") == "old\nnew\n"
+    appended = inside(backend, "echo new >> /data/source; cat /data/source")
+    assert appended == f"{NEW_SANDBOX}old\nnew\n"
     assert backend.edit("/data/folder/inner/file", "old", "new").error is None
     assert backend.write("/data/folder/inner/made", "x").error is None
     inside(backend, "rm -r /data/source /data/folder")

@@ -121,7 +121,7 @@ class TestOwner:
             backend.execute("echo kept > kept")
             print(backend.sandbox.container_name, flush=True)
             if os.fork() == 0:
-                said = backend.execute("cat kept").output.strip()
+                said = backend.execute("cat kept").output.splitlines()[-1]
                 print(said, backend.sandbox.container_name, flush=True)
                 backend.close()
                 print(os.getpid(), flush=True)

@@ -22,6 +22,7 @@ from tests.load.breaks import IMAGE, LIMITS, SEED, TIMES, of_thread, under_load
 from tests.load.crowd import Crowd, Place
 from tests.load.left import Held, eventually_gone
 from tests.load.own_engine import OwnEngine, own_engine
+from tests.support.sandboxes import NEW_SANDBOX
 
 pytestmark = [
     pytest.mark.docker,
@@ -76,7 +77,7 @@ async def test_restart_fails_the_running_command_and_the_next_works(
 
     await asyncio.to_thread(engine.start)
     after = await backend.aexecute("cat kept")
-    assert after.output == "kept\n"
+    assert after.output == f"{NEW_SANDBOX}kept\n"
     assert backend.sandbox.container_name != before  # type: ignore[attr-defined]
     await asyncio.to_thread(at_most_one_container_is_left, engine)
 

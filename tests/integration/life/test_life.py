@@ -18,7 +18,7 @@ from blockbuster import blockbuster_ctx
 from libs.backends.docker import DockerExecutionBackend, SandboxBusy, SandboxDied, SandboxError, SandboxLimits
 from libs.sandbox.host import awaited_answers
 from tests.load.left import containers
-from tests.support.sandboxes import IMAGE
+from tests.support.sandboxes import IMAGE, NEW_SANDBOX
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
@@ -45,7 +45,7 @@ class TestStart:
         assert list(containers(name)) == [first]
         backend.close()
         assert containers(name) == {}
-        assert backend.execute("cat kept").output == "kept\n"
+        assert backend.execute("cat kept").output == f"{NEW_SANDBOX}kept\n"
         assert backend.sandbox.container_name != first
 
     async def test_concurrent_first_calls_start_one_container(
@@ -68,7 +68,7 @@ class TestStart:
         first = backend.sandbox.container_name
         backend.reset()
         answer = backend.execute("cat kept; ls /tmp; pgrep -c sleep")
-        assert answer.output == "kept\nhome\n0\n"
+        assert answer.output == f"{NEW_SANDBOX}kept\nhome\n0\n"
         assert list(containers(name)) == [backend.sandbox.container_name] != [first]
 
     def test_close_ends_a_running_command(self, backend: DockerExecutionBackend) -> None:
@@ -108,7 +108,7 @@ class TestDeath:
         assert "same workspace" in raised.value.hint
         assert [answer.exit_code for answer in answers] == [125, 125]
         assert raised.value.hint in answers[0].output
-        assert backend.execute("cat kept; pgrep -c sleep").output == "kept\n0\n"
+        assert backend.execute("cat kept; pgrep -c sleep").output == f"{NEW_SANDBOX}kept\n0\n"
         assert list(containers(name)) == [backend.sandbox.container_name] != [first]
 
     def test_container_killed_between_two_commands(
@@ -119,7 +119,7 @@ class TestDeath:
             docker_client.api.kill(backend.sandbox.container_name)
             eventually(lambda: "running" not in containers(name).values())
             time.sleep(0.2)
-            assert backend.execute("cat kept").output == "kept\n"
+            assert backend.execute("cat kept").output == f"{NEW_SANDBOX}kept\n"
 
     async def test_silent_container_is_given_up(
         self,
@@ -139,7 +139,7 @@ class TestDeath:
         assert answer.exit_code == 125
         assert "does not answer" in answer.output
         monkeypatch.undo()
-        assert (await backend.aexecute("cat kept")).output == "kept\n"
+        assert (await backend.aexecute("cat kept")).output == f"{NEW_SANDBOX}kept\n"
         await asyncio.to_thread(eventually, lambda: frozen not in containers(name))
 
     @pytest.mark.thorough
@@ -255,4 +255,4 @@ class TestSabotage:
             assert time.monotonic() - begun < 5
             assert answer.exit_code in (0, 1, 124, 125, 137, 254)
         backend.reset()
-        assert backend.execute("echo on", timeout=10).output == "on\n"
+        assert backend.execute("echo on", timeout=10).output == f"{NEW_SANDBOX}on\n"

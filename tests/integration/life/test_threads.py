@@ -23,7 +23,7 @@ from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.docker.strays import THREAD_LABEL, WORKSPACE_LABEL
 from libs.sandbox.process_owner import label_in, owner_lives
 from tests.load import left
-from tests.support.sandboxes import IMAGE, NEW_INTERPRETER
+from tests.support.sandboxes import IMAGE, NEW_INTERPRETER, NEW_SANDBOX
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
@@ -290,4 +290,4 @@ class TestIdle:
         with DockerExecutionBackend(tmp_path / "w", name=NAME, image=IMAGE, idle_seconds=0.3) as backend:
             backend.execute("echo kept > f")
             eventually(lambda: containers() == [])
-            assert backend.execute("cat f").output == "kept\n"
+            assert backend.execute("cat f").output == f"{NEW_SANDBOX}kept\n"

@@ -18,6 +18,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 
 from tests.servers.served import Served
 from tests.support.owners import ALICE, ALICES, BOB, BOBS
+from tests.support.sandboxes import NEW_SANDBOX
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
@@ -130,7 +131,9 @@ def test_run_request_is_continued_after_a_reload(tmp_path: Path) -> None:
             assert answer.json()["error"].endswith(f"GET {join} waits for the end of the run.")
             eventually(succeeded(client, thread, run), 180)
             state = client.threads.get_state(thread)
-            assert [each.split("\n")[0] for each in outputs(state)] == ["7", "14"]
+            first, second = outputs(state)
+            assert first.startswith("7\n")
+            assert second.startswith(f"{NEW_SANDBOX}14\n")
             assert (server.workspace / "threads" / thread / "ran").read_text() == "1\n2\n"
             assert http.get(join).json()["messages"][-1]["content"] == "Finished."
             assert other.get(join).status_code == 404
@@ -218,7 +221,9 @@ def test_sigterm_waits_for_the_running_step(tmp_path: Path, clients: Clients) ->
         assert [each["run_id"] for each in client.runs.list(direct)] == [continued]
         for found in (thread, direct):
             state = client.threads.get_state(found)
-            assert [each.split("\n")[0] for each in outputs(state)] == ["waited", "second"]
+            waited, second = outputs(state)
+            assert waited.startswith("waited\n")
+            assert second.startswith(f"{NEW_SANDBOX}second\n")
             assert state["values"]["status"] == "completed"
         assert outputs(client.threads.get_state(outer)) == ["Finished."]
         for name in commands:

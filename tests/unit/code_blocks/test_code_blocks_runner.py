@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from libs.code_blocks import SandboxRunner
-from libs.sandbox import DockerUnavailable, RunResult
+from libs.sandbox import DockerUnavailable, RunResult, SandboxLimits
 from libs.sandbox.host.local_sandbox import LocalSandbox
 
 NOTE = "[this block runs in /workspace: the earlier blocks' directory is unknown or cannot be entered]\n"
@@ -19,6 +19,8 @@ class Bench:
 
     def __init__(self, sandbox: LocalSandbox, scratch: Path) -> None:
         self.home = sandbox.root
+        self.sandbox = sandbox
+        self.scratch = scratch
         self._runner = SandboxRunner(lambda: sandbox, scratch=str(scratch))
 
     async def bash(self, code: str, thread: str = "1", *, continues: bool = False) -> RunResult:
@@ -60,6 +62,27 @@ async def test_directory_is_kept_and_output_unchanged_however_a_block_ends(bench
     assert (kept.output, kept.exit_code) == (plain.output, plain.exit_code)
     expected = bench.home / "sub"
     assert (await bench.bash("pwd -P")).output == f"{expected}\n"
+
+
+@pytest.mark.parametrize("code", ["kill -9 $$", "exec true", "trap : EXIT", "sleep 60"])
+async def test_directory_of_a_block_that_did_not_tell_it_is_said_to_be_unknown(
+    bench: Bench, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    untold = (
+        "[this block runs where the block before began: that block ended without telling its last directory]"
+    )
+    await bench.bash("mkdir -p one two; cd one")
+    monkeypatch.setattr(bench.sandbox, "limits", SandboxLimits(timeout=1))
+    await bench.bash(f"cd ../two; {code}")
+    assert (await bench.bash("pwd")).output == f"{untold}\n{bench.home}/one\n"
+    assert (await bench.bash("pwd")).output == f"{bench.home}/one\n"
+
+
+async def test_directory_that_could_not_be_stored_falls_back_with_a_note(bench: Bench) -> None:
+    await bench.bash("mkdir sub; cd sub")
+    for kept in bench.scratch.glob("*/directory"):
+        kept.write_text("")
+    assert (await bench.bash("pwd")).output == f"{NOTE}{bench.home}\n"
 
 
 async def test_deleted_directory_falls_back_to_the_workspace_with_a_note(bench: Bench) -> None:

@@ -54,6 +54,9 @@ def deep(levels: int) -> list[Any]:
         ({"code": "x", "args": {"a": deep(100)}}, "args: are nested too deeply: at most 100"),
         ({"code": "x", "args": float("nan")}, "args: cannot be sent as JSON"),
         ({"code": "x", "args": "y" * 100_001}, "put it into a file"),
+        ({"code": "x", "args": [{1: "a", "1": "b"}]}, "args: has the key 1, which is no text"),
+        ({"code": "x", "args": ["\ud83d\ude00"]}, "half of a surrogate pair"),
+        ({"code": "x", "args": {"\ud83d": 1}}, "half of a surrogate pair"),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )

@@ -79,7 +79,7 @@ def test_limits_are_errors_with_the_reason(program: Program, monkeypatch: pytest
     code = """
 def refused(*puts):
     try: [kv.put(*each) for each in puts]
-    except RuntimeError as error: return str(error)
+    except (RuntimeError, ValueError) as error: return str(error)
 print(json.dumps([refused(('', 1)), refused(('x' * 201, 1)), refused(('x', 'y' * (1 << 20))),
                   refused(*((str(n), 1) for n in range(4)))]))
 """
@@ -89,6 +89,21 @@ print(json.dumps([refused(('', 1)), refused(('x' * 201, 1)), refused(('x', 'y' *
         told[1:], ("1 to 200 characters", "1,048,576 bytes", "at most 3 keys"), strict=True
     ):
         assert reason in each
+
+
+def test_what_would_come_back_changed_is_refused(program: Program) -> None:
+    code = r"""
+def refused(call, *given):
+    try: call(*given)
+    except ValueError as error: return str(error)
+print(json.dumps([refused(kv.put, 'x', {1: 'a', '1': 'b'}), refused(kv.put, 'x', [{None: 1}]),
+                  refused(kv.put, 'x', ['\ud83d\ude00']), refused(kv.put, 'x', float('nan')),
+                  refused(kv.get, '', 7), refused(kv.delete, '')]))
+"""
+    told = program(code)
+    for each, reason in zip(told, ("keys", "keys", "surrogate", "", "character", "character"), strict=True):
+        assert reason in each
+    assert program("print(json.dumps(kv.keys()))") == []
 
 
 def test_values_are_saved_for_their_thread_only(program: Program) -> None:

@@ -22,27 +22,64 @@ from libs.exec_tool.last_json import last_json
         ('7\n{"a": 1}\n', {"a": 1}),
         ("[1]\n3 rows were read", [1]),
         ('[1]\n{"broken": ', [1]),
-        ('{"broken": [1, {"a": [2]}, {"b": 3}, x [4', {"b": 3}),
         ('[[[ x {"a": 1} [2, {"b": [3]}] "', [2, {"b": [3]}]),
-        ("[" * 2_000 + '{"ok": 1}', {"ok": 1}),
         ('{"a" 1} {"a": 1,} [1,] {1: 2} [1 2] [01] [1]', [1]),
         ('{"s": "} ] {"}', {"s": "} ] {"}),
-        ('{"a": NaN, "b": -Infinity}', {"a": None, "b": None}),
-        ('{"x": 1e999, "y": [-1e999, 1e3]}', {"x": None, "y": [None, 1000.0]}),
         ("\ufeff[1]", [1]),
         ('\x1b[32mok\x1b[0m {"a": 1}', {"a": 1}),
-        ('{"a": "\\ud800"}', {"a": "\ufffd"}),
+        ('range [0, 5)\n{"a": 1}\nrange (0, 5]', {"a": 1}),
+        ('[INFO] {"a": 1} [done]', {"a": 1}),
+        ("{'a': 1}\n7\n", 7),
+        ("[see\n7\n]", 7),
         ('"[1]"\n', "[1]"),
         ("null", None),
     ],
 )
 def test_last_value_is_found(text: str, value: Any) -> None:
     found = last_json(text)
-    assert found.note == ""
+    assert (found.note, found.replaced) == ("", "")
     assert found.value == value
 
 
-@pytest.mark.parametrize("text", ["", "total: 42", "NaN", "{'a': 1}", "[1, 2"])
+@pytest.mark.parametrize(
+    ("text", "value", "replaced"),
+    [
+        ('{"a": NaN, "b": -Infinity}', {"a": None, "b": None}, "NaN"),
+        ('{"x": 1e999, "y": [-1e999, 1e3]}', {"x": None, "y": [None, 1000.0]}, "beyond 1.8e308"),
+        ('{"a": "\\ud800"}', {"a": "\ufffd"}, "U+FFFD"),
+        ('"\\ud83d"', "\ufffd", "U+FFFD"),
+        ('[{"a": 1, "a": 2}]', [{"a": 2}], "comes twice"),
+    ],
+)
+def test_replaced_values_are_noted(text: str, value: Any, replaced: str) -> None:
+    found = last_json(text)
+    assert found.note == ""
+    assert found.value == value
+    assert replaced in found.replaced
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "total: 42",
+        "NaN",
+        "{'a': 1}",
+        "[1, 2",
+        "{'total': 12.5, 'by_region': [1, 2], 'note': 'x'}",
+        "{'status': 'failed', 'ok': False, 'rows': []}",
+        '{"a": [1, 2],}',
+        '{"a": {"b": 1}, "c": ',
+        '{"broken": [1, {"a": [2]}, {"b": 3}, x [4',
+        "[" * 2_000 + '{"ok": 1}',
+        "[[1, 2], None]",
+        "{'rows': [1,\n          2],\n 'x': {}}",
+        "[[1.]\n [2]\n [3]]",
+        '[\n  "a",\n  "b"\n',
+        "{'a':\n 5\n}",
+        "(1, {'a': [{}]})",
+    ],
+)
 def test_output_without_json_gives_a_note(text: str) -> None:
     found = last_json(text)
     assert found.value is None

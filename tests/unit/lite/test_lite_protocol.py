@@ -33,6 +33,8 @@ def test_valid_reply_is_read(text: str, args: dict[str, str | None], space: str)
         '{"type": "tool"}',
         '{"type": "tool", "name": "read_file", "args": ["a.txt"]}',
         f"{FINAL} {FINAL}",
+        '{"type": "final", "content": "x", "content": "y"}',
+        '{"type": "tool", "name": "read_file", "args": {"filePath": "a", "filePath": "b"}}',
         f"So: {FINAL}",
         "[" * 100_000,
         f"```python\n{FINAL}\n```",

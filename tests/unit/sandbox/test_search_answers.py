@@ -39,6 +39,11 @@ def test_grep_finds_text_in_every_kind_of_file(
     assert (answer["cut"], answer["unread"]) == (False, 0)
 
 
+def test_binary_file_matches_at_the_line_of_its_page(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"\0\r" + b"a" * (MIB - 3) + b"\r" + b"\r\nneedle")
+    assert [match["line"] for match in grep(str(tmp_path), "needle", None, None)["matches"]] == [4]
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_grep_finds_utf_16_text_across_two_blocks(tmp_path: Path, encoding: str) -> None:
     """U+4E0A has the byte of a line end."""

@@ -30,6 +30,7 @@ __all__ = ["CommandRecords", "Entry", "process_ends"]
 logger = logging.getLogger(__name__)
 
 _OTHERS = "SELECT thread, began, ended, state FROM commands WHERE owner <> ? AND coalesce(ended, ?) >= ?"
+_EARLIER = "SELECT 1 FROM commands WHERE thread = ? AND owner <> ? LIMIT 1"
 _RUNNING = "SELECT DISTINCT owner FROM commands WHERE state = 'running' AND owner <> ?"
 _LOST = "UPDATE commands SET state = 'lost', ended = ? WHERE state = 'running' AND owner = ?"
 _FIND = "SELECT digest, state, owner, result FROM commands WHERE thread = ? AND key = ?"
@@ -117,6 +118,10 @@ class CommandRecords:
     async def forget_since(self, thread: str, began: float) -> None:
         """Remove the records of commands that began after a time, because their effects were taken back."""
         await self.awaited(self._forget, _name(thread), began)
+
+    async def has_earlier(self, thread: str) -> bool:
+        """Return whether another program has run something in a thread."""
+        return await self.awaited(self._has_earlier, _name(thread))
 
     async def of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
         """Return thread, begin and end of the commands of other programs that ran at a time or later.
@@ -221,6 +226,11 @@ class CommandRecords:
                     connection.execute(_LOST, (time.time(), owner))
             rows = connection.execute(_OTHERS, (self._file.owner, math.inf, since)).fetchall()
         return [(None if state == "lost" else thread, began, ended) for thread, began, ended, state in rows]
+
+    def _has_earlier(self, thread: str) -> bool:
+        with self._file.explained():
+            found = self._file.opened().execute(_EARLIER, (thread, self._file.owner))
+            return found.fetchone() is not None
 
     def _forget(self, thread: str, began: float) -> None:
         with self._file.explained():

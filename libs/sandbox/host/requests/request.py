@@ -49,6 +49,8 @@ class Call:
         self.sending = threading.Lock()
         self.sent: Future[None] | None = None
         """Done when `unsent` is empty, if somebody waits for that."""
+        self.sandbox = 0
+        """The number of the sandbox that has the request: see `SandboxLife`."""
         self.on_output = on_output
         self.live = LiveOutput(on_output, redact) if on_output and redact else None
 

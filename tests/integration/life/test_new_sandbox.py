@@ -1,0 +1,98 @@
+"""The output of a thread's first call in another sandbox begins with a note."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from contextvars import ContextVar
+from pathlib import Path
+
+import pytest
+from libs.sandbox.host.command_log import CommandRecords
+
+from libs.sandbox import SandboxDied
+from libs.sandbox.host import OUTSIDE, command_log
+from libs.sandbox.host.local_sandbox import LocalSandbox
+from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
+
+thread = ContextVar("thread", default="1")
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[LocalSandbox]:
+    with LocalSandbox(tmp_path / "workspace", thread=thread.get) as sandbox:
+        yield sandbox
+
+
+def noted(sandbox: LocalSandbox, of: str = "1", key: str | None = None) -> bool:
+    """Run a command of a thread, and return whether its output begins with the note."""
+    token = thread.set(of)
+    output = sandbox.run("echo on", note_new=True, key=key).output
+    thread.reset(token)
+    assert output in ("on\n", f"{NEW_SANDBOX}on\n")
+    return output != "on\n"
+
+
+def test_call_that_died_with_its_sandbox_counts(sandbox: LocalSandbox) -> None:
+    with pytest.raises(SandboxDied):
+        sandbox.run("kill -9 $(ps -o ppid= $PPID); sleep 20", note_new=True)
+    assert noted(sandbox)
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_each_thread_is_told_once_of_its_new_sandbox(sandbox: LocalSandbox, end: str) -> None:
+    assert [noted(sandbox, of) for of in ("1", "2", "1")] == [False] * 3
+    for _ in range(2):
+        if end == "close":
+            sandbox.close()
+        else:
+            assert sandbox.process and sandbox._channel
+            sandbox.process.kill()
+            sandbox._channel._reader.join(20)
+        assert sandbox.run("echo on").output == "on\n", "a call of the program itself takes no note"
+        assert [noted(sandbox, of) for of in ("2", "1", "1", "2")] == [True, True, False, False]
+    assert not noted(sandbox, "3")
+
+
+def test_a_block_is_told_of_its_new_sandbox_before_its_new_interpreter(sandbox: LocalSandbox) -> None:
+    sandbox.run_python("x = 1", session="s", note_new=True)
+    sandbox.close()
+    block = sandbox.run_python("print(2)", session="s", note_new=True)
+    assert block.output == f"{NEW_SANDBOX}{NEW_INTERPRETER}2\n"
+    assert not noted(sandbox)
+
+
+def test_calls_of_earlier_programs_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def new() -> tuple[CommandRecords, LocalSandbox]:
+        records = CommandRecords(tmp_path / "records.sqlite")
+        return records, LocalSandbox(tmp_path / "workspace", records=records, thread=thread.get)
+
+    records, sandbox = new()
+    with closing(records), sandbox:
+        sandbox.file("write", path="a", replace=True, content=b"", key="1")
+    monkeypatch.setattr(command_log, "owner_label", lambda: "a later program")
+    records, sandbox = new()
+    with closing(records), sandbox:
+        sandbox.file("write", path="b", replace=True, content=b"", key="2")
+        assert noted(sandbox, key="3")
+        assert noted(sandbox, key="3"), "the recorded result has the note"
+        assert not noted(sandbox, key="4")
+        assert not noted(sandbox, "2", key="3")
+
+
+def test_calls_outside_of_threads_are_not_those_of_an_earlier_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for label in ("an earlier program", "a later program"):
+        monkeypatch.setattr(command_log, "owner_label", lambda label=label: label)
+        records = CommandRecords(tmp_path / "records.sqlite")
+        with closing(records), LocalSandbox(tmp_path, records=records, thread=thread.get) as sandbox:
+            assert not noted(sandbox, OUTSIDE, key=label)
+
+
+def test_a_file_change_counts_as_a_call(tmp_path: Path) -> None:
+    records = CommandRecords(tmp_path / "records.sqlite")
+    with closing(records), LocalSandbox(tmp_path / "workspace", records=records) as sandbox:
+        sandbox.file("write", path="a", replace=True, content=b"", key="1")
+        sandbox.close()
+        assert noted(sandbox)

@@ -22,7 +22,8 @@ def to_touch(
     kept: dict[str, str] = {}
     for path in sorted(_differing(now, target)):
         old, new = now.entries.get(path), target.entries.get(path)
-        if only is not None and path not in only:
+        # A FIFO, a socket or a device is in no manifest: it stays, whoever made it.
+        if only is not None and path not in only and (old or new):
             continue
         # The permissions of a folder are known, even if its content is not.
         folders = old is not None and new is not None and old.kind == new.kind == "dir"

@@ -33,7 +33,7 @@ def _in_thread(thread: str) -> Iterator[None]:
 
 async def later() -> None:
     """Wait longer than the clock of the files may be late."""
-    await asyncio.sleep(0.06)
+    await asyncio.sleep(0.04)
 
 
 class CapturedThreads:

@@ -53,6 +53,19 @@ async def test_own_file_that_somebody_changed_since_is_kept(threads: CapturedThr
     )
 
 
+async def test_moved_folder_goes_back_with_all_that_it_holds(threads: CapturedThreads) -> None:
+    """A move changes no time of what the folder holds."""
+    for name in ("d", "e"):
+        threads.path(f"{name}/deep").mkdir(parents=True)
+        threads.path(f"{name}/deep/file").write_text(name)
+    before = threads.files()
+    begin = await threads.turn("true")
+    await threads.turn("mv d/deep new; rm -r e; mv d e; mkdir e/deep; mv new e/deep/deep")
+    moved = await threads.history.go_back("t", begin)
+    assert threads.files() == before
+    assert not moved.restored.kept
+
+
 async def test_change_during_commands_of_two_threads_belongs_to_none(threads: CapturedThreads) -> None:
     first = await threads.turn("echo 1 > a; echo 1 > b")
     await threads.history.captures.begin_turn("t")

@@ -1,4 +1,4 @@
-"""Random histories of two threads and a person: a return brings back what is the thread's, and names the rest.
+"""Random histories of threads and a person: a return brings back what is the thread's, and names the rest.
 
 The reference is a copy of the workspace at each moment, and who made each step.
 """

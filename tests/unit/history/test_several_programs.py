@@ -12,7 +12,7 @@ from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox.host import CommandRecords
 from tests.support.programs import python
 from tests.support.waiting import eventually
-from tests.support.workspaces.captured_threads import CapturedThreads
+from tests.support.workspaces.captured_threads import CapturedThreads, holding
 
 
 class Programs:
@@ -48,16 +48,6 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
     made.end_all()
 
 
-class Checkpoints:
-    """The tickets that the checkpoints of a thread hold."""
-
-    def __init__(self, *tickets: str) -> None:
-        self._tickets = tickets
-
-    async def hold(self, ticket: str) -> bool:
-        return ticket in self._tickets
-
-
 async def test_turn_that_another_program_began_is_captured_before_its_first_command(
     programs: Programs,
 ) -> None:
@@ -70,7 +60,7 @@ async def test_turn_that_another_program_began_is_captured_before_its_first_comm
     programs.end()
 
     second = programs.begin()
-    await second.history.arrive("t", asked, Checkpoints(begin, asked).hold)
+    await second.history.arrive("t", asked, holding(begin, asked))
     await second.command("rm sales; echo > new")
     await second.history.captures.after_step("t")
     await second.history.go_back("t", begin)
@@ -137,9 +127,9 @@ async def test_return_that_was_cut_off_is_undone_or_finished(
     programs.end()
 
     second = programs.begin()
-    held = Checkpoints(one, two)
-    await second.history.arrive("t", one if conversation_moved else two, held.hold)
+    held = holding(one, two)
+    await second.history.arrive("t", one if conversation_moved else two, held)
     assert second.files() == {"a": "1\n" if conversation_moved else "2\n", "report": "of a person"}
     second.path("a").write_text("after")
-    await second.history.arrive("t", one if conversation_moved else two, held.hold)
+    await second.history.arrive("t", one if conversation_moved else two, held)
     assert second.files()["a"] == "after", "a move is settled once"

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from libs.persistence.thread_database import SqliteDatabase
 from tests.support.workspaces.captured_threads import CapturedThreads, later
 
 
 @pytest.fixture
-def threads(tmp_path: Path) -> Iterator[CapturedThreads]:
-    database = SqliteDatabase(tmp_path / "threads.sqlite")
-    with CapturedThreads(tmp_path, database, shared=True) as made:
-        yield made
-    database.close()
+def shared() -> bool:
+    return True
 
 
 async def test_only_own_changes_go_back(threads: CapturedThreads) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from libs.workspace.contents import SnapshotsUnavailable
-from libs.workspace.manifest import Difference, Entry, Manifest
+from libs.workspace.manifest import Difference, Manifest
 
 __all__ = ["HalfRestored", "difference_at", "to_touch", "to_undo"]
 
@@ -50,11 +50,7 @@ def to_undo(now: Manifest, before: Manifest, target: Manifest, paths: Collection
         for path in _differing(now, before)
         if path in touched
         and now.reason(path) is None
-        and (
-            (old := now.entries.get(path)) is None
-            or old.kind == "dir"
-            or _holds(old, target.entries.get(path))
-        )
+        and ((old := now.entries.get(path)) is None or old.kind == "dir" or now.holds_as(target, path))
     ]
 
 
@@ -76,11 +72,3 @@ def _differing(now: Manifest, target: Manifest) -> Iterator[str]:
     for path in now.skipped.keys() ^ target.skipped.keys():  # such as a FIFO on one side
         if path not in now.entries and path not in target.entries:
             yield path
-
-
-def _holds(entry: Entry, other: Entry | None) -> bool:
-    return other is not None and (entry.kind, entry.sha256, entry.target) == (
-        other.kind,
-        other.sha256,
-        other.target,
-    )

@@ -74,7 +74,8 @@ def forget_tickets(do: Do, thread: str) -> set[int]:
         for row in do("SELECT number FROM workspace_tickets WHERE thread = ?", thread)
         if row[0] is not None
     }
-    for table in ("workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves"):
+    tables = ("tickets", "heads", "ways_back", "moves", "restores")
+    for table in (f"workspace_{name}" for name in tables):
         do(f"DELETE FROM {table} WHERE thread = ?", thread)  # noqa: S608
     own = do("SELECT number FROM workspace_captures WHERE workspace = ?", thread_workspace(thread))
     return numbers | {row[0] for row in own}

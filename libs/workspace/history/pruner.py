@@ -31,7 +31,8 @@ _TABLES: Final = (
         "workspace_removed",
         "workspace_store",
     ),
-    *("workspace_captures", "workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves"),
+    *("workspace_captures", "workspace_tickets", "workspace_heads", "workspace_ways_back"),
+    *("workspace_moves", "workspace_restores"),
 )
 _AT_ONCE: Final = 1_000
 """Contents that are removed at once."""

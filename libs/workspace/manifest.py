@@ -164,6 +164,13 @@ class Manifest:
         entries = {path: replace(self.entries[path], sha256=None) for path in paths}
         return Manifest({**self.entries, **entries}, {**self.skipped, **dict.fromkeys(paths, why)})
 
+    def holds_as(self, other: Manifest, path: str) -> bool:
+        """Return whether a path holds the same in another manifest, whatever its permissions and time."""
+        here, there = self.entries.get(path), other.entries.get(path)
+        if here is None or there is None:
+            return here is there
+        return (here.kind, here.sha256, here.target) == (there.kind, there.sha256, there.target)
+
     def reason(self, path: str) -> str | None:
         """Return why a path is not kept; None if it is kept."""
         return self.skipped.get(path) or self.unread(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from libs.workspace.contents import SnapshotsUnavailable
-from libs.workspace.manifest import Difference, Entry, Manifest
+from libs.workspace.manifest import Difference, Manifest
 
 __all__ = ["HalfRestored", "difference_at", "to_touch", "to_undo"]
 
@@ -22,7 +22,8 @@ def to_touch(
     kept: dict[str, str] = {}
     for path in sorted(_differing(now, target)):
         old, new = now.entries.get(path), target.entries.get(path)
-        if only is not None and path not in only:
+        # A FIFO, a socket or a device is in no manifest: it stays, whoever made it.
+        if only is not None and path not in only and (old or new):
             continue
         # The permissions of a folder are known, even if its content is not.
         folders = old is not None and new is not None and old.kind == new.kind == "dir"
@@ -49,11 +50,7 @@ def to_undo(now: Manifest, before: Manifest, target: Manifest, paths: Collection
         for path in _differing(now, before)
         if path in touched
         and now.reason(path) is None
-        and (
-            (old := now.entries.get(path)) is None
-            or old.kind == "dir"
-            or _holds(old, target.entries.get(path))
-        )
+        and ((old := now.entries.get(path)) is None or old.kind == "dir" or now.holds_as(target, path))
     ]
 
 
@@ -75,11 +72,3 @@ def _differing(now: Manifest, target: Manifest) -> Iterator[str]:
     for path in now.skipped.keys() ^ target.skipped.keys():  # such as a FIFO on one side
         if path not in now.entries and path not in target.entries:
             yield path
-
-
-def _holds(entry: Entry, other: Entry | None) -> bool:
-    return other is not None and (entry.kind, entry.sha256, entry.target) == (
-        other.kind,
-        other.sha256,
-        other.target,
-    )

@@ -37,7 +37,8 @@ class Captured:
     """Paths that are not kept, each with the reason."""
     times: Mapping[str, int]
     """Path -> when it was changed, in nanoseconds, by the clock of the files. For all paths that have changed
-    since the latest capture of this sandbox; for a deleted path, when its folder was changed."""
+    since the latest capture of this sandbox; for a deleted path, when its folder was changed; for a path that
+    came with a folder, when the folder came."""
 
 
 @dataclass(frozen=True, slots=True)

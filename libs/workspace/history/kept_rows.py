@@ -87,7 +87,7 @@ def _merge(into: dict[str, set[str]], do: Do, number: int) -> None:
 
 
 _OF_THREAD = (
-    *("workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves"),
+    *("workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves", "workspace_restores"),
     "workspace_news",
 )
 _NUMBERS = "SELECT number FROM workspace_captures WHERE workspace = ? ORDER BY number"

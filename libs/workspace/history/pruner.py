@@ -32,7 +32,7 @@ _TABLES: Final = (
         "workspace_store",
     ),
     *("workspace_captures", "workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves"),
-    "workspace_news",
+    *("workspace_restores", "workspace_news"),
 )
 _AT_ONCE: Final = 1_000
 """Contents that are removed at once."""

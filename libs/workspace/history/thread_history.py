@@ -105,7 +105,7 @@ class WorkspaceHistory:
         async with self.captures.one_at_a_time(thread) as workspace:
             now = (await self.captures.keep(thread, workspace, [before])).id
             only, foreign = await self._own_paths(thread, workspace, number, target, now)
-            await self.ledger.begin_move(thread, before)
+            await self.ledger.begin_move(thread, before, workspace, target)
             restored = await self._store.arestore(sandbox, target, only=only, expect=now)
             after = await self.ledger.open(thread)
             await self.captures.keep(thread, workspace, [after], own=list(restored.difference))

@@ -61,6 +61,9 @@ class ThreadPlaces:
             "before TEXT NOT NULL)",
             "CREATE TABLE IF NOT EXISTS workspace_news (thread TEXT PRIMARY KEY, id TEXT NOT NULL, "
             "text TEXT NOT NULL)",
+            # What the unfinished moves write.
+            "CREATE TABLE IF NOT EXISTS workspace_restores (thread TEXT PRIMARY KEY, "
+            "workspace TEXT NOT NULL, manifest TEXT NOT NULL)",
         )
 
     async def head(self, thread: str) -> str | None:
@@ -150,10 +153,13 @@ class ThreadPlaces:
 
         await self._database.awaited(work)
 
-    async def begin_move(self, thread: str, before: str) -> None:
+    async def begin_move(self, thread: str, before: str, workspace: str, target: str) -> None:
         """Note that the files of a thread are about to be brought back. `before`: names them as they are.
 
         After a move that was not finished, `Move.wanted` stays that of the first.
+
+        Args:
+            target: the manifest to which they are brought.
         """
 
         def work(do: Do) -> None:
@@ -161,6 +167,11 @@ class ThreadPlaces:
             do(
                 "INSERT INTO workspace_moves VALUES (?, ?, ?) ON CONFLICT (thread) DO NOTHING",
                 *(thread, str(rows[0][0]) if rows else START, before),
+            )
+            do(
+                "INSERT INTO workspace_restores VALUES (?, ?, ?) ON CONFLICT (thread) DO UPDATE "
+                "SET workspace = excluded.workspace, manifest = excluded.manifest",
+                *(thread, workspace, target),
             )
 
         await self._database.awaited(work)
@@ -176,7 +187,21 @@ class ThreadPlaces:
 
     async def end_move(self, thread: str) -> None:
         """Note that files and conversation of a thread fit together again."""
-        await self._database.awaited(lambda do: do("DELETE FROM workspace_moves WHERE thread = ?", thread))
+
+        def work(do: Do) -> None:
+            for table in ("workspace_moves", "workspace_restores"):
+                do(f"DELETE FROM {table} WHERE thread = ?", thread)  # noqa: S608
+
+        await self._database.awaited(work)
+
+    async def unfinished_restores(self, workspace: str) -> list[tuple[str, str]]:
+        """Return threads whose files may be brought back in part, each with the manifest wanted."""
+
+        def work(do: Do) -> list[tuple[str, str]]:
+            rows = do("SELECT thread, manifest FROM workspace_restores WHERE workspace = ?", workspace)
+            return [(str(thread), str(manifest)) for thread, manifest in rows]
+
+        return await self._database.awaited(work)
 
 
 _LATEST_WAY = "FROM workspace_ways_back WHERE thread = ? ORDER BY number DESC LIMIT 1"

@@ -228,8 +228,11 @@ class TurnCaptures:
         # In each capture: the end of a killed program is when this is first asked.
         others = await self._spans_of_others(sandbox, [times[path] for path in paths if path in times])
         if latest and latest.manifest != captured.id:
+            restored = await self._restored_in_part(workspace, captured.id, paths)
+            paths.difference_update(*restored.values())
             changes = await asyncio.to_thread(by_thread, paths, times, spans + others)
-            changes[thread] = [*changes.get(thread, ()), *own]
+            for who, found in {**restored, thread: [*restored.get(thread, ()), *own]}.items():
+                changes[who] = [*changes.get(who, ()), *found]
         try:
             await self.ledger.add(workspace, captured.id, changes, thread, tickets)
         except ManifestMissing:
@@ -240,6 +243,18 @@ class TurnCaptures:
         if latest is None or latest.manifest != captured.id:
             self._captured()
         return captured
+
+    async def _restored_in_part(
+        self, workspace: str, captured: str, paths: Collection[str]
+    ) -> dict[str, list[str]]:
+        """Return changed paths that returns have brought back which were cut off, by the thread."""
+        found: dict[str, list[str]] = {}
+        for thread, target in await self.ledger.unfinished_restores(workspace) if self.shared else ():
+            with suppress(ManifestMissing):  # removed meanwhile: the paths count as changed by others
+                wanted = await self.store.amanifest(target)
+                now = await self.store.amanifest(captured)
+                found[thread] = [path for path in paths if now.holds_as(wanted, path)]
+        return found
 
     async def _spans_of_others(self, sandbox: Workplace, times: Collection[int]) -> list[Span]:
         """Return the commands that other programs ran in the same workspace at some times or later."""

@@ -3,54 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from langchain_core.messages import HumanMessage
 
 from agent.run import Point, ThreadPoints, WrongPoint, open_runtime
 from agent.run.runtime import Runtime
+from tests.integration.workspace.counted_turns import content, place, turn
 
 pytestmark = pytest.mark.docker
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
-PLACE = Path("workspace/threads/t/results/a")
-
-
-def call(command: str) -> dict[str, object]:
-    return {"tool_calls": [{"name": "execute", "args": {"command": command}}]}
-
-
-def content() -> str:
-    return PLACE.read_text()
-
-
-def edit(text: str) -> None:
-    """Save the file, as a person does."""
-    PLACE.write_text(text)
 
 
 @pytest.fixture
-def _script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    turns = [reply for turn in (1, 2, 3) for reply in (call(f"echo {turn} >> /results/a"), {"text": "Done."})]
-    Path("script.yaml").write_text(yaml.safe_dump(turns))
-    monkeypatch.setenv("MODEL", "scripted:script.yaml")
-    monkeypatch.setenv("APPROVALS", "auto")
-
-
-@pytest.fixture
-async def runtime(_script: None) -> AsyncIterator[Runtime]:
+async def runtime(counting_model: None) -> AsyncIterator[Runtime]:
     async with open_runtime(sandbox_scope="thread", sandbox_warm=0) as made:
         yield made
-
-
-async def turn(runtime: Runtime, words: str) -> None:
-    run = await runtime.run("t", "deep")
-    async for _ in run.begin(words):
-        pass
 
 
 async def turns(points: ThreadPoints) -> list[str]:
@@ -68,7 +38,7 @@ async def test_each_undo_takes_back_one_return(runtime: Runtime) -> None:
         await turn(runtime, words)
     points = await runtime.points("t")
     await points.go_to(2)
-    edit("of a person")
+    place().write_text("of a person")
     await points.go_to(1)
     await points.go_to(1)
     assert (content(), await turns(points), await notes(points)) == ("1\n", ["first"], 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -17,7 +17,7 @@ from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Catalog, Contents, WorkspaceStore
 from libs.workspace.history import Ledger, TurnCaptures, WorkspaceHistory
 
-__all__ = ["CapturedThreads", "later"]
+__all__ = ["CapturedThreads", "holding", "later"]
 
 _current: ContextVar[str] = ContextVar("thread", default="")
 
@@ -33,7 +33,16 @@ def _in_thread(thread: str) -> Iterator[None]:
 
 async def later() -> None:
     """Wait longer than the clock of the files may be late."""
-    await asyncio.sleep(0.06)
+    await asyncio.sleep(0.04)
+
+
+def holding(*tickets: str) -> Callable[[str], Awaitable[bool]]:
+    """Return a function that tells whether a checkpoint of a thread holds a ticket: one of these."""
+
+    async def is_held(ticket: str) -> bool:
+        return ticket in tickets
+
+    return is_held
 
 
 class CapturedThreads:

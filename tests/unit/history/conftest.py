@@ -11,6 +11,7 @@ import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
 from tests.servers.snapshots import Snapshots
+from tests.support.workspaces.captured_threads import CapturedThreads
 
 
 @pytest.fixture
@@ -18,6 +19,18 @@ def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
     made = SqliteDatabase(tmp_path / "threads.sqlite")
     yield made
     made.close()
+
+
+@pytest.fixture
+def shared() -> bool:
+    """Whether all threads have one workspace. A file of tests can say so."""
+    return False
+
+
+@pytest.fixture
+def threads(tmp_path: Path, database: SqliteDatabase, shared: bool) -> Iterator[CapturedThreads]:
+    with CapturedThreads(tmp_path, database, shared=shared) as made:
+        yield made
 
 
 @pytest.fixture

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox import RecordUnavailable
-from tests.support.workspaces.captured_threads import CapturedThreads
+from tests.support.workspaces.captured_threads import CapturedThreads, holding
 
 
 @pytest.fixture
-def threads(tmp_path: Path, database: SqliteDatabase) -> Iterator[CapturedThreads]:
-    with CapturedThreads(tmp_path, database, shared=True) as made:
-        yield made
+def shared() -> bool:
+    return True
 
 
 def ticking(name: str) -> str:
@@ -53,20 +51,27 @@ async def test_variables_of_the_thread_are_gone_and_its_next_block_says_so(threa
     assert (await threads.block("print(x)", "u")).output == "1\n"
 
 
+async def left_running(threads: CapturedThreads) -> str:
+    """Leave a program running in a turn that goes on from a checkpoint. Return the ticket of that."""
+    begin = await threads.turn("true")
+    await threads.history.arrive("t", begin, holding(begin))
+    await threads.turn(ticking("own"))
+    return begin
+
+
+async def go_back_in_another_program(folder: Path, ticket: str) -> None:
+    database = SqliteDatabase(folder / "threads.sqlite")
+    with CapturedThreads(folder, database, shared=True) as others:
+        await others.history.go_back("t", ticket)
+    database.close()
+
+
 async def test_watched_program_ends_soon_after_another_program_takes_its_thread_back(
     threads: CapturedThreads, tmp_path: Path
 ) -> None:
-    async def is_held(ticket: str) -> bool:
-        return True
-
-    begin = await threads.turn("true")
-    await threads.history.arrive("t", begin, is_held)
-    await threads.turn(ticking("own"))
+    begin = await left_running(threads)
     await threads.history.captures.taken_back.watch("t")
-    another = SqliteDatabase(tmp_path / "threads.sqlite")
-    with CapturedThreads(tmp_path, another, shared=True) as others:
-        await others.history.go_back("t", begin)
-    another.close()
+    await go_back_in_another_program(tmp_path, begin)
     async with asyncio.timeout(20):
         while await is_written(threads, "own"):
             pass
@@ -75,18 +80,9 @@ async def test_watched_program_ends_soon_after_another_program_takes_its_thread_
 @pytest.fixture
 async def taken_back(threads: CapturedThreads, tmp_path: Path) -> CapturedThreads:
     """A thread with a background program and a variable, which another program has taken back since."""
-
-    async def is_held(ticket: str) -> bool:
-        return True
-
-    begin = await threads.turn("true")
-    await threads.history.arrive("t", begin, is_held)
-    await threads.turn(ticking("own"))
+    begin = await left_running(threads)
     await threads.block("x = 1", "t")
-    another = SqliteDatabase(tmp_path / "threads.sqlite")
-    with CapturedThreads(tmp_path, another, shared=True) as others:
-        await others.history.go_back("t", begin)
-    another.close()
+    await go_back_in_another_program(tmp_path, begin)
     assert await is_written(threads, "own")
     return threads
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox.host import CommandRecords
+from libs.workspace import WorkspaceStore
 from tests.support.programs import python
 from tests.support.waiting import eventually
-from tests.support.workspaces.captured_threads import CapturedThreads
+from tests.support.workspaces.captured_threads import CapturedThreads, holding
 
 
 class Programs:
@@ -48,16 +50,6 @@ def programs(tmp_path: Path) -> Iterator[Programs]:
     made.end_all()
 
 
-class Checkpoints:
-    """The tickets that the checkpoints of a thread hold."""
-
-    def __init__(self, *tickets: str) -> None:
-        self._tickets = tickets
-
-    async def hold(self, ticket: str) -> bool:
-        return ticket in self._tickets
-
-
 async def test_turn_that_another_program_began_is_captured_before_its_first_command(
     programs: Programs,
 ) -> None:
@@ -70,7 +62,7 @@ async def test_turn_that_another_program_began_is_captured_before_its_first_comm
     programs.end()
 
     second = programs.begin()
-    await second.history.arrive("t", asked, Checkpoints(begin, asked).hold)
+    await second.history.arrive("t", asked, holding(begin, asked))
     await second.command("rm sales; echo > new")
     await second.history.captures.after_step("t")
     await second.history.go_back("t", begin)
@@ -80,6 +72,7 @@ async def test_turn_that_another_program_began_is_captured_before_its_first_comm
 OTHER = """
 import asyncio, os
 from pathlib import Path
+from libs.workspace import WorkspaceStore
 from tests.support.programs import python
 from tests.support.workspaces.captured_threads import CapturedThreads
 from libs.persistence.thread_database import SqliteDatabase
@@ -137,9 +130,36 @@ async def test_return_that_was_cut_off_is_undone_or_finished(
     programs.end()
 
     second = programs.begin()
-    held = Checkpoints(one, two)
-    await second.history.arrive("t", one if conversation_moved else two, held.hold)
+    held = holding(one, two)
+    await second.history.arrive("t", one if conversation_moved else two, held)
     assert second.files() == {"a": "1\n" if conversation_moved else "2\n", "report": "of a person"}
     second.path("a").write_text("after")
-    await second.history.arrive("t", one if conversation_moved else two, held.hold)
+    await second.history.arrive("t", one if conversation_moved else two, held)
     assert second.files()["a"] == "after", "a move is settled once"
+
+
+@pytest.mark.parametrize("conversation_moved", [False, True])
+async def test_half_of_a_return_is_undone_or_finished(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, conversation_moved: bool
+) -> None:
+    restore = WorkspaceStore.arestore
+
+    async def cut_off(*given: Any, only: set[str], **options: Any) -> None:
+        assert only == {"/workspace/a", "/workspace/b", "/workspace/new"}
+        await restore(*given, only={"/workspace/a", "/workspace/new"}, **options)
+        raise RuntimeError("killed")
+
+    first = programs.begin()
+    one = await first.turn("echo 1 > a; echo 1 > b")
+    two = await first.turn("echo 2 > a; echo 2 > b; echo 2 > new")
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="killed"):
+        patch.setattr(WorkspaceStore, "arestore", cut_off)
+        await first.history.go_back("t", one, more_follows=True)
+    assert first.files() == {"a": "1\n", "b": "2\n"}
+    programs.end()
+
+    second = programs.begin()
+    await second.turn("true", thread="u")  # its capture comes first
+    await second.history.arrive("t", one if conversation_moved else two, holding(one, two))
+    after = {"a": "2\n", "b": "2\n", "new": "2\n"}
+    assert second.files() == ({"a": "1\n", "b": "1\n"} if conversation_moved else after)

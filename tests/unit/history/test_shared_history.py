@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from libs.persistence.thread_database import SqliteDatabase
 from tests.support.workspaces.captured_threads import CapturedThreads, later
 
 
 @pytest.fixture
-def threads(tmp_path: Path) -> Iterator[CapturedThreads]:
-    database = SqliteDatabase(tmp_path / "threads.sqlite")
-    with CapturedThreads(tmp_path, database, shared=True) as made:
-        yield made
-    database.close()
+def shared() -> bool:
+    return True
 
 
 async def test_only_own_changes_go_back(threads: CapturedThreads) -> None:
@@ -51,6 +45,19 @@ async def test_own_file_that_somebody_changed_since_is_kept(threads: CapturedThr
     assert moved.restored.kept == dict.fromkeys(
         ("/workspace/a", "/workspace/b"), "somebody else has changed it, too"
     )
+
+
+async def test_moved_folder_goes_back_with_all_that_it_holds(threads: CapturedThreads) -> None:
+    """A move changes no time of what the folder holds."""
+    for name in ("d", "e"):
+        threads.path(f"{name}/deep").mkdir(parents=True)
+        threads.path(f"{name}/deep/file").write_text(name)
+    before = threads.files()
+    begin = await threads.turn("true")
+    await threads.turn("mv d/deep new; rm -r e; mv d e; mkdir e/deep; mv new e/deep/deep")
+    moved = await threads.history.go_back("t", begin)
+    assert threads.files() == before
+    assert not moved.restored.kept
 
 
 async def test_change_during_commands_of_two_threads_belongs_to_none(threads: CapturedThreads) -> None:

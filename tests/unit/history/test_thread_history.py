@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from libs.persistence.thread_database import SqliteDatabase
 from libs.workspace import SnapshotsUnavailable
 from libs.workspace.history import NoCapture
 from tests.support.workspaces.captured_threads import CapturedThreads
-
-
-@pytest.fixture
-def threads(tmp_path: Path) -> Iterator[CapturedThreads]:
-    database = SqliteDatabase(tmp_path / "threads.sqlite")
-    with CapturedThreads(tmp_path, database, shared=False) as made:
-        yield made
-    database.close()
 
 
 async def test_every_change_goes_back_and_forward_again(threads: CapturedThreads) -> None:

@@ -11,6 +11,7 @@ from agent.settings import Settings, load_settings
 from agent.threads.checkpointer import open_threads
 from agent.threads.snapshot_store import build_snapshots
 from tests.servers.snapshots import Snapshots, noise
+from tests.support.workspaces.captured_threads import holding
 
 
 @pytest.fixture
@@ -24,10 +25,6 @@ def snapshots(tmp_path: Path, settings: Settings) -> Iterator[Snapshots]:
     made = Snapshots(tmp_path, build_snapshots(settings).database)
     yield made
     made.close()
-
-
-async def never(ticket: str) -> bool:
-    return False
 
 
 async def test_deleted_thread_takes_along_what_only_it_needed(
@@ -59,11 +56,11 @@ async def test_copy_gets_the_files_at_its_first_run_and_no_content_is_copied(
     await snapshots.step("source", a=b"later")
     async with open_threads(settings) as saver:
         await saver.adelete_thread("source")
-    assert await snapshots.history.arrive("copy", ticket, never)
+    assert await snapshots.history.arrive("copy", ticket, holding())
     assert (snapshots.root("copy") / "a").read_bytes() == b"after"
     assert (snapshots.root("copy") / "b").read_bytes() == b"b"
     assert snapshots.bytes_at_place() == stored
-    assert await snapshots.history.arrive("copy", ticket, never) is None, "the files are there already"
+    assert await snapshots.history.arrive("copy", ticket, holding()) is None, "the files are there already"
 
 
 async def test_copy_in_a_common_workspace_leaves_the_files_alone(settings: Settings, tmp_path: Path) -> None:
@@ -72,5 +69,5 @@ async def test_copy_in_a_common_workspace_leaves_the_files_alone(settings: Setti
     ticket = await snapshots.step("source", a=b"a")
     async with open_threads(shared) as saver:
         await saver.acopy_thread("source", "copy")
-    assert await snapshots.history.arrive("copy", ticket, never) is None
+    assert await snapshots.history.arrive("copy", ticket, holding()) is None
     snapshots.close()

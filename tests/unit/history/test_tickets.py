@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,6 @@ from tests.support.workspaces.captured_threads import CapturedThreads
 def ledger(database: SqliteDatabase) -> Ledger:
     Catalog(database)
     return Ledger(database)
-
-
-@pytest.fixture
-def threads(tmp_path: Path, database: SqliteDatabase) -> Iterator[CapturedThreads]:
-    with CapturedThreads(tmp_path, database, shared=False) as made:
-        yield made
 
 
 async def test_ticket_is_later_than_the_one_before_although_the_clock_was_set_back(

@@ -10,6 +10,8 @@ import marshal
 import os
 import stat
 import time
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final
 
 from libs.sandbox.guest.files.tree_folders import FILE, digest_of
@@ -34,8 +36,8 @@ _KINDS: Final = {
 }
 
 Stamp = tuple[int, ...]
-"""Mode, and for all but folders: time of change, time of status change, size and inode. A file that has not
-changed has the same stamp."""
+"""Mode, and inode of a folder; of anything else: mode, time of change, time of status change, size and inode.
+What has not changed has the same stamp, also after a folder above was moved."""
 Known = dict[str, tuple[Stamp, "str | None", bool]]
 """Path -> stamp, SHA-256 or link target, and whether an equal stamp means an equal content."""
 
@@ -121,7 +123,7 @@ class _Walk:
         if stat.S_ISDIR(mode):
             folders.append(name)
             self._folders[path] = found.st_ctime_ns
-            self.found[path] = ((mode,), None, True)
+            self.found[path] = ((mode, found.st_ino), None, True)
         elif stat.S_ISREG(mode):
             self._file(folder, path, name, found)
         elif stat.S_ISLNK(mode):
@@ -152,10 +154,23 @@ class _Walk:
         """Return when a path was changed last, or the folder in which it was."""
         known = self.found.get(path)
         if known and not stat.S_ISDIR(known[0][0]):
-            return known[0][2]
-        while path not in self._folders:
-            path = path.rpartition("/")[0]
-        return self._folders[path]
+            times = [known[0][2]]
+        else:
+            times = [next(self._folders[at] for at in (path, *_above(path)) if at in self._folders)]
+        if known and known[0] in self._stamps:
+            # It came here with a folder above, whose move has not changed the times below.
+            times += [self._folders[above] for above in _above(path) if self._is_other(above)]
+        return max(times)
+
+    @cached_property
+    def _stamps(self) -> set[Stamp]:
+        """The stamps that the earlier walk has found."""
+        return {stamp for stamp, _, _ in self._known.values()}
+
+    def _is_other(self, folder: str) -> bool:
+        """Return whether the earlier walk has found no such folder, or another one in its place."""
+        now, before = self.found.get(folder), self._known.get(folder)
+        return now is not None and (before is None or before[0] != now[0])
 
     def _too_large(self) -> str:
         return f"larger than {self._most:,} bytes"
@@ -173,8 +188,9 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
         The changes since the earlier walk, and what is known now, for the next walk; empty if that has not
         changed. The changes: new and changed entries (`rows`, as `libs.workspace.manifest.Row`), `deleted`
         paths, and `times`: when each of these paths was changed, in nanoseconds, by the clock of the files
-        (a deleted path: when its folder was changed last). Besides, all `skipped` paths with the reason. What
-        lies below a folder that cannot be read counts as unchanged.
+        (a deleted path: when its folder was changed last; a path that came with a folder: when the folder
+        came). Besides, all `skipped` paths with the reason. What lies below a folder that cannot be read
+        counts as unchanged.
     """
     earlier: Known = marshal.loads(known) if known else {}
     for path in again:
@@ -256,11 +272,14 @@ def _is_folder(known: tuple[Stamp, str | None, bool] | None) -> bool:
 
 def _below(path: str, places: set[str]) -> bool:
     """Return whether a path lies below one of the places. The empty place is the root."""
+    return any(above in places for above in _above(path))
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the folders that a path lies in, the workspace last."""
     while path:
         path = path.rpartition("/")[0]
-        if path in places:
-            return True
-    return False
+        yield path
 
 
 def _why(error: OSError) -> str:

@@ -146,7 +146,7 @@ class Histories(RuleBasedStateMachine):
         self.check(thread, point, present, moved)
         self.made_by(thread, present)
         points.append(Point(moved.before, present, steps))
-        self.reached(thread, moved.ticket)
+        self.reached(thread, self.run(self.threads.history.captures.present(thread)))
 
     def check(self, thread: str, point: Point, present: Tree, moved: Moved) -> None:
         kept = moved.restored.kept

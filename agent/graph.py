@@ -28,7 +28,7 @@ from agent.settings import Settings
 from libs.backends import WorkspaceBackend
 from libs.middleware.approvals import AddressedGraph, answer_by_id
 from libs.middleware.captures import CaptureMiddleware, Captures
-from libs.middleware.skills.skills_middleware import SkillsMiddleware
+from libs.middleware.skills import SkillsMiddleware
 from libs.middleware.stopped_calls import PatchToolCallsMiddleware
 from libs.middleware.subagents import bound_subagents
 

@@ -19,7 +19,6 @@ APART = {
     "libs.models.local_model": "imports the engine of local models",
     "libs.models.openvino_engine": "imports OpenVINO",
     "libs.models.weights": "used by commands that need no LangChain",
-    "libs.middleware.skills.skills_middleware": "imports deepagents; commands need the other modules alone",
     "libs.persistence.lineage": "imports LangGraph",
     "libs.persistence.postgres_saver": "imports LangGraph's saver for Postgres",
     "libs.persistence.served_saver": "imports LangGraph",

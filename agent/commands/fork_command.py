@@ -48,6 +48,6 @@ async def _fork(thread: str, at: int | None) -> tuple[str, str | None]:
     from agent.threads import held
 
     copy = secrets.token_hex(4)
-    async with open_runtime() as runtime, held(thread):
+    async with open_runtime(asks_model=False) as runtime, held(thread):
         moved = await runtime.fork(thread, at, copy=copy)
     return copy, moved.instead

@@ -73,7 +73,7 @@ async def _rewind(
     from agent.run import open_runtime
     from agent.threads import held
 
-    async with open_runtime() as runtime:
+    async with open_runtime(asks_model=False) as runtime:
         points = await runtime.points(thread)
         if to is None and not undo:
             _list(await points.points(), as_json=as_json)
@@ -107,7 +107,11 @@ async def _rewind(
     elif yes:
         _tell(moved, "was")
     if not as_json and not dry_run:
-        say("Undone." if undo else f"Done. Until the next turn, `code-agent rewind {thread} --undo` returns.")
+        say(
+            "Undone."
+            if undo
+            else f"Done. Until the next turn, `code-agent rewind {thread} --undo` takes this back."
+        )
 
 
 def _agreed() -> bool:

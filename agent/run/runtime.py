@@ -13,13 +13,13 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.types import StateSnapshot
 
 from agent.listing import NamedPath, absent
-from agent.parts import DeferredCaptures, Parts, build_parts, captures_of, run_budget
+from agent.parts import DeferredCaptures, Parts, build_model, build_parts, captures_of, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
 from agent.run.thread_points import ThreadPoints
 from agent.run.turn_points import WrongPoint
 from agent.secrets import secret_filter
-from agent.settings import load_settings
+from agent.settings import Settings, load_settings
 from agent.threads import open_threads, place
 from libs.middleware.approvals import AddressedGraph
 from libs.models import DeferredChatModel, ScriptedChatModel
@@ -244,18 +244,24 @@ class Runtime:
 
 
 @asynccontextmanager
-async def open_runtime(**overrides: Any) -> AsyncIterator[Runtime]:
+async def open_runtime(*, asks_model: bool = True, **overrides: Any) -> AsyncIterator[Runtime]:
     """Read the settings, open the threads, make model and computer. Needs neither Docker nor a key.
 
     Args:
+        asks_model: False: no run is made, so the model may be missing.
         overrides: settings that win over the environment.
 
     Raises:
         SettingsError, ScriptError, CheckpointerUnavailable: see the called functions.
     """
-    parts = await asyncio.to_thread(lambda: build_parts(load_settings(**overrides)))
+    make_model = build_model if asks_model else _later
+    parts = await asyncio.to_thread(lambda: build_parts(load_settings(**overrides), make_model))
     async with open_threads(parts.settings) as threads:
         try:
             yield Runtime(parts, threads)
         finally:
             await asyncio.to_thread(parts.close)
+
+
+def _later(settings: Settings) -> BaseChatModel:
+    return DeferredChatModel(label=settings.chosen_model, build=lambda: build_model(settings))

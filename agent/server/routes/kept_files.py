@@ -1,7 +1,7 @@
 """Reads files as they were before or after a turn, from the snapshots of a thread.
 
-The host reads the content, so the host removes secrets here, with the rules of a file that a sandbox reads.
-No content is decoded but UTF-8 text.
+The content comes from the store and not from a sandbox, so secrets are removed here, by the same rules.
+Only UTF-8 text is decoded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes down the exception that ended a Python program (standard library only).
 
-`start_program.py` runs this file only then, because compiling it takes longer than starting a program may.
+`start_program.py` compiles and runs this file only after an exception, because compiling takes time.
 `libs.exec_tool.program_start` reads the record.
 """
 

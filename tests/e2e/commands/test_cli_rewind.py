@@ -48,6 +48,7 @@ BACK = {"a": "1\n", "gone": "1\n", "report": "mine"}
 
 
 def test_conversation_and_files_go_back_and_forward(two_turns: Program) -> None:
+    (two_turns.folder / "script.yaml").unlink()  # no model is asked
     turns = json.loads(rewind(two_turns, "--json"))["turns"]
     assert [turn["number"] for turn in turns] == [0, 1, 2]
     assert turns[1]["files"] == {
@@ -72,7 +73,7 @@ def test_conversation_and_files_go_back_and_forward(two_turns: Program) -> None:
     ]
     assert files(two_turns) == SPOILT
 
-    assert "--undo` returns" in rewind(two_turns, "--to", "1", "--yes")
+    assert "--undo` takes this back" in rewind(two_turns, "--to", "1", "--yes")
     assert (files(two_turns), words(two_turns)) == (BACK, ["", "make files"])
     undone = json.loads(rewind(two_turns, "--undo", "--yes", "--json"))
     assert undone["changed"] == ["/results/a"]
@@ -139,6 +140,6 @@ def test_person_is_shown_the_files_and_asked(two_turns: Program) -> None:
     terminal = two_turns.at_terminal("rewind", "t", "--to", "1")
     terminal.wait_for("Go back?")
     terminal.type("y\n")
-    terminal.wait_for("--undo` returns")
+    terminal.wait_for("--undo` takes this back")
     assert terminal.end() == 0
     assert files(two_turns) == BACK

@@ -104,7 +104,9 @@ def _keeping_directory(code: str, place: str, *, continues: bool) -> str:
     save = f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} && : >| {runs} || :; }} 2>/dev/null"
     # The first block stores its directory at once. So if a later block finds no file, the sandbox is new.
     begin = f"{f'{say};' if continues else ''} mkdir -p {folder}; builtin pwd >| {kept}"
-    # A full disk may have left the file empty.
-    again = f'[ -s {kept} ] && cd -- "$(< {kept})" && {{ ! [ -s {runs} ] || {untold}; }} || {say}'
-    enter = f"{{ if [ -f {kept} ]; then {again}; else {begin}; fi; echo >| {runs}; }} 2>/dev/null || :"
+    # A full disk may have left the file empty. `$(< file)` would remove line ends of the directory's name.
+    read = f"{{ read -r -d '' < {kept} || :; }}"
+    again = f'[ -s {kept} ] && {read} && cd -- "${{REPLY%?}}" && {{ ! [ -s {runs} ] || {untold}; }} || {say}'
+    either = f"if [ -f {kept} ]; then {again}; else {begin}; fi; unset REPLY"
+    enter = f"{{ {either}; echo >| {runs}; }} 2>/dev/null || :"
     return f"trap -- {shlex.quote(save)} EXIT; {enter}; {code}"

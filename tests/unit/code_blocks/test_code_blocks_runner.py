@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,6 +77,15 @@ async def test_directory_of_a_block_that_did_not_tell_it_is_said_to_be_unknown(
     await bench.bash(f"cd ../two; {code}")
     assert (await bench.bash("pwd")).output == f"{untold}\n{bench.home}/one\n"
     assert (await bench.bash("pwd")).output == f"{bench.home}/one\n"
+
+
+@pytest.mark.parametrize("name", ["a\n", "\n\n", " a ", "a\\b", "-", "/"])
+async def test_directory_of_any_name_is_kept(bench: Bench, name: str) -> None:
+    await bench.bash(
+        f"mkdir -p -- {shlex.quote(name)}; cd -- ./{shlex.quote(name)}" if name != "/" else "cd /"
+    )
+    assert (await bench.bash("pwd")).output == (f"{bench.home}/{name}\n" if name != "/" else "/\n")
+    assert (await bench.bash("echo ${REPLY-none}")).output == "none\n"
 
 
 async def test_directory_that_could_not_be_stored_falls_back_with_a_note(bench: Bench) -> None:

@@ -36,6 +36,7 @@ IMPORTS = "import os, signal, time\n"
         ("time.sleep(60)", INTERRUPTED),
         ("try: time.sleep(60)\nexcept KeyboardInterrupt: print('done')", OTHERWISE),
         ("class Slow(Exception):\n    def __str__(self): time.sleep(60)\nraise Slow", OTHERWISE),
+        ("class E(SystemExit): code = property(lambda self: time.sleep(60))\nraise E", OTHERWISE),
     ],
 )
 def test_time_out_says_whether_the_variables_are_kept(sandbox: ChannelSandbox, code: str, said: str) -> None:

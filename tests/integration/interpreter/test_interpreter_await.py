@@ -39,3 +39,11 @@ def test_error_of_a_block_with_await_is_shown_once(block: Session) -> None:
     assert "line 4, in <module>\n    1 / 0\n" in block(f"{HEAD}await one()\n1 / 0").output
     assert block("await one()\nexit('end')").output == "end\n"
     assert block("import gc\ngc.collect();").output == ""
+
+
+@pytest.mark.parametrize(
+    "stop", ["loop.call_soon(loop.stop)", "loop.call_later(0.05, loop.stop)", "loop.stop()"]
+)
+def test_loop_that_a_block_stops_runs_each_block_to_its_end(block: Session, stop: str) -> None:
+    assert block(f"{HEAD}loop = asyncio.get_running_loop()\nawait one()\n{stop}\nawait one()").output == "1\n"
+    assert block("await asyncio.sleep(0.1, 2)").output == "2\n"

@@ -137,7 +137,7 @@ class Session:
     def _failed(self, error: BaseException) -> int:
         """Print the error of a block and return the block's status."""
         if issubclass(type(error), SystemExit):  # `__class__` of an error may be anything
-            code = error.code  # type: ignore[attr-defined]
+            code = _interruptible(getattr, error, "code")  # `code` may be a property
             number = 0 if code is None else int.__int__(code) if issubclass(type(code), int) else None
             if number == 0:
                 return DONE
@@ -211,15 +211,25 @@ class Session:
             coroutine.close()  # otherwise Python warns that it was never awaited
             raise
         try:
-            return loop.run_until_complete(task)
+            return _until_done(loop, task)
         except BaseException:
             if not task.done():
                 task.cancel()
                 with suppress(asyncio.CancelledError):
-                    loop.run_until_complete(task)
+                    _until_done(loop, task)
             elif not task.cancelled():
                 task.exception()  # otherwise asyncio prints later that nobody has read the error
             raise
+
+
+def _until_done(loop: Any, task: Any) -> Any:
+    """Run a task to its end, also if this block or an earlier one stops the loop. Return the result."""
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except RuntimeError:
+            if task.done() or loop.is_closed() or loop.is_running():
+                raise
 
 
 def attempt(do: Callable[..., Result], *arguments: Any) -> Result | None:

@@ -115,6 +115,8 @@ class ChannelSandbox(SandboxLife):
         async def work() -> RunResult:
             earlier = note_new and await self._begins()
             async with self.turns.command(self._thread()):
+                if note_new and on_output:
+                    await self._note_live(on_output, earlier)
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
             result = await _read(
                 call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
@@ -142,6 +144,8 @@ class ChannelSandbox(SandboxLife):
         async def work() -> RunResult:
             earlier = note_new and await self._begins()
             async with self.turns.command(self._thread()):
+                if note_new and on_output:
+                    await self._note_live(on_output, earlier)
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
             result = await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
             return self._noted(result, call, earlier) if note_new else result
@@ -165,6 +169,12 @@ class ChannelSandbox(SandboxLife):
             return True
         self._programs.called(thread, (await self._ready_channel()).number)
         return False
+
+    async def _note_live(self, on_output: OnOutput, earlier: bool) -> None:
+        """Begin the live output with the note that `_noted` will put before the output."""
+        number = (await self._ready_channel()).number
+        if earlier or self._programs.moves(self._thread(), number):
+            on_output(_NEW.encode())
 
     def _noted(self, result: RunResult, call: Call, earlier: bool) -> RunResult:
         """Put a note before the output if the thread's latest call was in an earlier sandbox."""

@@ -190,6 +190,10 @@ class ThreadPrograms:
         """Return whether a call of a thread is known."""
         return thread in self._sandboxes
 
+    def moves(self, thread: str, sandbox: int) -> bool:
+        """Return whether the thread's latest call was in an earlier sandbox than this."""
+        return self._sandboxes.get(thread, sandbox) < sandbox
+
     def called(self, thread: str, sandbox: int) -> bool:
         """Note the sandbox of a call. Return whether the thread's latest call was in an earlier sandbox."""
         latest = self._sandboxes.get(thread, sandbox)

@@ -8,11 +8,11 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
-from libs.sandbox.host.command_log import CommandRecords
 
 from libs.sandbox import SandboxDied
-from libs.sandbox.host import OUTSIDE, command_log
+from libs.sandbox.host import OUTSIDE, CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.host.records import log_file
 from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
 
 thread = ContextVar("thread", default="1")
@@ -62,6 +62,17 @@ def test_a_block_is_told_of_its_new_sandbox_before_its_new_interpreter(sandbox: 
     assert not noted(sandbox)
 
 
+def test_live_output_begins_with_the_note(sandbox: LocalSandbox) -> None:
+    live: list[bytes] = []
+    sandbox.run("true", note_new=True, on_output=live.append)
+    sandbox.close()
+    for _ in range(2):
+        sandbox.run("echo on", note_new=True, on_output=live.append)
+    sandbox.close()
+    sandbox.run_python("print(2)", session="s", note_new=True, on_output=live.append)
+    assert b"".join(live).decode() == f"{NEW_SANDBOX}on\non\n{NEW_SANDBOX}2\n"
+
+
 def test_calls_of_earlier_programs_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def new() -> tuple[CommandRecords, LocalSandbox]:
         records = CommandRecords(tmp_path / "records.sqlite")
@@ -70,7 +81,7 @@ def test_calls_of_earlier_programs_count(tmp_path: Path, monkeypatch: pytest.Mon
     records, sandbox = new()
     with closing(records), sandbox:
         sandbox.file("write", path="a", replace=True, content=b"", key="1")
-    monkeypatch.setattr(command_log, "owner_label", lambda: "a later program")
+    monkeypatch.setattr(log_file, "owner_label", lambda: "a later program")
     records, sandbox = new()
     with closing(records), sandbox:
         sandbox.file("write", path="b", replace=True, content=b"", key="2")
@@ -84,7 +95,7 @@ def test_calls_outside_of_threads_are_not_those_of_an_earlier_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for label in ("an earlier program", "a later program"):
-        monkeypatch.setattr(command_log, "owner_label", lambda label=label: label)
+        monkeypatch.setattr(log_file, "owner_label", lambda label=label: label)
         records = CommandRecords(tmp_path / "records.sqlite")
         with closing(records), LocalSandbox(tmp_path, records=records, thread=thread.get) as sandbox:
             assert not noted(sandbox, OUTSIDE, key=label)

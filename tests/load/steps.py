@@ -19,9 +19,9 @@ _TOKENS = 25
 """Number of tokens of a journal. After that many the journal is removed and another one begins."""
 _ENDED = re.compile(
     r"\[the process that ran it was killed, by this command or by another one: "
-    r"everything it started was ended\]"
+    r"everything it started was ended, and its last output may be missing\]"
     r"|\[the process that kept the interpreter was killed, by this block or by a command: "
-    r"its variables are lost\]"
+    r"its variables are lost, and its last output may be missing\]"
     r"|\[the interpreter was ended by signal 9\b.*: its variables are lost\]"
     r"|bash: line 1: +\d+ Killed\b.*"
 )

@@ -35,7 +35,7 @@ def run_result(
         seconds,
         late="everything the command started was ended",
         lost="the process that ran it was killed, by this command or by another one: "
-        "everything it started was ended",
+        "everything it started was ended, and its last output may be missing",
         spills=spills,
     )
 
@@ -55,7 +55,7 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
         seconds,
         late=late,
         lost="the process that kept the interpreter was killed, by this block or by a command: "
-        "its variables are lost",
+        "its variables are lost, and its last output may be missing",
     )
 
 

@@ -6,10 +6,12 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from libs.sandbox import SandboxBusy
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import NEW_INTERPRETER as NOTE
@@ -51,6 +53,19 @@ def test_time_out_says_whether_the_variables_are_kept(sandbox: ChannelSandbox, c
         if result.output.endswith(said):
             return
     raise AssertionError(result.output)
+
+
+def test_time_out_while_the_interpreter_starts_shows_no_error_of_the_interpreter(
+    sandbox: ChannelSandbox,
+) -> None:
+    for hundredth in range(1, 7):
+        with suppress(SandboxBusy):  # the block could not begin
+            late = sandbox.run_python(
+                "while True: pass", session=f"start {hundredth}", timeout=hundredth / 100
+            ).output
+            assert "repl.py" not in late
+            assert "Fatal Python error" not in late
+            assert late.endswith((LOST, INTERRUPTED))
 
 
 def test_interrupt_ends_each_block_whatever_handler_an_earlier_block_has_set(block: Session) -> None:

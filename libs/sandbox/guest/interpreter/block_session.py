@@ -69,6 +69,7 @@ class Session:
         self._between: list[str] = []
         """Errors that signal handlers and threads have raised since the last block."""
         _set_handler(_SIGINT, _ignore)
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_SIGINT])
 
     def read(self, descriptor: int, length: int) -> bytes:
         """Read `length` bytes, or none at the end or if the descriptor is closed.

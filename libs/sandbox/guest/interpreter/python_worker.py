@@ -127,7 +127,7 @@ class Interpreter(ProcessWorker):
                     (os.POSIX_SPAWN_CLOSE, 63),
                 ],
                 setsid=True,
-                setsigmask=[],
+                setsigmask=[_SIGINT],  # an interrupt waits until the interpreter can handle it
                 setsigdef=[_signal.SIGPIPE, _signal.SIGXFSZ],
             )
         finally:

@@ -32,6 +32,8 @@ _SECONDS = 5.0
 """Seconds after which a listing ends."""
 _UNREACHABLE = " [not the exact name: no tool reaches the file by this path]"
 _TOO_LONG = " [the path is too long for the tools]"
+_NAMED_SO = " [a file whose name is the text before]"
+"""Mark of a file whose path could be taken for another line of a listing."""
 _NO_FILE = {stat.S_IFLNK: " [a link, which is not followed]"}
 
 
@@ -42,8 +44,9 @@ class ToolFailed(LiteError):
 def list_files(root: Path) -> str:
     """Return the files in the folder and below it: sorted, one path a line, or `(empty)`.
 
-    What no tool can reach, such as a link, and a folder that cannot be read, has a mark in brackets. A last
-    line says how many files are left out, or that the time was used up.
+    What no tool can reach, such as a link, and a folder that cannot be read, has a mark in brackets. So has a
+    file whose path could be taken for another line. A last line says how many files are left out, or that the
+    time was used up.
     """
     deadline = time.monotonic() + _SECONDS
     found: list[str] = []
@@ -148,7 +151,7 @@ def _files(folder: int, prefix: str, depth: int) -> Generator[str]:
             shown = prefix + _shown(name)
             mark = _UNREACHABLE if _shown(name) != name else _TOO_LONG if len(shown) > MAX_PATH else ""
             if kind == stat.S_IFREG and not UNFINISHED.fullmatch(name):
-                yield shown + mark
+                yield shown + (mark or _NAMED_SO * (shown.endswith("]") or shown.startswith("(")))
             elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 yield shown + _NO_FILE.get(kind, " [not a regular file]")
             elif kind == stat.S_IFDIR and (mark or not depth):

@@ -142,6 +142,17 @@ def test_every_file_that_can_be_written_is_listed(root: Path) -> None:
         call_tool(root, "write_file", {"filePath": "d/" * 33 + "deeper", "content": "x"})
 
 
+def test_name_of_a_file_cannot_imitate_another_line(root: Path) -> None:
+    named_so = " [a file whose name is the text before]"
+    root.mkdir(parents=True)
+    (root / "a").symlink_to("b")
+    names = ["(empty)", "(3 more)", "a [a link, which is not followed]", f"c{named_so}"]
+    for name in names:
+        (root / name).write_text("1")
+    lines = call_tool(root, "list_files", {}).split("\n")
+    assert lines == sorted(["a [a link, which is not followed]", *(name + named_so for name in names)])
+
+
 def test_folder_that_is_a_file_is_named(root: Path) -> None:
     root.parent.mkdir()
     root.touch()

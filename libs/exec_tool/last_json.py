@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 __all__ = ["DEEPEST", "Found", "last_json", "too_deep"]
@@ -42,6 +43,8 @@ _LONG = "What looks like one holds a number that is too long."
 _NUMBERS = "NaN, infinities and numbers beyond 1.8e308 are null in the result."
 _TWICE = "Of a key that comes twice in an object, the result has the last value."
 _HALVES = "Halves of surrogate pairs are U+FFFD in the result."
+_ROUNDED = "Numbers with more digits than a double holds are rounded in the result."
+_NOT_UTF8 = "U+FFFD in the result may stand for bytes that are not UTF-8."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,8 @@ def last_json(text: str, *, cut: bool = False) -> Found:
 
     An outermost object or array counts anywhere. A string, number, true, false or null counts if it is alone
     on its line. A part of an object or array that is not JSON, such as the repr of a dict, does not count:
-    see `_Search`. NaN and infinities become null, and halves of surrogate pairs become U+FFFD; `replaced`
-    says so.
+    see `_Search`. NaN and infinities become null, halves of surrogate pairs become U+FFFD, and numbers become
+    doubles unless they are integers; `replaced` says what was lost.
 
     Args:
         cut: whether a line may stand in the place of the middle of the text. Then a value counts if it stands
@@ -89,7 +92,7 @@ def last_json(text: str, *, cut: bool = False) -> Found:
 
 def _read(text: str) -> Found:
     """Read JSON. Replace halves of surrogate pairs, NaN, and numbers that are too large."""
-    unknown = twice = False
+    unknown = twice = rounded = False
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal twice
@@ -98,9 +101,10 @@ def _read(text: str) -> Found:
         return made
 
     def number(text: str) -> float | None:
-        nonlocal unknown
+        nonlocal unknown, rounded
         value = float(text)
         if math.isfinite(value):
+            rounded = rounded or (repr(value) != text and _is_rounded(text, value))
             return value
         unknown = True
         return None
@@ -113,7 +117,23 @@ def _read(text: str) -> Found:
     except UnicodeEncodeError:
         value = json.loads(whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
         halves = True
-    return Found(value, replaced=" ".join([_NUMBERS] * unknown + [_TWICE] * twice + [_HALVES] * halves))
+    said = {
+        _NUMBERS: unknown,
+        _ROUNDED: rounded,
+        _TWICE: twice,
+        _HALVES: halves,
+        _NOT_UTF8: "\ufffd" in text,
+    }
+    return Found(value, replaced=" ".join(note for note, applies in said.items() if applies))
+
+
+def _is_rounded(text: str, value: float) -> bool:
+    """Return whether `text` is another number than `value`, which programs print with 17 digits at most."""
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:  # an exponent of many digits
+        return True
+    return exact not in map(Decimal, (repr(value), f"{value:.17g}"))
 
 
 class _Span(NamedTuple):

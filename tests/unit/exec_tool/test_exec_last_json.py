@@ -9,6 +9,8 @@ import pytest
 
 from libs.exec_tool.last_json import last_json
 
+FLOATS = [0.1, 0.1, 1.5, -0.0, 1e22, 5e-324, 0.1 + 0.2, 0.0]
+
 
 @pytest.mark.parametrize(
     ("text", "value"),
@@ -33,6 +35,7 @@ from libs.exec_tool.last_json import last_json
         ("[see\n7\n]", 7),
         ('"[1]"\n', "[1]"),
         ("null", None),
+        ("[0.1, 0.10000000000000001, 1.50, -0.0, 1e22, 5e-324, 0.30000000000000004, 0e-999]", FLOATS),
     ],
 )
 def test_last_value_is_found(text: str, value: Any) -> None:
@@ -49,6 +52,11 @@ def test_last_value_is_found(text: str, value: Any) -> None:
         ('{"a": "\\ud800"}', {"a": "\ufffd"}, "U+FFFD"),
         ('"\\ud83d"', "\ufffd", "U+FFFD"),
         ('[{"a": 1, "a": 2}]', [{"a": 2}], "comes twice"),
+        ('{"total": 12345678901234567.89}', {"total": 12345678901234568.0}, "rounded"),
+        ("[9007199254740993.0]", [9007199254740992.0], "rounded"),
+        ("[1e-999]", [0.0], "rounded"),
+        ("[1e-99999999999999999999]", [0.0], "rounded"),
+        ('{"name": "M\ufffdller"}', {"name": "M\ufffdller"}, "not UTF-8"),
     ],
 )
 def test_replaced_values_are_noted(text: str, value: Any, replaced: str) -> None:

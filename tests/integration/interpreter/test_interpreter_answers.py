@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,6 +67,16 @@ def test_time_out_while_the_interpreter_starts_shows_no_error_of_the_interpreter
             assert "repl.py" not in late
             assert "Fatal Python error" not in late
             assert late.endswith((LOST, INTERRUPTED))
+
+
+def test_block_that_waited_for_another_block_of_its_session_is_told_so(block: Session) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(block, "import time\nprint('on')\ntime.sleep(3)")
+        time.sleep(1)
+        with pytest.raises(SandboxBusy) as error:
+            block("kept", 0.5)
+        assert "An earlier block of the same session still runs" in error.value.hint
+        assert running.result().output == "on\n"
 
 
 def test_interrupt_ends_each_block_whatever_handler_an_earlier_block_has_set(block: Session) -> None:

@@ -179,7 +179,8 @@ def _check_begun(answer: Answer, seconds: float) -> None:
     if answer.ending == Ending.WAITED:
         raise SandboxBusy(
             f"This waited for its turn for {seconds:g} s, its whole time-out, and was not begun.",
-            hint="So many commands run at once: wait for some to end, end them, or allow more time.",
+            hint="An earlier block of the same session still runs, or many commands run at once: wait until "
+            "they end, end them, or allow more time.",
         )
 
 

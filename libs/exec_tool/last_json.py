@@ -81,13 +81,13 @@ def last_json(text: str, *, cut: bool = False) -> Found:
     if marks and (found is None or _CLOSING.search(text, found.end)):
         return Found(note=_UNKNOWN)
     if found is None:
-        return Found(note="The program printed no JSON value.")
+        return Found(note="The output holds no JSON value.")
     if found.height > DEEPEST:
-        return Found(note=f"The program printed no JSON value. {_DEEP}")
+        return Found(note=f"The output holds no JSON value. {_DEEP}")
     try:
         return _read(text[found.begin : found.end])
     except ValueError:  # a number of thousands of digits
-        return Found(note=f"The program printed no JSON value. {_LONG}")
+        return Found(note=f"The output holds no JSON value. {_LONG}")
 
 
 def _read(text: str) -> Found:

@@ -91,7 +91,7 @@ def test_replaced_values_are_noted(text: str, value: Any, replaced: str) -> None
 def test_output_without_json_gives_a_note(text: str) -> None:
     found = last_json(text)
     assert found.value is None
-    assert found.note == "The program printed no JSON value."
+    assert found.note == "The output holds no JSON value."
 
 
 CUT = "\n[… 1,234 characters left out …]\n"

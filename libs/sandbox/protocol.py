@@ -112,7 +112,8 @@ class Sandbox(Protocol):
             env: additional environment variables.
             key: identifies this command in its thread, also when a killed run is executed again: see the
                 class. Without a command log it has no effect.
-            note_new: whether the output begins with a note if an earlier call of the thread, with `note_new`
+            note_new: whether the output, also the live output, begins with a note if an earlier call of the
+                thread, with `note_new`
                 or a file change with a key, was in another sandbox, whatever ended that one. With a command
                 log, the calls of earlier programs count, too.
 

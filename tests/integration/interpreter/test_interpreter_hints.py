@@ -59,6 +59,10 @@ class TestAfterAnError:
         assert output.endswith(f"as in {way}]\n")
         assert block(f"len({way})").output == "3\n"
 
+    def test_long_name_is_cut(self, block: Session) -> None:
+        block("import pandas as pd\nwrong = pd.DataFrame({'a;b' * 50_000: [1]})")
+        assert block("wrong['a']").output.endswith(f" columns {'a;b' * 66}a;… (int64)]\n")
+
     def test_failed_import_lists_the_names_of_the_module(self, block: Session) -> None:
         output = block("from json import parse").output
         assert output.endswith(

@@ -24,6 +24,8 @@ _ABOUT_DATA: Final = (LookupError, AttributeError, TypeError, ValueError, NameEr
 _CALLED: Final = re.compile(r"(\S+)\(\) (?:got an unexpected|missing \d+ required|takes |got multiple)")
 _TABLES: Final = 3
 _NAMES: Final = 20
+_NAME: Final = 200
+"""Characters of a name. A file that was read with the wrong separator is one column with a long name."""
 _MERGED_ROWS: Final = 100_000
 
 
@@ -90,13 +92,17 @@ def _offered(_: dict[str, Any], error: BaseException) -> list[str]:
     """Return a hint with the names in `__all__` of a module, after a failed import from it."""
     module = error.name if isinstance(error, ImportError) else None
     names = getattr(sys.modules.get(module or ""), "__all__", ())
-    return [f"[{module} has {_listed(map(str, names), len(names))}]\n"] if names else []
+    return [f"[{module} has {_listed((_cut(str(name)) for name in names), len(names))}]\n"] if names else []
 
 
 def _listed(names: Iterable[str], count: int) -> str:
     """Return the first of `count` names, and the number of the others."""
     more = f" and {count - _NAMES} more" if count > _NAMES else ""
     return ", ".join(itertools.islice(names, _NAMES)) + more
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[:_NAME]}…"
 
 
 def _signature(_: dict[str, Any], error: BaseException) -> list[str]:
@@ -186,7 +192,7 @@ def _merge(tables: dict[str, Any], lacking: Any, column: str) -> list[str]:
 
 def _table(name: str, value: Any) -> str:
     kinds = ("text" if str(each) in ("object", "str") else str(each) for each in value.dtypes)
-    columns = (f"{column} ({kind})" for column, kind in zip(value.columns, kinds, strict=True))
+    columns = (f"{_cut(str(column))} ({kind})" for column, kind in zip(value.columns, kinds, strict=True))
     shown = _listed(columns, len(value.columns))
     return f"[{name}: a DataFrame of {len(value):,} rows with the columns {shown}]\n"
 

@@ -200,8 +200,8 @@ def _delete(path: str, protected: list[str]) -> dict[str, Any]:
     mode = os.lstat(place).st_mode
     if stat.S_ISLNK(mode) and path.endswith("/"):
         raise ValueError(
-            "the path ends with a slash and names a link to a folder: to delete the link, leave the slash out; "
-            "to delete the folder, name the folder"
+            "the path ends with a slash, and its name is a link to a folder: to delete the link, leave the "
+            "slash out; to delete the folder, name the folder"
         )
     if stat.S_ISDIR(mode):
         # Not `shutil.rmtree`, which recurses: folders can be nested deeper than Python's stack.

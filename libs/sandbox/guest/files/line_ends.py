@@ -142,7 +142,8 @@ class _EndsBeside:
     @cached_property
     def _last(self) -> bytes:
         place = max(self._content.rfind(b"\r"), self._content.rfind(b"\n"))
-        return _END.findall(self._content, max(place - 1, 0))[-1]
+        found: list[bytes] = _END.findall(self._content, max(place - 1, 0))
+        return found[-1]
 
 
 def _alike(one: bytes, other: bytes) -> int:

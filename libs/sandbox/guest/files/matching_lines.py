@@ -36,22 +36,22 @@ class Finds(NamedTuple):
 
 def finds_of(lines: list[str]) -> Finds:
     """Return the functions that find lines that follow each other."""
-    spellings = ["\n".join(lines), *(("\r\n".join(lines), "\r".join(lines)) if len(lines) > 1 else ())]
+    ends = ("\n", "\r\n", "\r") if len(lines) > 1 else ("\n",)
+    spellings = [end.join(lines) for end in ends]
     wide = {
-        mark: _finder([each.encode(coding, "surrogatepass") for each in spellings])
+        mark: _finder([each.encode(coding, "surrogatepass") for each in (lines[0], *spellings)])
         for mark, coding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
     }
     text = spellings[0].encode("utf-8", "surrogateescape")
-    return Finds(_finder([text]), wide, len(lines) - 1)
+    return Finds(lambda data, place: data.find(text, place), wide, len(lines) - 1)
 
 
-def _finder(needles: list[bytes]) -> Find:
-    """Return a function that finds the first of the needles."""
-    if len(needles) == 1:
-        [needle] = needles
-        return lambda data, place: data.find(needle, place)
-    # `re` needs quadratic time to find what long alternatives begin with alike.
-    alike = os.path.commonprefix(needles)
+def _finder(words: list[bytes]) -> Find:
+    """Return a function that finds the first of the words after the first word, which they all begin with.
+
+    `re` would need quadratic time to see what long alternatives begin with.
+    """
+    alike, *needles = words
     rest = b"|".join(re.escape(needle[len(alike) :]) for needle in needles)
     search = re.compile(re.escape(alike) + b"(?:" + rest + b")").search
     return lambda data, place: found.start() if (found := search(data, place)) else -1

@@ -116,6 +116,15 @@ def test_only_regular_files_with_valid_names_come_back(root: Path, collect: Call
     }
 
 
+async def test_link_in_the_place_of_a_folder_is_named_unless_the_folder_was_a_link(root: Path) -> None:
+    for name in ("data", "results"):
+        (root / name).rmdir()
+        (root / name).symlink_to("scripts")
+    with Local(root) as sandbox:
+        found = await collected(cast("Fresh", sandbox), {}, links=["data"])
+    assert left_out(found) == {"results": "a link, FIFO or device"}
+
+
 @pytest.mark.parametrize("kind", ["file", "folder", "empty"])
 def test_own_folder_of_the_sandbox_is_left_out_and_named(
     root: Path, collect: Callable[..., Collected], kind: str

@@ -101,6 +101,16 @@ def test_new_file_needs_a_name(box: LocalSandbox, place: Path, path: str) -> Non
         TOOLS["write"](box, f"{place}/folder/")
 
 
+@pytest.mark.parametrize("texts", [{"old": "\udcff", "new": ""}, {"old": "keep", "new": "\udcff"}])
+def test_text_that_is_not_utf_8_is_no_error_of_the_path(
+    box: LocalSandbox, place: Path, texts: dict[str, str]
+) -> None:
+    with pytest.raises(FileFailed, match="character 1 is half of a surrogate pair") as failed:
+        box.file("edit", path=f"{place}/file", replace_all=False, **texts)
+    assert failed.value.code == "half_character"
+    assert (place / "file").read_text() == "keep"
+
+
 def test_missing_folders_of_a_new_file_are_made(box: LocalSandbox, place: Path) -> None:
     TOOLS["write"](box, f"{place}/folder/../new/./deep/file")
     assert tree(place)["new/deep/file"] == "lost"

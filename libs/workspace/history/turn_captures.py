@@ -26,6 +26,8 @@ __all__ = ["TurnCaptures"]
 
 logger = logging.getLogger(__name__)
 
+_TRIES: Final = 3
+"""Attempts to capture while a prune removes snapshots."""
 _MOST_REMEMBERED: Final = 100_000
 """Paths after which those that were logged are forgotten."""
 _MOST_TOLD: Final = 10
@@ -214,6 +216,16 @@ class TurnCaptures:
         Raises:
             SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable: nothing was kept.
         """
+        for _ in range(_TRIES):
+            with suppress(ManifestMissing):  # a prune came between
+                return await self._kept(thread, workspace, tickets, own)
+        raise SnapshotsUnavailable(
+            "Snapshots are removed all the time.", hint="The next step is captured again."
+        )
+
+    async def _kept(
+        self, thread: str, workspace: str, tickets: Collection[str], own: Collection[str]
+    ) -> Captured:
         sandbox = self.sandbox_of(thread)
         began = time.time_ns()
         captured = await self.store.acapture(sandbox)
@@ -233,11 +245,7 @@ class TurnCaptures:
             changes = await asyncio.to_thread(by_thread, paths, times, spans + others)
             for who, found in {**restored, thread: [*restored.get(thread, ()), *own]}.items():
                 changes[who] = [*changes.get(who, ()), *found]
-        try:
-            await self.ledger.add(workspace, captured.id, changes, thread, tickets)
-        except ManifestMissing:
-            captured = await self.store.acapture(sandbox)  # a prune came between
-            await self.ledger.add(workspace, captured.id, changes, thread, tickets)
+        await self.ledger.add(workspace, captured.id, changes, thread, tickets)
         sandbox.turns.forget_spans(spans, began)
         del self._times[workspace]
         if latest is None or latest.manifest != captured.id:

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import shlex
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 from typing import Any
@@ -126,8 +126,10 @@ class Collected:
     """Paths of earlier files whose content after the program is not known."""
 
 
-async def collected(sandbox: Fresh, before: Mapping[str, bytes]) -> Collected:
+async def collected(sandbox: Fresh, before: Mapping[str, bytes], links: Collection[str] = ()) -> Collected:
     """Return the changes of a workspace that held `before`. No process may run in the sandbox.
+
+    `links`: folders of the workspace that were links before the program.
 
     Raises:
         OSError: the files cannot be read, or an answer of the sandbox is not valid.
@@ -135,7 +137,7 @@ async def collected(sandbox: Fresh, before: Mapping[str, bytes]) -> Collected:
     """
     found = await walked(sandbox, Manifest({}), b"", most=MOST_BYTES, again=())
     room = min(MOST_BYTES, int(sandbox.disk * _MOST_OF_DISK))
-    look = await asyncio.to_thread(_Look, found.manifest, before, room, sandbox.redact)
+    look = await asyncio.to_thread(_Look, found.manifest, before, room, sandbox.redact, links)
     for batch in batches(look.wanted):
         contents = await read_parts(sandbox, batch)
         look.contents |= zip((path for path, _, _ in batch), contents, strict=True)
@@ -156,8 +158,16 @@ async def _has_own_folder(sandbox: Sandbox) -> bool:
 class _Look:
     """The workspace after a program, compared with the files before."""
 
-    def __init__(self, now: Manifest, before: Mapping[str, bytes], room: int, redact: Redact | None) -> None:
+    def __init__(
+        self,
+        now: Manifest,
+        before: Mapping[str, bytes],
+        room: int,
+        redact: Redact | None,
+        links: Collection[str],
+    ) -> None:
         self._now = now
+        self._links = links
         self._before = before
         self._redact = redact
         self._left_out: list[str] = []
@@ -207,7 +217,7 @@ class _Look:
                 continue
             if entry and entry.kind == "file":
                 yield at, path, entry
-            elif path not in FOLDERS:
+            elif path not in self._links:
                 self.leave(path, "a link, FIFO or device")
 
     def changes(self) -> Collected:

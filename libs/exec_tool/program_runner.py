@@ -271,6 +271,7 @@ class CodeRunner:
                     before,
                     folder,
                     keeps_files=self.keeps_files,
+                    links=self._read_only,
                     installs=self._dependencies is not None,
                 )
                 with spans.part("fill"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from libs.exec_tool import execution_spans as spans
@@ -41,6 +41,8 @@ class Visit:
     """The folder of the dependencies inside the sandbox."""
     keeps_files: bool = False
     """Whether the thread keeps its files after the program."""
+    links: Collection[str] = ()
+    """Folders of the workspace that are links."""
     installs: bool = False
     """Whether a call can name dependencies."""
 
@@ -127,7 +129,7 @@ class Visit:
             try:
                 command = folder.END + COUNT + (ROUTES + DISK) * failed
                 kernel = counted((await self.sandbox.arun(command, timeout=COLLECT_SECONDS)).output)
-                found = await folder.collected(self.sandbox, self.before)
+                found = await folder.collected(self.sandbox, self.before, self.links)
                 return kernel, found, _left_out(found.left_out, found.stale if self.keeps_files else ())
             except SandboxBusy:
                 continue  # the sandbox has killed the processes

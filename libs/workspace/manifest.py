@@ -179,11 +179,12 @@ class Manifest:
         """Return why a folder above a path could not be read; None if all were read."""
         if self.skipped:
             for place in _above(path):
-                if (why := self.skipped.get(place)) and (place == _HOME or self._is_folder(place)):
+                if (why := self.skipped.get(place)) and (place == _HOME or self.is_folder(place)):
                     return why
         return None
 
-    def _is_folder(self, path: str) -> bool:
+    def is_folder(self, path: str) -> bool:
+        """Return whether a path is a folder."""
         entry = self.entries.get(path)
         return entry is not None and entry.kind == "dir"
 

@@ -35,6 +35,10 @@ def to_touch(
             kept[path] = "it was changed by somebody else"
         else:
             paths.append(path)
+    for path in sorted(now.skipped.keys() & target.skipped.keys()):
+        # What is in a folder that neither could read may differ.
+        if now.is_folder(path) and target.is_folder(path) and (only is None or path in only):
+            kept.setdefault(path, f"its present content is not kept: {now.skipped[path]}")
     return paths, kept
 
 

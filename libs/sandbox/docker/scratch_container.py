@@ -9,7 +9,7 @@ from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.docker.container_config import room
 from libs.sandbox.errors import SandboxDied
 from libs.sandbox.host import Channel
-from libs.sandbox.workspace import owner_of
+from libs.sandbox.workspace import Folders, folder_at, mounts_below, owner_of
 
 __all__ = ["ScratchSandbox"]
 
@@ -25,6 +25,7 @@ class ScratchSandbox(DockerSandbox):
     """
 
     spills = False  # nobody can read a file after the task
+    renews = False  # a task has one container
 
     def __init__(self, home: Path, *, disk: int, **options: Any) -> None:
         super().__init__(home, **options)
@@ -51,8 +52,10 @@ class ScratchSandbox(DockerSandbox):
         self._begun = True
         return super()._connect()
 
-    def _folders_there(self) -> None:
-        """Return None: no folder of the host is the workspace."""
+    def _folders_there(self) -> Folders:
+        """Return the folders that are mounted to read. No folder of the host is the workspace."""
+        folders = self._read_only.values()
+        return Folders((None, *map(folder_at, folders)), mounts_below(folders))
 
     def _prepare(self) -> tuple[int, int]:
         return owner_of(self.root)

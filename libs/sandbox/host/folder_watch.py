@@ -42,6 +42,13 @@ class FolderWatch:
         """Whether the last check is a while ago."""
         return time.monotonic() > self._looked_at + _LOOK_SECONDS
 
+    def replaced_now(self) -> bool:
+        """As `replaced`, without a limit of time. Blocks; may be called in any thread."""
+        try:
+            return replaced(self._at_start, self._look())
+        except OSError:
+            return False
+
     async def replaced(self) -> bool:
         """Check the folders. Return whether the workspace is gone, or another folder is at a path.
 

@@ -40,6 +40,8 @@ class SandboxLife(ABC):
 
     root: Path
     """The workspace on this machine."""
+    renews = True
+    """Whether the next call starts a new sandbox if a folder was replaced."""
 
     def __init__(self, idle_seconds: float, redact: Redact | None) -> None:
         self._idle_seconds = idle_seconds
@@ -86,6 +88,10 @@ class SandboxLife(ABC):
         """Whether the sandbox is started, ready and alive."""
         channel = self._live()
         return channel is not None and channel.ready
+
+    def outdated(self) -> bool:
+        """Return whether the workspace is gone, or another folder is at a path: see `FolderWatch`. Blocks."""
+        return self._watch.replaced_now()
 
     @on_core
     async def astart(self) -> None:
@@ -238,7 +244,7 @@ class SandboxLife(ABC):
         tries = 0
         while True:
             channel = await self._ready_channel()
-            if self._watch.due:
+            if self.renews and self._watch.due:
                 if await self._watch.replaced():
                     await asyncio.to_thread(self._leave, channel)
                 if self._channel is not channel:  # left, here or by another caller meanwhile

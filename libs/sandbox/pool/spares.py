@@ -24,6 +24,7 @@ class _Startable(Protocol):
     @property
     def running(self) -> bool: ...
     def start(self) -> None: ...
+    def outdated(self) -> bool: ...
 
 
 S = TypeVar("S", bound=_Startable)
@@ -61,7 +62,7 @@ class Ready(Generic[S]):
         return sum(_is_running(spare) for spare in self._spares)
 
     def take(self, *, patient: bool = False) -> S | None:
-        """Return a running spare, or None if none is ready. Dead spares are cleaned up.
+        """Return a running spare, or None if none is ready. Dead and outdated spares are cleaned up.
 
         Args:
             patient: wait for a spare that is being started, if no other caller does. Two starts at once
@@ -73,7 +74,7 @@ class Ready(Generic[S]):
                     return None
                 spare = self._spares.pop(0)
             if (found := _result_of(spare)) is not None:
-                if found.running:
+                if found.running and not found.outdated():
                     return found
                 self._end(found)
 

@@ -116,6 +116,7 @@ class TestCommands:
             on_output=lambda _: on_host(sandbox, "shown").touch(),
         )
         assert result.exit_code == 137
+        assert 0 < result.seconds < 30  # not the time-out
         assert result.output.startswith("said\n")
         assert "the process that ran it was killed" in result.output.splitlines()[-1]
         assert sandbox.run("echo on").output == "on\n"

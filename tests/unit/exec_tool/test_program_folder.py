@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import socket
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -114,6 +115,27 @@ def test_only_regular_files_with_valid_names_come_back(root: Path, collect: Call
         "pipe": special,
         "socket": special,
     }
+
+
+@pytest.mark.parametrize("seconds", [2**40, -(2**40)])
+def test_file_with_a_time_that_is_far_away_comes_back(seconds: int) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:  # keeps any time
+        (root := Path(place) / "workspace").mkdir()
+        (root / "far").write_bytes(b"1")
+        os.utime(root / "far", (seconds, seconds))
+        assert (root / "far").stat().st_mtime == seconds
+        with Local(root) as sandbox:
+            found = asyncio.run(collected(cast("Fresh", sandbox), {}))
+    assert found == Collected({"far": b"1"}, (), ())
+
+
+async def test_link_in_the_place_of_a_folder_is_named_unless_the_folder_was_a_link(root: Path) -> None:
+    for name in ("data", "results"):
+        (root / name).rmdir()
+        (root / name).symlink_to("scripts")
+    with Local(root) as sandbox:
+        found = await collected(cast("Fresh", sandbox), {}, links=["data"])
+    assert left_out(found) == {"results": "a link, FIFO or device"}
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "empty"])

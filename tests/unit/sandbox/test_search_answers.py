@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,17 @@ from libs.sandbox.guest.files.text_files import read_page
 
 MIB = 1 << 20
 BINARY = "[a binary file matches]"
+
+
+def test_long_text_of_several_lines_is_searched_in_time(tmp_path: Path) -> None:
+    text = f"{'a' * 49_000}\nb\n{'c' * 49_000}"
+    (tmp_path / "text").write_text(f"x\n{text}d\n")
+    (tmp_path / "binary").write_bytes(b"\0\n" + text.replace("\n", "\r\n").encode())
+    (tmp_path / "wide").write_bytes(f"x{text}".encode("utf-16"))
+    begin = time.process_time()
+    answer = grep(str(tmp_path), text, None, None)
+    assert [Path(match["path"]).name for match in answer["matches"]] == ["binary", "text", "wide"]
+    assert time.process_time() - begin < 3
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,13 @@ def _delete(path: str, protected: list[str]) -> dict[str, Any]:
     for kept in (*protected, *map(os.path.realpath, protected)):
         if kept == place or kept.startswith(place.rstrip("/") + "/"):
             return {"error": "protected"}
-    if stat.S_ISDIR(os.lstat(place).st_mode):
+    mode = os.lstat(place).st_mode
+    if stat.S_ISLNK(mode) and path.endswith("/"):
+        raise ValueError(
+            "the path ends with a slash, and its name is a link to a folder: to delete the link, leave the "
+            "slash out; to delete the folder, name the folder"
+        )
+    if stat.S_ISDIR(mode):
         # Not `shutil.rmtree`, which recurses: folders can be nested deeper than Python's stack.
         done = subprocess.run(["rm", "-rf", "--", place], capture_output=True, check=False)
         if done.returncode:

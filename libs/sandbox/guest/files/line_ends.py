@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Final
 
 __all__ = ["TooLong", "replaced"]
@@ -51,13 +52,14 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
     after = _alike(old[before:][::-1], new[before:][::-1])
     lines = new[before : len(new) - after].split(b"\n")
     pieces: list[bytes] = []
+    beside = _EndsBeside(content)
     size = done = 0
     for begin, end in _places(content, shown, old):
         first, last, given = begin, end, new
         if b"\r" not in new:
             first = _forward(content, begin, before)
             last = _forward(content, first, len(old) - before - after)
-            given = _joined(lines, content, first, last)
+            given = _joined(lines, content, first, last, beside)
         pieces += content[done:first], given
         size += first - done + len(given)
         done = last
@@ -112,20 +114,36 @@ def _forward(content: bytes, place: int, shown: int) -> int:
     return place
 
 
-def _joined(lines: list[bytes], content: bytes, begin: int, end: int) -> bytes:
+def _joined(lines: list[bytes], content: bytes, begin: int, end: int, beside: _EndsBeside) -> bytes:
     """Join lines with the line ends between two places."""
     joined = lines[0]
     if len(lines) > 1:
-        ends = _END.findall(content, begin, end) or [_end_beside(content, end)]
+        ends = _END.findall(content, begin, end) or [beside.find(end)]
         for number, line in enumerate(lines[1:]):
             joined += ends[min(number, len(ends) - 1)] + line
     return joined
 
 
-def _end_beside(content: bytes, place: int) -> bytes:
-    """Return the line end after a place, or else the last line end of the content."""
-    found = _END.search(content, place)
-    return found[0] if found else _END.findall(content, 0, place)[-1]
+class _EndsBeside:
+    """Finds the line end after a place, or else the last line end of the content, in linear time.
+
+    The content has a line end. No place is before an earlier place.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._after = _END.search(content)
+
+    def find(self, place: int) -> bytes:
+        if self._after and self._after.start() < place:
+            self._after = _END.search(self._content, place)
+        return self._after[0] if self._after else self._last
+
+    @cached_property
+    def _last(self) -> bytes:
+        place = max(self._content.rfind(b"\r"), self._content.rfind(b"\n"))
+        found: list[bytes] = _END.findall(self._content, max(place - 1, 0))
+        return found[-1]
 
 
 def _alike(one: bytes, other: bytes) -> int:

@@ -27,8 +27,7 @@ class Finds(NamedTuple):
     """Functions that find a text."""
 
     text: Find
-    """In text with the line ends of a page."""
-    binary: Find
+    """In content with the line ends of a page."""
     wide: dict[bytes, Find]
     """Byte order mark -> function for a file that begins with the mark."""
     more: int
@@ -37,26 +36,29 @@ class Finds(NamedTuple):
 
 def finds_of(lines: list[str]) -> Finds:
     """Return the functions that find lines that follow each other."""
-    spellings = ["\n".join(lines), *(("\r\n".join(lines), "\r".join(lines)) if len(lines) > 1 else ())]
-    raw = [each.encode("utf-8", "surrogateescape") for each in spellings]
+    ends = ("\n", "\r\n", "\r") if len(lines) > 1 else ("\n",)
+    spellings = [end.join(lines) for end in ends]
     wide = {
-        mark: _finder([each.encode(coding, "surrogatepass") for each in spellings])
+        mark: _finder([each.encode(coding, "surrogatepass") for each in (lines[0], *spellings)])
         for mark, coding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
     }
-    return Finds(_finder(raw[:1]), _finder(raw), wide, len(lines) - 1)
+    text = spellings[0].encode("utf-8", "surrogateescape")
+    return Finds(lambda data, place: data.find(text, place), wide, len(lines) - 1)
 
 
-def _finder(needles: list[bytes]) -> Find:
-    """Return a function that finds the first of the needles."""
-    if len(needles) == 1:
-        [needle] = needles
-        return lambda data, place: data.find(needle, place)
-    search = re.compile(b"|".join(map(re.escape, needles))).search
+def _finder(words: list[bytes]) -> Find:
+    """Return a function that finds the first of the words after the first word, which they all begin with.
+
+    `re` would need quadratic time to see what long alternatives begin with.
+    """
+    alike, *needles = words
+    rest = b"|".join(re.escape(needle[len(alike) :]) for needle in needles)
+    search = re.compile(re.escape(alike) + b"(?:" + rest + b")").search
     return lambda data, place: found.start() if (found := search(data, place)) else -1
 
 
 def _shown(data: bytes, *, whole: bool) -> bytes:
-    """Return text with the line ends of a page: see `text_files.read_page`.
+    """Return content with the line ends of a page: see `text_files.read_page`.
 
     Args:
         whole: whether a carriage return at the end is a line end. Otherwise a line feed may follow.
@@ -78,16 +80,18 @@ def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterato
     with open_regular(path) as file:
         mark = os.pread(file, 2, 0)
         wide = finds.wide.get(mark)
-        binary_find, text_find = wide or finds.binary, wide or finds.text
+        find = wide or finds.text
         number = 1
         rest = b""
         binary = False
         while not late():
             block = os.read(file, _BLOCK)
             data = rest + block
+            if not wide:
+                data = _shown(data, whole=not block)
             binary = binary or b"\0" in block
             if binary:
-                if (found := binary_find(data, 0)) >= 0:
+                if (found := find(data, 0)) >= 0:
                     yield number + data.count(b"\n", 0, found), _BINARY
                 if found >= 0 or not block:
                     return
@@ -99,8 +103,6 @@ def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterato
                 number += data.count(b"\n", 0, cut)
                 rest = data[cut:]
                 continue
-            if not wide:
-                data = _shown(data, whole=not block)
             if len(data) > _LONGEST_LINE:
                 raise OSError(errno.EFBIG, "File too large", path)
             # Search whole lines. The last line may continue in the next block, and so may a text that begins
@@ -110,7 +112,7 @@ def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterato
                 cut = data.rfind(b"\n", 0, max(cut - 1, 0)) + 1
             lines, rest = data[:whole], data[cut:]
             place = 0  # begin of the line with the current number
-            while 0 <= (found := text_find(lines, place)) < cut:
+            while 0 <= (found := find(lines, place)) < cut:
                 begin = lines.rfind(b"\n", place, found) + 1 or place
                 end = lines.find(b"\n", found)
                 number += lines.count(b"\n", place, begin)

@@ -23,6 +23,8 @@ _MOST_DEPTH: Final = 500
 _FRESH: Final = 1_000_000_000
 """Nanoseconds. A file that was changed so shortly before the walk is read again by the next walk: another
 change may get the same time, because a kernel's clock for files ticks only every 1 to 10 ms."""
+_FARTHEST: Final = 2**66 - 1
+"""Time in nanoseconds that a manifest can hold. A program can set any time, and a tmpfs keeps it."""
 _TRIES: Final = 3
 """Reads of a file that changes while it is read."""
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -262,7 +264,8 @@ def _row(path: str, known: tuple[Stamp, str | None, bool]) -> list[Any]:
     stamp, value, _ = known
     mode = stamp[0]
     if stat.S_ISREG(mode):
-        return [path, "file", stat.S_IMODE(mode), stamp[1], stamp[3], value]
+        changed = max(-_FARTHEST, min(stamp[1], _FARTHEST))
+        return [path, "file", stat.S_IMODE(mode), changed, stamp[3], value]
     return [path, "dir" if stat.S_ISDIR(mode) else "link", stat.S_IMODE(mode), 0, 0, value]
 
 

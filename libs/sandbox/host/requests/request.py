@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -33,6 +34,7 @@ class Call:
         self, stream: int, content: bytes, on_output: OnOutput | None, redact: Redact | None = None
     ) -> None:
         self.stream = stream
+        self.sent_at = time.monotonic()
         self.redact = redact
         """Removes secrets from the received data."""
         self.future: Future[Answer] = Future()

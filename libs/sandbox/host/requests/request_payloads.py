@@ -91,7 +91,8 @@ def file_request(
     for name, text in arguments.items():
         if isinstance(text, str):
             try:
-                encoded(text, "surrogateescape")
+                # What is written is UTF-8. A path, or a text to search for, may have other bytes.
+                encoded(text, "strict" if name in ("old", "new") else "surrogateescape")
             except ValueError as error:
                 raise FileFailed("invalid_path" if name == "path" else "half_character", str(error)) from None
     if content is not None:

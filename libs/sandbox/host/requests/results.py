@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from typing import Any, Literal
 
 from libs.sandbox.errors import CommandInterrupted, CommandStopped, SandboxBusy, SandboxError
@@ -44,7 +45,7 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
     """Return the result of a block. Raises SandboxBusy if it did not begin."""
     if answer.ending == Ending.ENDED:
         late = "the interpreter was ended, its variables are lost"
-    elif _report(answer, seconds).exit_code == _INTERRUPTED:
+    elif _report(call, answer, seconds).exit_code == _INTERRUPTED:
         late = "the block was interrupted, its variables are kept"
     else:
         late = "the block ended, but not with KeyboardInterrupt: its variables are kept"
@@ -141,7 +142,7 @@ def _result(
     spills: bool = True,
 ) -> RunResult:
     _check_begun(answer, seconds)
-    report = _report(answer, seconds)
+    report = _report(call, answer, seconds)
     timed_out = answer.ending in (Ending.TIMEOUT, Ending.ENDED)
     output, *errors = [
         _text_of(call, fd, item, limits.output_chars, cut=answer.ending != Ending.DONE, spills=spills)
@@ -184,11 +185,11 @@ def _check_begun(answer: Answer, seconds: float) -> None:
         )
 
 
-def _report(answer: Answer, seconds: float) -> RunReport:
+def _report(call: Call, answer: Answer, seconds: float) -> RunReport:
     try:
         return RunReport.decode(answer.body)
     except struct.error:  # the worker was killed before its report
-        return RunReport(137, seconds, [])
+        return RunReport(137, min(seconds, time.monotonic() - call.sent_at), [])
 
 
 def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cut: bool, spills: bool) -> str:

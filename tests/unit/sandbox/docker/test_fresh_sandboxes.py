@@ -81,6 +81,19 @@ async def test_next_task_gets_the_spare_and_the_spare_is_replaced(
     eventually(lambda: len(maker.made) == 3 and maker.running == [maker.made[2]])
 
 
+async def test_spare_whose_folder_was_replaced_is_not_used(
+    maker: Maker, fresh: FreshSandboxes[Local]
+) -> None:
+    fresh.prepare()
+    eventually(lambda: len(maker.running) == 1)
+    root = maker.made[0].root
+    root.rename(root.with_name("old"))
+    root.mkdir()
+    async with fresh.one() as taken:
+        assert taken is maker.made[1]
+        assert not maker.made[0].running
+
+
 async def test_first_step_runs_in_each_sandbox_and_spare(maker: Maker) -> None:
     failing = [True]
 

@@ -20,6 +20,9 @@ class Sandbox:
         self._start()
         self.running = True
 
+    def outdated(self) -> bool:
+        return False
+
 
 def no_thread() -> None:
     raise RuntimeError("can't start new thread")

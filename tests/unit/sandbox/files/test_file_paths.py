@@ -82,6 +82,16 @@ def test_parent_of_a_link_is_the_parent_of_its_target(box: LocalSandbox, place: 
     assert "other" not in tree(place)
 
 
+def test_link_is_deleted_only_by_its_name_without_a_slash(box: LocalSandbox, place: Path) -> None:
+    before = tree(place)
+    with pytest.raises(FileFailed, match="leave the slash out") as failed:
+        TOOLS["delete"](box, f"{place}/link/")
+    assert failed.value.code == "invalid_path"
+    assert tree(place) == before
+    TOOLS["delete"](box, f"{place}/link")
+    assert tree(place) == {path: text for path, text in before.items() if path != "link"}
+
+
 @pytest.mark.parametrize("path", ["new/", "new/folder/", "new/.", "new/.."])
 def test_new_file_needs_a_name(box: LocalSandbox, place: Path, path: str) -> None:
     with pytest.raises(FileFailed, match="names a folder: give the path of a file") as failed:
@@ -89,6 +99,16 @@ def test_new_file_needs_a_name(box: LocalSandbox, place: Path, path: str) -> Non
     assert failed.value.code == "invalid_path"
     with pytest.raises(FileFailed, match="Is a directory"):
         TOOLS["write"](box, f"{place}/folder/")
+
+
+@pytest.mark.parametrize("texts", [{"old": "\udcff", "new": ""}, {"old": "keep", "new": "\udcff"}])
+def test_text_that_is_not_utf_8_is_no_error_of_the_path(
+    box: LocalSandbox, place: Path, texts: dict[str, str]
+) -> None:
+    with pytest.raises(FileFailed, match="character 1 is half of a surrogate pair") as failed:
+        box.file("edit", path=f"{place}/file", replace_all=False, **texts)
+    assert failed.value.code == "half_character"
+    assert (place / "file").read_text() == "keep"
 
 
 def test_missing_folders_of_a_new_file_are_made(box: LocalSandbox, place: Path) -> None:

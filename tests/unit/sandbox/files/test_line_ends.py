@@ -2,6 +2,8 @@ r"""An edit finds the text that a page shows, where a line end is `\n`, and keep
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,6 +67,16 @@ def test_text_beside_an_edit_keeps_its_bytes(before: bytes, after: bytes, old: b
     assert result.startswith(before + b"|")
     assert result.endswith(b"|" + after)
     assert shown(result[len(before) + 1 : len(result) - len(after) - 1]) == new
+
+
+@pytest.mark.parametrize("end", [b"", b"\r"])
+def test_time_is_linear_in_the_size_of_the_content(end: bytes) -> None:
+    begin = time.process_time()
+    content = b"\r\n" * 100_000 + b"\n" + b"x" * 200_000 + end
+    count, after = replaced(content, b"x", b"y\nz", everywhere=True, most=10_000_000)
+    assert count == 200_000
+    assert after.endswith(b"y" + (end or b"\n") + b"z" + end)
+    assert time.process_time() - begin < 15
 
 
 @pytest.mark.parametrize("before", [b"a" * 100, b"a\r\n" * 30, b"a\r\nb\n" * 20])

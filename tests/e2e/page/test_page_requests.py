@@ -92,6 +92,7 @@ def expect_to_be_whole(page: Page, picture: Locator) -> None:
     assert box["y"] + box["height"] <= size["height"]
 
 
+@pytest.mark.thorough
 def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
     page: Page, page_server: Served
 ) -> None:

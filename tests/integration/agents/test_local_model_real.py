@@ -14,9 +14,12 @@ from libs.models.openvino_engine import OpenVinoEngine, runtime_installed
 from libs.models.weights import QWEN_CODER, kept
 
 PATH = kept(QWEN_CODER, load_settings(None).models_dir)
-pytestmark = pytest.mark.skipif(
-    PATH is None or not runtime_installed(), reason="the local model is not on this machine"
-)
+pytestmark = [
+    pytest.mark.thorough,  # the model takes most of a minute to load
+    pytest.mark.skipif(
+        PATH is None or not runtime_installed(), reason="the local model is not on this machine"
+    ),
+]
 
 RULES = SystemMessage("Answer with one word. " + " ".join(f"Rule {n}: be exact." for n in range(40)))
 

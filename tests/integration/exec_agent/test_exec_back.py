@@ -82,6 +82,7 @@ async def test_files_and_values_go_back_and_return(runtime: Runtime) -> None:
     assert (await turn(runtime, "colour 5")).startswith("0\n")
 
 
+@pytest.mark.thorough
 async def test_langgraphs_own_fork_brings_the_files(runtime: Runtime) -> None:
     await turn(runtime, "first")
     points = await runtime.points("t")

@@ -24,4 +24,4 @@ def test_spare_with_a_replaced_folder_runs_no_program(tmp_path: Path) -> None:
         data.mkdir()
         (data / "file").write_text("new")
         done = run.run(code)
-    assert (done.stdout, done.note) == ("new\n", "The program printed no JSON value.")
+    assert (done.stdout, done.note) == ("new\n", "The output holds no JSON value.")

@@ -87,6 +87,7 @@ def began(server: Served, name: str) -> Callable[[], bool]:
     return (server.workspace / name).exists
 
 
+@pytest.mark.thorough
 def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, clients: Clients) -> None:
     server = Served(tmp_path, script(programs=PROGRAMS[:1]), APPROVALS="ask")
     server.reloads = True

@@ -19,6 +19,11 @@ def say(page: Page, text: str) -> None:
     page.get_by_label("Message to the agent").press("Enter")
 
 
+def run_ends(page: Page) -> None:
+    """Wait until no run is active: the last message of a run is shown shortly before."""
+    expect(page.get_by_role("button", name="Stop the agent")).to_be_hidden()
+
+
 def approvals(page: Page) -> Locator:
     """The region with all calls that wait for approval."""
     return page.get_by_role("region", name="Waiting for your approval")

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.page.talk import approvals, approve, cards, command, open_chat, say
+from tests.e2e.page.talk import approvals, approve, cards, command, open_chat, run_ends, say
 from tests.servers.served import Served
 
 pytestmark = pytest.mark.docker
@@ -153,6 +153,7 @@ def test_subagents_wait_and_run_at_the_same_time(page: Page, page_server: Served
     assert (page_server.workspace / "left.txt").read_text() == "left\n"
     assert not (page_server.workspace / "right.txt").exists()
 
+    run_ends(page)
     page.reload()  # the steps of a subagent are loaded again
     expect(page.get_by_text("Both are back.")).to_be_visible()
     left.locator("summary").first.click()

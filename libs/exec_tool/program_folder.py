@@ -27,8 +27,8 @@ __all__ = ["END", "MODULES", "PLACE", "Collected", "collected", "furnish", "prog
 
 PLACE = "/tmp/run"  # noqa: S108 - inside
 """The folder of the program and of `MODULES`, first in the path of imports."""
-MODULES = {"kv": "inside_kv.py"}
-"""Module that programs can import -> its file in this package."""
+MODULES = {"kv": "kv_module.py"}
+"""Module that programs can import -> its file in `libs.exec_tool.inside`."""
 MOST_FILES = 256
 """Most files of a workspace: those before the program, and new ones."""
 MOST_BYTES = 64 * 1024 * 1024
@@ -75,7 +75,9 @@ def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:
     ]
     try:
         for name, file in MODULES.items():
-            sandbox.write_file(f"{PLACE}/{name}.py", (package_files("libs.exec_tool") / file).read_bytes())
+            sandbox.write_file(
+                f"{PLACE}/{name}.py", (package_files("libs.exec_tool.inside") / file).read_bytes()
+            )
     except OSError as error:
         raise SandboxError(f"A fresh sandbox cannot be written to: {error}.", hint="Try again.") from error
     sandbox.run("\n".join((*made, "python3 -I -c 'import json'")), timeout=20)

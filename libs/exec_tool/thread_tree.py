@@ -51,7 +51,7 @@ class ThreadTree:
         size: int = 0,  # noqa: ARG002 - the steps say how much `feed` yields
         **arguments: Any,
     ) -> tuple[dict[str, Any], bytes, bytes]:
-        """See `libs.sandbox.Sandbox.atree`."""
+        """See `libs.sandbox.Tree.atree`."""
         match do:
             case "walk":
                 return await self._walk(json.loads(content or b"[]"), arguments["most"])

@@ -24,6 +24,7 @@ from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 from libs.sandbox.process_owner import owner_gone
 from libs.sandbox.protocol import Execution, FileFailed, OnOutput, RunResult, Sandbox
 from libs.sandbox.skill_mounts import LEARNED_MOUNT, OWN_MOUNT, command_places, is_trusted
+from libs.sandbox.tree_protocol import Tree
 from libs.sandbox.workspace import FOLDERS, refuse_as_workspace, refuse_unwritable, thread_folder
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "SandboxDied",
     "SandboxError",
     "SandboxLimits",
+    "Tree",
     "WorkspaceMissing",
     "command_places",
     "guest_tree",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
 from typing_extensions import TypedDict
+
+from libs.sandbox.tree_protocol import Tree
 
 __all__ = ["Execution", "FileFailed", "OnOutput", "RunResult", "Sandbox"]
 
@@ -65,7 +67,7 @@ class FileFailed(OSError):
         self.code = code
 
 
-class Sandbox(Protocol):
+class Sandbox(Tree, Protocol):
     """A computer that runs commands, for callers in any thread and any event loop.
 
     Each method has an asynchronous twin with the prefix `a`, which blocks no thread. Cancelling the twin, or
@@ -264,30 +266,6 @@ class Sandbox(Protocol):
     async def afile(
         self, do: str, *, content: bytes | None = None, key: str | None = None, **arguments: Any
     ) -> tuple[dict[str, Any], bytes]: ...
-
-    async def atree(
-        self,
-        do: str,
-        *,
-        content: bytes = b"",
-        feed: Callable[[], AsyncIterator[bytes]] | None = None,
-        size: int = 0,
-        **arguments: Any,
-    ) -> tuple[dict[str, Any], bytes, bytes]:
-        """Run an operation of `libs.workspace` on the whole workspace: `walk`, `parts` or `apply`.
-
-        Returns its answer and two contents. Nothing is redacted: the caller redacts what it passes on. The
-        operation takes at most 600 s, and a second for each 10 MB of input.
-
-        Args:
-            content: input.
-            feed: returns more input, as it is needed.
-            size: bytes that `feed` yields.
-
-        Raises:
-            FileFailed: the operation failed.
-        """
-        ...
 
     def reset(self) -> None:
         """Stop the sandbox. The next call starts a fresh sandbox on the same workspace."""

@@ -11,7 +11,7 @@ from libs.workspace.manifest import Change, Difference, Entry, Manifest, inside,
 from libs.workspace.restoring import HalfRestored
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 from libs.workspace.store_place import StorePlace
-from libs.workspace.transfer import Tree, batches, bring_to, read_parts, steps_to, walked
+from libs.workspace.transfer import batches, bring_to, read_parts, steps_to, walked
 
 __all__ = [
     "Captured",
@@ -27,7 +27,6 @@ __all__ = [
     "Restored",
     "SnapshotsUnavailable",
     "StorePlace",
-    "Tree",
     "WorkspaceStore",
     "batches",
     "bring_to",

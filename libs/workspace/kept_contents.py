@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
+from libs.sandbox import Tree
 from libs.workspace.catalog import Catalog
 from libs.workspace.contents import Contents
 from libs.workspace.manifest import Entry, Manifest, inside
-from libs.workspace.transfer import BATCH, Part, Tree, batches, parts_of, read_parts
+from libs.workspace.transfer import BATCH, Part, batches, parts_of, read_parts
 
 __all__ = ["keep_contents"]
 

@@ -9,7 +9,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from libs.persistence import CheckpointerUnavailable
-from libs.sandbox import FileFailed, SandboxError
+from libs.sandbox import FileFailed, SandboxError, Tree
 from libs.sandbox.host import on_core, synchronous
 from libs.workspace.catalog import Catalog, manifest_missing
 from libs.workspace.contents import Contents, SnapshotsUnavailable, content_missing
@@ -17,7 +17,7 @@ from libs.workspace.kept_contents import keep_contents
 from libs.workspace.manifest import Difference, Manifest, inside
 from libs.workspace.restoring import HalfRestored, difference_at, to_touch, to_undo
 from libs.workspace.store_place import StorePlace
-from libs.workspace.transfer import Tree, bring_to, digests_in, steps_to, walked
+from libs.workspace.transfer import bring_to, digests_in, steps_to, walked
 
 __all__ = ["Captured", "Restored", "WorkspaceStore"]
 

@@ -6,15 +6,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from libs.sandbox import FileFailed
+from libs.sandbox import FileFailed, Tree
 from libs.workspace.manifest import Change, Entry, Manifest, inside, is_path, shown
 
 __all__ = [
     "BATCH",
     "Part",
-    "Tree",
     "Walked",
     "batches",
     "bring_to",
@@ -38,22 +37,6 @@ _MOST_WALK: Final = 128 * 1024 * 1024
 much memory."""
 _MOST_REASON: Final = 200
 """Characters of a reason that the sandbox gives."""
-
-
-class Tree(Protocol):
-    """Holds a workspace. A `Sandbox` is one."""
-
-    async def atree(
-        self,
-        do: str,
-        *,
-        content: bytes = b"",
-        feed: Callable[[], AsyncIterator[bytes]] | None = None,
-        size: int = 0,
-        **arguments: Any,
-    ) -> tuple[dict[str, Any], bytes, bytes]:
-        """See `Sandbox.atree`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Fixtures for several folders: `skills.tables` without pandas, and an index for pip."""
+"""Fixtures for several folders: a database, `skills.tables` without pandas, and an index for pip."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from libs.gateway.package_environment import PIP_HOST
+from libs.persistence.thread_database import SqliteDatabase
 from tests.servers.package_servers import (
     CONTENT,
     NAME,
@@ -25,6 +26,13 @@ from tests.servers.package_servers import (
 )
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    made = SqliteDatabase(tmp_path / "threads.sqlite")
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="module")

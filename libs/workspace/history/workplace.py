@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from libs.sandbox import Tree
 from libs.sandbox.host import CommandRecords, Turns
-from libs.workspace import Tree
 
 __all__ = ["Workplace"]
 

@@ -20,7 +20,7 @@ from libs.persistence.thread_database import SqliteDatabase
 from libs.persistence.thread_store import ThreadStore
 from libs.sandbox.host.local_sandbox import LocalSandbox
 
-KV = (files("libs.exec_tool") / "inside_kv.py").read_bytes()
+KV = (files("libs.exec_tool.inside") / "kv_module.py").read_bytes()
 
 
 class Program:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,6 @@ from libs.workspace import Catalog, Contents, WorkspaceStore
 
 LARGE = bytes(range(256)) * 10_000
 """More than one request for contents carries."""
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
-    made = SqliteDatabase(tmp_path / "threads.sqlite")
-    yield made
-    made.close()
 
 
 @pytest.fixture

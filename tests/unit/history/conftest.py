@@ -15,13 +15,6 @@ from tests.support.workspaces.captured_threads import CapturedThreads
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
-    made = SqliteDatabase(tmp_path / "threads.sqlite")
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def shared() -> bool:
     """Whether all threads have one workspace. A file of tests can say so."""
     return False

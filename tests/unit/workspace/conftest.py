@@ -13,13 +13,6 @@ from libs.workspace import Catalog, Contents, WorkspaceStore
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
-    made = SqliteDatabase(tmp_path / "threads.sqlite")
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def store(database: SqliteDatabase, tmp_path: Path) -> WorkspaceStore:
     return WorkspaceStore(Catalog(database), Contents(str(tmp_path / "snapshots")), file_max=10_000)
 

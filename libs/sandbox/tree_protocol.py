@@ -1,4 +1,4 @@
-"""What `libs.workspace` needs of a sandbox, or of another place that holds a workspace."""
+"""The requests by which `libs.workspace` captures a workspace and brings it back."""
 
 from __future__ import annotations
 

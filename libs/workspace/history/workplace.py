@@ -1,4 +1,4 @@
-"""What a thread works in, as its history sees it."""
+"""The place in which a thread works: a sandbox, or the store of a one-tool thread."""
 
 from __future__ import annotations
 

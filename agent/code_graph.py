@@ -13,7 +13,17 @@ from langgraph.types import Checkpointer
 
 from agent.config import INTERRUPT_ON, build_backend, build_model, given_or_loaded
 from agent.listing import LISTING_SECONDS, NamedPath, absent, data_listing, named_paths
-from agent.parts import AgentsFile, captures_of, graph_of, is_local, prepared, run_budget, stream_transformers
+from agent.parts import (
+    AgentsFile,
+    captures_of,
+    checked_rules,
+    decision_log,
+    graph_of,
+    is_local,
+    prepared,
+    run_budget,
+    stream_transformers,
+)
 from agent.prompts import absent_section, agents_section, code_prompt, example_turns
 from agent.secrets import clean_input, provider_errors, secret_filter, suspected
 from agent.settings import Settings
@@ -106,6 +116,8 @@ def build_graph(
         budget=run_budget(settings),
         approvals=INTERRUPT_ON if settings.approvals == "ask" else None,
         interrupt_mode=settings.interrupt_mode,
+        rules=checked_rules(settings),
+        decision_log=decision_log(),
         ending=_proposed_skills(growth) if growth else None,
         captures=captures,
         live=live_output,

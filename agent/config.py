@@ -70,15 +70,20 @@ def build_model(settings: Settings, spec: str | None = None) -> BaseChatModel:
 
 
 def build_gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
-    """Make the approvals and the budget of an agent, and of each of its subagents."""
-    from agent.parts import run_budget
+    """Make the approvals and the budget of an agent, and of each of its subagents.
+
+    Raises:
+        SettingsError: the rules file is wrong.
+    """
+    from agent.parts import checked_rules, decision_log, run_budget
     from libs.middleware.approvals import ApprovalMiddleware, GrantsKept
     from libs.middleware.budget import BudgetMiddleware
 
+    rules, log = checked_rules(settings), decision_log()
     approvals = (
-        ApprovalMiddleware(INTERRUPT_ON, interrupt_mode=settings.interrupt_mode)
+        ApprovalMiddleware(INTERRUPT_ON, interrupt_mode=settings.interrupt_mode, rules=rules, log=log)
         if settings.approvals == "ask"
-        else GrantsKept()
+        else GrantsKept(rules, log)
     )
     # The budget comes after the approvals: no person is asked about a call that cannot run any more.
     return [approvals, BudgetMiddleware(run_budget(settings))]

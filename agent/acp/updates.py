@@ -29,7 +29,11 @@ __all__ = ["Updates", "said"]
 _LIVE_CHARS = 8_000
 _LIVE_SECONDS = 0.1
 """Seconds between two updates of a running command, each with its last 8,000 characters."""
-_GRANTED = {"command": "exactly this", "tool": "any call of this tool"}
+_GRANTED = {
+    "command": "you approved exactly this for the rest of this session",
+    "tool": "you approved any call of this tool for the rest of this session",
+    "rule": "a rule allows this",
+}
 
 
 @dataclass
@@ -145,9 +149,7 @@ class Updates:
         elif call_id not in self._ended:
             yield self._start(call_id, name, args, "in_progress")
         if call_id in self._calls and granted:
-            self._calls[call_id].notes.append(
-                f"Nobody was asked: you approved {_GRANTED[granted]} for the rest of this session."
-            )
+            self._calls[call_id].notes.append(f"Nobody was asked: {_GRANTED[granted]}.")
         if call_id in self._calls and language != "bash":
             self._calls[call_id].notes.append(f"Language: {language}.")
 

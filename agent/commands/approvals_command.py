@@ -1,4 +1,4 @@
-"""`code-agent approvals`: lists and revokes grants, which are approvals for the rest of a thread."""
+"""`code-agent approvals`: lists rules, approvals for the rest of a thread and decisions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from agent.commands.command_output import AsJson, end, read_settings
+from agent.commands.command_output import AsJson, end, read_settings, say, say_json
 
 __all__ = ["approvals_app"]
 
 approvals_app = typer.Typer(
-    no_args_is_help=True, help="List or revoke approvals that apply to the rest of a thread."
+    no_args_is_help=True,
+    help="List rules and approvals, and revoke approvals that apply to the rest of a thread.",
 )
 
 Thread = Annotated[
@@ -28,17 +29,56 @@ Thread = Annotated[
 
 @approvals_app.command("list")
 def list_approvals(
-    thread: Thread,
+    thread: Annotated[
+        str | None,
+        typer.Argument(help="ID of a thread. Without, the rules are listed.", metavar="[THREAD]"),
+    ] = None,
+    *,
     as_json: AsJson = False,
 ) -> None:
-    """List the approvals that hold in a thread, with the number that `revoke` takes."""
+    """List the rules and their file, or the approvals that hold in a thread, with the number for `revoke`."""
     from agent.terminal import grant_lines
 
+    if thread is None:
+        _list_rules(as_json=as_json)
+        return
     grants = _grants(thread)
     if as_json:
         typer.echo(json.dumps([{"number": number, **grant} for number, grant in enumerate(grants, 1)]))
     else:
         typer.echo("\n".join(grant_lines(grants)))
+
+
+def _list_rules(*, as_json: bool) -> None:
+    from agent.parts import checked_rules
+    from agent.settings import SettingsError
+    from agent.terminal import rule_lines
+
+    try:
+        rules = checked_rules(read_settings()).rules()
+    except SettingsError as error:
+        end(str(error), status=2)
+    if as_json:
+        shown = [
+            {"number": rule.number, "file": str(rules.path), **rule.model_dump(exclude_none=True)}
+            for rule in rules.all
+        ]
+        say_json(shown)
+    else:
+        say("\n".join(rule_lines(rules)))
+
+
+@approvals_app.command("log")
+def log(thread: Thread, *, as_json: AsJson = False) -> None:
+    """List the decisions on the calls of a thread, and the rule, approval or person that made each."""
+    from agent.parts import decision_log
+    from agent.terminal import decision_lines
+
+    records = decision_log().of_thread(thread)
+    if as_json:
+        say_json(records)
+    else:
+        say("\n".join(decision_lines(records)))
 
 
 @approvals_app.command("revoke")

@@ -121,7 +121,12 @@ def check_all() -> list[Check]:
     hint = "Correct the name, or remove the line."
     checks = [Check("settings", False, sentence, hint, warning=True) for sentence in settings.misspelt()]
     checks = checks or [Check("settings", True, "valid")]
-    checks += [_model_check(settings), _skill_check(settings), _agents_file_check(settings)]
+    checks += [
+        _model_check(settings),
+        _skill_check(settings),
+        _agents_file_check(settings),
+        _rules_check(settings),
+    ]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
     return [*checks, *machine, reload_check(settings.workspace_dir)]
 
@@ -162,6 +167,18 @@ def _agents_file_check(settings: Settings) -> Check:
     if not notes.text:
         return Check("AGENTS.md", True, "no file beside .env, or an empty file: prompts have no notes")
     return Check("AGENTS.md", True, f"{file.path}: {len(notes.text):,} characters, read at each run")
+
+
+def _rules_check(settings: Settings) -> Check:
+    from agent.parts import checked_rules
+
+    try:
+        rules = checked_rules(settings).rules()
+    except SettingsError as error:
+        return Check("rules", False, str(error), "Mend the file: docs/approvals.md shows its form.")
+    if rules.path is None:
+        return Check("rules", True, f"no {settings.rules_path}: no rule allows or denies a call")
+    return Check("rules", True, f"{rules.path}: {len(rules.all)} rules, and their examples hold")
 
 
 def reload_check(workspace: Path) -> Check:

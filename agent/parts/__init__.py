@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from agent.parts.agent_backend import build_backend
 from agent.parts.agents_file import AgentsFile, ShowsAgentsFile
+from agent.parts.approval_rules import checked_rules, decision_log
 from agent.parts.chat_model import (
     RUNTIME_COMMAND,
     RealModel,
@@ -34,6 +35,8 @@ __all__ = [
     "build_parts",
     "calls_tools",
     "captures_of",
+    "checked_rules",
+    "decision_log",
     "graph_of",
     "is_local",
     "name_of",

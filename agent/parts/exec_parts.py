@@ -12,7 +12,7 @@ from agent.listing import DataListing
 from agent.parts.chat_model import keys_in_use
 from agent.parts.egress_gateway import doors
 from agent.parts.tracing import export_spans
-from agent.parts.workspace_captures import DeferredCaptures, deferred_captures
+from agent.parts.workspace_captures import DeferredCaptures
 from agent.secrets import secret_filter
 from agent.settings import COMMANDS, Settings
 from agent.threads import ExportedFiles
@@ -51,7 +51,7 @@ class ExecParts:
     memory: Memory
     database: Database
     captures: DeferredCaptures | None = None
-    """Captures the files and values of threads. None: no snapshots are kept."""
+    """Captures the files and values of threads."""
     data: DataListing | None = None
     """Lists the person's files for the prompt."""
     passed: Collection[str] = ()
@@ -115,7 +115,7 @@ def build_exec_parts(settings: Settings, model: BaseChatModel | None = None) -> 
     )
     data = DataListing(sandboxes, settings.workspace_dir)
     memory = build_memory(settings, database)
-    captures = deferred_captures(settings, trees.of, shared=False)
+    captures = DeferredCaptures(settings, trees.of, shared=False)
     return ExecParts(runner, memory, database, captures, data, sorted(passed.keys() - OWN_VARIABLES))
 
 

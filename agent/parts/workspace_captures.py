@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from libs.sandbox.host import ChannelSandbox
     from libs.workspace.history import News, Workplace, WorkspaceHistory
 
-__all__ = ["DeferredCaptures", "captures_of", "deferred_captures"]
+__all__ = ["DeferredCaptures", "captures_of"]
 
 logger = logging.getLogger(__name__)
 
-_made: WeakKeyDictionary[object, DeferredCaptures | None] = WeakKeyDictionary()
+_made: WeakKeyDictionary[object, DeferredCaptures] = WeakKeyDictionary()
 """Computer -> its captures. All graphs of a computer share them."""
 
 
 def captures_of(settings: Settings, backend: WorkspaceBackend) -> DeferredCaptures | None:
-    """Return the captures of a computer; None if it is no container, or no snapshots are kept."""
+    """Return the captures of a computer; None if it is no container."""
     from libs.backends.docker import DockerExecutionBackend
 
     computer = backend.default
@@ -43,30 +43,17 @@ def captures_of(settings: Settings, backend: WorkspaceBackend) -> DeferredCaptur
                 raise RuntimeError("the computer of these captures is gone")
             return computer.sandbox_of(thread)
 
-        _made[computer] = deferred_captures(settings, sandbox_of, shared=settings.scope == "shared")
+        _made[computer] = DeferredCaptures(settings, sandbox_of, shared=settings.scope == "shared")
     return _made[computer]
 
 
-def deferred_captures(
-    settings: Settings, place_of: Callable[[str], Workplace], *, shared: bool
-) -> DeferredCaptures | None:
-    """Return captures; None if the snapshots would lie in the workspace.
+class DeferredCaptures:
+    """Captures threads. The store is opened, and its packages are imported, at the first use.
 
     Args:
         place_of: returns what a thread works in.
         shared: whether all threads work in the same place.
     """
-    if settings.snapshots_apart:
-        return DeferredCaptures(settings, place_of, shared=shared)
-    logger.info(
-        "No snapshots are kept, so threads cannot go back: SNAPSHOTS_URL is in the workspace, where "
-        "commands could change them. Set SNAPSHOTS_URL to a folder elsewhere."
-    )
-    return None
-
-
-class DeferredCaptures:
-    """Captures threads. The store is opened, and its packages are imported, at the first use."""
 
     def __init__(self, settings: Settings, place_of: Callable[[str], Workplace], *, shared: bool) -> None:
         self._settings = settings

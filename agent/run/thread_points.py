@@ -241,9 +241,7 @@ class ThreadPoints:
 
     def _captures(self) -> WorkspaceHistory:
         if self._history is None:
-            raise WrongPoint(
-                "No snapshots are kept, so this thread cannot go back: SNAPSHOTS_URL is in the workspace."
-            )
+            raise WrongPoint("No snapshots are kept of this computer, so this thread cannot go back.")
         return self._history
 
     def _config(self, **where: str) -> Any:

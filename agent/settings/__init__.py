@@ -13,16 +13,29 @@ from agent.settings.read_settings import (
     load_settings,
     unchecked_settings,
 )
-from agent.settings.state_paths import COMMANDS, LEARNED, LITE_ROOT, LOCKS, MEMORY, ROOT, THREADS, WORKSPACES
+from agent.settings.state_paths import (
+    COMMANDS,
+    DECISIONS,
+    LEARNED,
+    LITE_ROOT,
+    LOCKS,
+    MEMORY,
+    ROOT,
+    RULES,
+    THREADS,
+    WORKSPACES,
+)
 from agent.settings.token_settings import Token, TokenRefused, new_token, owner_by_token
 
 __all__ = [
     "COMMANDS",
+    "DECISIONS",
     "LEARNED",
     "LITE_ROOT",
     "LOCKS",
     "MEMORY",
     "ROOT",
+    "RULES",
     "THREADS",
     "WORKSPACES",
     "Settings",

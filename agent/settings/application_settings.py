@@ -18,7 +18,7 @@ from agent.settings.sandbox_settings import SandboxSettings
 from agent.settings.server_settings import ServerSettings
 from agent.settings.setting_types import ModelName, Names, SkillFolders, Url
 from agent.settings.snapshot_settings import SnapshotSettings
-from agent.settings.state_paths import LEARNED, LITE_ROOT, ROOT
+from agent.settings.state_paths import LEARNED, LITE_ROOT, ROOT, RULES, THREADS
 from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT, refuse_as_workspace, refuse_unwritable, thread_folder
 
 __all__ = ["Settings"]
@@ -71,6 +71,9 @@ have at most 600 tokens."""
 
     approvals: Literal["ask", "auto"] = "ask"
     """`ask`: a person approves each command, edit and deletion. `auto`: nobody is asked."""
+    approval_rules: Path | None = None
+    """File of rules that allow or deny calls without a question (docs/approvals.md). Unset: \
+`.code-agent/approvals.toml`, where that exists. Must be outside of the workspace."""
     interrupt_mode: Literal["batched", "per_call"] = "batched"
     """`batched`: one question about all calls of a reply. `per_call`: one question for each call. The names \
 are LangChain's."""
@@ -109,14 +112,28 @@ are LangChain's."""
         return self
 
     @model_validator(mode="after")
+    def _state_apart(self) -> Settings:
+        workspace = self.workspace_dir.resolve()
+        if THREADS.parent.resolve().is_relative_to(workspace):
+            raise ValueError(
+                f"{THREADS.parent}: the working directory is in the workspace, where commands could change "
+                "threads and what a person has approved: start this elsewhere, or set WORKSPACE_DIR"
+            )
+        place = self.snapshots_url.removeprefix("file://")
+        if "://" not in place and Path(place).resolve().is_relative_to(workspace):
+            raise ValueError(
+                f"SNAPSHOTS_URL={self.snapshots_url}: is in the workspace, where commands could change it"
+            )
+        if self.rules_path.resolve().is_relative_to(workspace):
+            raise ValueError(
+                f"APPROVAL_RULES={self.rules_path}: is in the workspace, where commands could change it"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _learned_apart(self) -> Settings:
         if not self.skills_evolve:
             return self
-        if LEARNED.resolve().is_relative_to(self.workspace_dir.resolve()):
-            raise ValueError(
-                "SKILLS_EVOLVE=1: the working directory is in the workspace, where commands could change "
-                "what a person has approved: start this elsewhere"
-            )
         if len({token.owner for token in self.auth_tokens}) > 1:
             raise ValueError(
                 "SKILLS_EVOLVE=1: AUTH_TOKENS has several owners, and what one of them approves would steer "
@@ -125,10 +142,9 @@ are LangChain's."""
         return self
 
     @property
-    def snapshots_apart(self) -> bool:
-        """Whether the snapshots are outside of the workspace, where commands could change them."""
-        place = self.snapshots_url.removeprefix("file://")
-        return "://" in place or not Path(place).resolve().is_relative_to(self.workspace_dir.resolve())
+    def rules_path(self) -> Path:
+        """APPROVAL_RULES, or the place of the rules file that need not exist."""
+        return self.approval_rules or RULES
 
     @property
     def skill_folders(self) -> dict[str, Path]:

@@ -19,8 +19,8 @@ class SnapshotSettings(BaseSettings):
 
     snapshots_url: str = ".code-agent/snapshots"
     """Where the contents of captured files are kept: a folder, or a URL such as `s3://bucket/prefix`, \
-`gs://…` or `az://…`, with the credentials in the variables of the provider. In the workspace, where \
-commands could change them, none are kept, and threads cannot go back."""
+`gs://…` or `az://…`, with the credentials in the variables of the provider. Must be outside of \
+the workspace."""
     snapshot_file_max: Annotated[int, size("1k", "4g")] = Field("64m", validate_default=True)
     """Largest file whose content is kept. Larger files are only listed, and stay as they are when a thread \
 goes back."""

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["COMMANDS", "LEARNED", "LITE_ROOT", "LOCKS", "MEMORY", "ROOT", "THREADS", "WORKSPACES"]
+__all__ = [
+    "COMMANDS",
+    "DECISIONS",
+    "LEARNED",
+    "LITE_ROOT",
+    "LOCKS",
+    "MEMORY",
+    "ROOT",
+    "RULES",
+    "THREADS",
+    "WORKSPACES",
+]
 
 ROOT = Path(__file__).absolute().parents[2]
 """The checkout, which holds `skills/`."""
@@ -14,6 +25,12 @@ LITE_ROOT = ROOT / "sandbox-lite"
 
 LEARNED = Path(".code-agent/skills/learned")
 """Approved skills of agents, below the working directory."""
+
+RULES = Path(".code-agent/approvals.toml")
+"""The rules file, below the working directory, where APPROVAL_RULES is unset."""
+
+DECISIONS = Path(".code-agent/decisions.jsonl")
+"""Record of the decisions on gated calls, below the working directory."""
 
 THREADS = Path(".code-agent/threads.sqlite")
 """Checkpoints of threads, below the working directory."""

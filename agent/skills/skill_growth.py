@@ -108,7 +108,7 @@ class Growth:
             for each in fit[:_MOST_OFFERS]
         ]
 
-    async def settle(self, offers: Sequence[Offer], decisions: Sequence[Decision | Granted]) -> str:
+    async def settle(self, offers: Sequence[Offer], decisions: Sequence[Decision | Granted | None]) -> str:
         """Keep approved skills, remember refused ones, and return a text about both."""
         lines = []
         overlay = await asyncio.to_thread(_overlay)
@@ -162,7 +162,9 @@ class Growth:
         return next((f"{mount}/{name}" for mount in there), "")
 
 
-def decisions_about(offers: Sequence[Offer], interrupt_mode: InterruptMode) -> list[Decision | Granted]:
+def decisions_about(
+    offers: Sequence[Offer], interrupt_mode: InterruptMode
+) -> list[Decision | Granted | None]:
     """Ask a person about proposals, each shown whole.
 
     Call this once in a node, with offers of an earlier node, because LangGraph repeats the node for the

@@ -15,7 +15,7 @@ from agent.terminal.progress import steps
 from agent.terminal.rewind_view import moved_lines, point_rows
 from agent.terminal.terminal_turn import exit_status, take_turn
 from agent.terminal.terminal_view import APPROVALS_OFF, EventView, HumanView
-from agent.terminal.thread_grants import NoSuchGrant, grant_lines, grants_of
+from agent.terminal.thread_grants import NoSuchGrant, decision_lines, grant_lines, grants_of, rule_lines
 
 __all__ = [
     "APPROVALS_OFF",
@@ -25,6 +25,7 @@ __all__ = [
     "JsonLines",
     "NoSuchGrant",
     "ask_person",
+    "decision_lines",
     "exit_status",
     "grant_lines",
     "grants_of",
@@ -33,6 +34,7 @@ __all__ = [
     "on_ctrl_c",
     "point_rows",
     "prompting",
+    "rule_lines",
     "run_stoppable",
     "steps",
     "take_turn",

@@ -38,7 +38,11 @@ __all__ = ["APPROVALS_OFF", "EventView", "HumanView"]
 APPROVALS_OFF = "Approvals are off: every command, edit and deletion runs without asking."
 
 _PROMPTS = {"bash": "$", "python": ">>>"}
-_GRANTED = {"command": "exactly this", "tool": "any call of this tool"}
+_GRANTED = {
+    "command": "approved earlier in this thread: exactly this",
+    "tool": "approved earlier in this thread: any call of this tool",
+    "rule": "allowed by a rule",
+}
 _ENDINGS = {"error": "bold red", "stopped": "yellow"}
 """Status of a run whose result has a text that is not the model's -> style."""
 _TASK = 200
@@ -163,7 +167,7 @@ class EventView:
 
     def _earlier(self, granted: str | None) -> None:
         if granted:
-            self._line(f"  approved earlier in this thread: {_GRANTED[granted]}", "yellow")
+            self._line(f"  {_GRANTED[granted]}", "yellow")
 
     def _delta(self, delta: TextDelta) -> None:
         if self._streaming != delta.message_id:

@@ -1,4 +1,4 @@
-"""Lists and revokes grants, which are approvals for the rest of a thread."""
+"""Lists rules, grants (approvals for the rest of a thread) and decisions, and revokes grants."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from agent.terminal.harmless_text import harmless
-from libs.middleware.approvals import revoke, shown, standing_in
+from libs.middleware.approvals import Rules, revoke, shown, standing_in
 
-__all__ = ["NoSuchGrant", "grant_lines", "grants_of"]
+__all__ = ["NoSuchGrant", "decision_lines", "grant_lines", "grants_of", "rule_lines"]
 
 
 class NoSuchGrant(Exception):
@@ -57,3 +57,22 @@ def grant_lines(grants: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield from (f"   {line}".rstrip() for line in harmless(str(grant["shown"])).splitlines())
     if not number:
         yield "Nothing is approved for the rest of this thread."
+
+
+def rule_lines(rules: Rules) -> Iterator[str]:
+    """Yield the rules and the file that they come from, line by line."""
+    if rules.path is None:
+        yield "There is no rules file."
+        return
+    yield f"{rules.path}: {len(rules.all)} rules"
+    yield from (harmless(f"   {rule}") for rule in rules.all)
+
+
+def decision_lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield who or what decided on the calls of a thread, line by line."""
+    for record in records:
+        by = record.get("rule") or " ".join(
+            filter(None, (record["by"], record.get("scope"), record.get("owner")))
+        )
+        text = f"{record['time']}  {record['decision']} {record['tool']} {record['digest'][:12]}, by {by}"
+        yield harmless(text)

@@ -11,13 +11,16 @@ from libs.code_blocks.block_protocol import BlockCall
 from libs.code_blocks.block_state import CodeState
 from libs.middleware.approvals import (
     Approve,
-    Decision,
+    CallRules,
+    Denied,
     GateRules,
     Granted,
     Held,
     Reject,
     Request,
-    ask,
+    Settled,
+    decision_record,
+    settled,
 )
 
 __all__ = ["EDITS", "approved"]
@@ -38,22 +41,37 @@ EDITS: Mapping[str, type[BaseModel]] = {_NAME: _ExecuteCode}
 """Form of edited calls, for `answer_by_id`."""
 
 
-def approved(blocks: Sequence[BlockCall], rules: GateRules, state: CodeState) -> list[BlockCall]:
-    """Ask a person about all blocks of a reply, and return the blocks with the decisions.
+def approved(
+    blocks: Sequence[BlockCall], gate: GateRules | None, rules: CallRules, state: CodeState
+) -> list[BlockCall]:
+    """Decide on all blocks of a reply, and return the blocks with the decisions.
 
-    Raises GraphInterrupt if there is no answer yet.
+    Args:
+        blocks: the blocks.
+        gate: the decisions that a person may make. None: approvals are off.
+        rules: the rules, which come first.
+        state: the state of the graph.
+
+    Raises GraphInterrupt if a person must decide, and there is no answer yet.
     """
     requests = [Request(_NAME, {"language": b["language"], "code": b["code"]}, b["key"]) for b in blocks]
     held = Held(state.get("grants") or {}, state.get("grants_at_reply") or {})
-    decisions = ask(requests, rules, held, state=state)
-    return [_decided(block, decision) for block, decision in zip(blocks, decisions, strict=True)]
+    decisions = settled(requests, gate, rules, state.get("rules_at_reply") or "", held, state=state)
+    made = []
+    for block, request, decision in zip(blocks, requests, decisions, strict=True):
+        if decision is not None:
+            block = {**block, "decision": decision_record(request, decision)}  # noqa: PLW2901
+        made.append(_decided(block, decision))
+    return made
 
 
-def _decided(block: BlockCall, decision: Decision | Granted) -> BlockCall:
+def _decided(block: BlockCall, decision: Settled) -> BlockCall:
     match decision:
         case Granted(scope=scope):
             return {**block, "granted": scope}
-        case Approve():
+        case Denied(reason=reason):
+            return {**block, "denied": reason}
+        case None | Approve():
             return block
         case Reject(message=reason):
             return {**block, "refused": reason or "no reason was given."}

@@ -46,6 +46,8 @@ async def run_blocks(
     for each in blocks:
         if "refused" in each:
             outcomes.append(Refused(each["refused"]))
+        elif "denied" in each:
+            outcomes.append(Refused(each["denied"], by_rule=True))
         elif stopped or (begun and each["key"] not in begun):
             outcomes.append(None)
         else:

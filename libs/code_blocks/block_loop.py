@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -46,7 +46,15 @@ from libs.code_blocks.block_turn import (
 from libs.code_blocks.reply_end import first_block, imagined
 from libs.code_blocks.run_end_hooks import ENDING, Ending, add_ending
 from libs.code_blocks.words_only import MAX_NUDGES, objection
-from libs.middleware.approvals import GateRules, InterruptMode, InterruptOn, require_checkpointer
+from libs.middleware.approvals import (
+    DecisionLog,
+    GateRules,
+    InterruptMode,
+    InterruptOn,
+    RulesFile,
+    read_rules,
+    require_checkpointer,
+)
 from libs.middleware.budget import Budget, Meter
 from libs.middleware.captures import TOLD, WORKSPACE, Captures, captured_thread, note_for
 from libs.middleware.program_messages import told
@@ -76,6 +84,10 @@ class CodeLoop:
     """The decisions that a person may make on `execute_code` (see `GateRules`). None: blocks run at once."""
     interrupt_mode: InterruptMode = "batched"
     """One question for the blocks of a reply, or one for each block."""
+    rules: RulesFile = field(default_factory=lambda: RulesFile(None))
+    """The rules, which decide before a person is asked. A `deny` counts without approvals, too."""
+    decision_log: DecisionLog | None = None
+    """Records each decision."""
     ending: Ending | None = None
     """Is asked before a run ends with the model's answer."""
     captures: Captures | None = None
@@ -157,6 +169,7 @@ class CodeLoop:
         if over := meter.take_call():
             return end_with(over, meter, AIMessage(meter.budget.explain(over)))
         request = joined(state["opening"], state["messages"])
+        rules = (await read_rules(self.rules)).digest
         with meter.working(), self.errors():
             try:
                 async with asyncio.timeout(meter.remaining()) as deadline:
@@ -179,6 +192,7 @@ class CodeLoop:
                 reply,
                 steps=steps,
                 grants_at_reply=state.get("grants") or {},
+                rules_at_reply=rules,
                 blocks=[
                     BlockCall(language=block.language, code=block.code, key=f"{reply.id}/{index}")
                     for index, block in enumerate(reading.blocks)
@@ -209,9 +223,12 @@ class CodeLoop:
         return found
 
     async def _approve(self, state: CodeState) -> dict[str, Any]:
-        """Ask a person about the blocks of the reply, and keep the blocks as they were approved."""
-        rules = self._rules()
-        return {"blocks": approved(state["blocks"], rules, state) if rules else state["blocks"]}
+        """Decide on the blocks of the reply, by rule or by asking, and keep the blocks with the decisions."""
+        blocks = approved(state["blocks"], self._rules(), await read_rules(self.rules), state)
+        if self.decision_log:
+            records = [block["decision"] for block in blocks if "decision" in block]
+            await asyncio.to_thread(self.decision_log.add, records)
+        return {"blocks": blocks}
 
     def _rules(self) -> GateRules | None:
         return GateRules(self.approvals, self.interrupt_mode) if self.approvals is not None else None

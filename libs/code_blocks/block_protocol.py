@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -24,16 +24,21 @@ class BlockCall(TypedDict):
     refused: NotRequired[str]
     """The reason of the person who refused the block."""
     granted: NotRequired[str]
-    """The scope of the earlier approval that covers the block: `command` (this exact block) or `tool`."""
+    """What covers the block: an earlier approval, `command` (this exact block) or `tool`, or a `rule`."""
+    denied: NotRequired[str]
+    """Why a rule denies the block."""
+    decision: NotRequired[dict[str, Any]]
+    """Who or what decided on the block: a `decision_record`."""
     changed: NotRequired[bool]
     """Whether a person has edited the block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A block that a person refused. The model gets the reason."""
+    """A block that a person refused, or that a rule denies. The model gets the reason."""
 
     reason: str
+    by_rule: bool = False
 
 
 Live = Callable[[str], AbstractContextManager[OnOutput | None]]

@@ -58,3 +58,5 @@ class CodeState(Output):
     """The latest note about files that were brought back, which the model has got."""
     grants_at_reply: NotRequired[Mapping[str, Any]]
     """`grants` at the time of the latest reply."""
+    rules_at_reply: NotRequired[str]
+    """Digest of the rules file at the time of the latest reply."""

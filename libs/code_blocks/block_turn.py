@@ -67,7 +67,8 @@ def blocks_message(
 
     The mark `"blocks"` holds `{key, language, exit_code, seconds, output, refused}` for each block.
     `exit_code` and `seconds` are None if the block did not run; `output` is its text in `shown`; `refused` is
-    the reason of the person who refused it. Threads of earlier versions have no `output`.
+    the reason of the person or the rule that refused it. `decision`, if somebody or something has decided, is
+    the `decision_record`. Threads of earlier versions have no `output`.
     """
     marks = []
     for block, outcome, output in zip(blocks, outcomes, shown, strict=True):
@@ -80,6 +81,7 @@ def blocks_message(
                 "seconds": done["seconds"] if done else None,
                 "output": output,
                 "refused": outcome.reason if isinstance(outcome, Refused) else None,
+                **({"decision": block["decision"]} if "decision" in block else {}),
             }
         )
     return told(said, blocks=marks)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from libs.middleware.approvals.addressed_answers import NothingWaits, answers_by_id, has_only_ids
 from libs.middleware.approvals.addressed_graph import AddressedGraph, Turns, answer_by_id
 from libs.middleware.approvals.approval_gate import CheckpointerRequired, ask, require_checkpointer
-from libs.middleware.approvals.approval_middleware import ApprovalMiddleware, GrantsKept
+from libs.middleware.approvals.approval_middleware import ApprovalMiddleware
+from libs.middleware.approvals.approvals_off import GrantsKept
+from libs.middleware.approvals.decision_log import DecisionLog, decision_record
 from libs.middleware.approvals.decisions import Approve, Decision, Reject, WrongAnswer, read_answer
 from libs.middleware.approvals.edited_calls import calls_as_run, edited_in
 from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn
@@ -25,6 +27,15 @@ from libs.middleware.approvals.grants import (
     standing_in,
 )
 from libs.middleware.approvals.question import Request
+from libs.middleware.approvals.rules import (
+    CallRules,
+    Denied,
+    Rules,
+    RulesError,
+    RulesFile,
+    read_rules,
+)
+from libs.middleware.approvals.settle_calls import Settled, settled
 from libs.middleware.approvals.visible_text import visible
 
 __all__ = [
@@ -32,8 +43,11 @@ __all__ = [
     "AddressedGraph",
     "ApprovalMiddleware",
     "Approve",
+    "CallRules",
     "CheckpointerRequired",
     "Decision",
+    "DecisionLog",
+    "Denied",
     "GateRules",
     "Grant",
     "Granted",
@@ -45,18 +59,25 @@ __all__ = [
     "NothingWaits",
     "Reject",
     "Request",
+    "Rules",
+    "RulesError",
+    "RulesFile",
+    "Settled",
     "Turns",
     "WrongAnswer",
     "answer_by_id",
     "answers_by_id",
     "ask",
     "calls_as_run",
+    "decision_record",
     "edited_in",
     "has_only_ids",
     "read_answer",
+    "read_rules",
     "require_checkpointer",
     "revoke",
     "revoked_in",
+    "settled",
     "shown",
     "standing_in",
     "visible",

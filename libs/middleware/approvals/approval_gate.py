@@ -13,7 +13,7 @@ group. In a graph that is a node of another graph, one interrupt asks about all 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt, interrupt
 
-from libs.middleware.approvals.decisions import Approve, Decision, WrongAnswer, decided, decision_schema
+from libs.middleware.approvals.decisions import Decision, WrongAnswer, decided, decision_schema
 from libs.middleware.approvals.gate_rules import GateRules
 from libs.middleware.approvals.grants import Granted, Held
 from libs.middleware.approvals.nested_answers import ANSWER_READER, AnswerReader
@@ -71,8 +71,13 @@ def require_checkpointer() -> None:
 
 
 def ask(
-    requests: Sequence[Request], rules: GateRules, held: Held | None = None, *, state: Any = None
-) -> list[Decision | Granted]:
+    requests: Sequence[Request],
+    rules: GateRules,
+    held: Held | None = None,
+    *,
+    state: Any = None,
+    ruled: Collection[str] = (),
+) -> list[Decision | Granted | None]:
     """Interrupt the run with the questions about `requests` and return a decision for each, in order.
 
     Requests that a grant covers, and requests that the rules let pass, are not asked about. The function
@@ -85,19 +90,24 @@ def ask(
         rules: which calls are asked about, and which decisions are offered.
         held: the grants of the thread. None: grants cannot be saved, so only this call can be approved.
         state: the state of the graph, for the functions of `rules`.
+        ruled: digests of calls that the rules file asks about. Only a grant of this exact call covers them.
+
+    Returns the decisions; None for a call that `rules` let pass.
 
     Raises:
         CheckpointerRequired: the run has no checkpointer.
         GraphInterrupt: a question has no answer yet.
     """
     require_checkpointer()
-    settled: dict[str, Decision | Granted] = {}
+    settled: dict[str, Decision | Granted | None] = {}
     waiting: list[Request] = []
     for request in requests:
-        if grant := held.covering(request) if held else None:
+        grant = held.covering(request) if held else None
+        must_ask = request.digest in ruled
+        if grant and not (must_ask and grant.scope == "tool"):
             settled[request.digest] = grant
-        elif not rules.asks_about(request, state):
-            settled[request.digest] = Approve(type="approve", digest=request.digest)
+        elif not must_ask and not rules.asks_about(request, state):
+            settled[request.digest] = None
         else:
             waiting.append(request)
     reader = get_config()["configurable"].get(ANSWER_READER)

@@ -2,79 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
-from operator import or_
-from typing import Annotated, Any, NotRequired, cast
+from typing import Any, cast
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.human_in_the_loop import Action
 from langchain.agents.middleware.types import (
-    AgentMiddleware,
     AgentState,
     ExtendedModelResponse,
     ModelRequest,
     ModelResponse,
-    PrivateStateAttr,
     ToolCallRequest,
 )
-from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from libs.middleware.approvals.approval_gate import ask, require_checkpointer
+from libs.middleware.approvals.approval_gate import require_checkpointer
+from libs.middleware.approvals.approvals_off import (
+    ApprovalState,
+    denial,
+    denied_answer,
+    marked,
+    recorded,
+    with_unique_ids,
+)
+from libs.middleware.approvals.decision_log import DecisionLog, decision_record
 from libs.middleware.approvals.decisions import Edit, Reject
 from libs.middleware.approvals.edited_calls import with_edits
 from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn
-from libs.middleware.approvals.grants import Grant, Granted, Grants, Held
+from libs.middleware.approvals.grants import Granted, Grants, Held
 from libs.middleware.approvals.question import Request, digest
+from libs.middleware.approvals.rules import RULED, CallRules, Denied, RulesFile, read_rules, read_rules_now
+from libs.middleware.approvals.settle_calls import Settled, settled
 from libs.middleware.open_calls import not_run, open_calls
 from libs.private_names import EDITED_TOOL_CALLS
 
-__all__ = ["ApprovalMiddleware", "GrantsKept"]
+__all__ = ["ApprovalMiddleware"]
 
 _thread: ContextVar[tuple[object, Grants] | None] = ContextVar("thread", default=None)
 """Set inside tool calls, for the subagents that they start: the thread's id and its grants."""
-
-
-class ApprovalState(AgentState[Any]):
-    """Private state of the gate, never part of an agent's input or output."""
-
-    approved_calls: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
-    """Latest turn: tool call id -> digest of the approved call."""
-    hitl_edited_tool_calls: NotRequired[Annotated[dict[str, Action], PrivateStateAttr]]
-    """Latest turn: tool call id -> the call as a person edited it. Its name is `EDITED_TOOL_CALLS`."""
-    granted_calls: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
-    """Latest turn: tool call id -> scope (`command` or `tool`) of the grant that covers the call."""
-    grants: NotRequired[Annotated[dict[str, Grant | None], PrivateStateAttr, or_]]
-    """The grants of the thread (see `grants`). Empty in subagents."""
-    grants_at_reply: NotRequired[Annotated[Grants, PrivateStateAttr]]
-    """The thread's grants at the time of the latest reply."""
-
-
-class GrantsKept(AgentMiddleware[Any, Any, Any]):
-    """Replaces the gate where approvals are off. The thread keeps its grants, and calls get unique ids.
-
-    A gate without gated tools would not do: the answer to a question that was asked before approvals were
-    turned off would reach it, and a rejected call would run.
-    """
-
-    state_schema = ApprovalState
-
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        return _with_unique_ids(handler(request))
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        return _with_unique_ids(await handler(request))
 
 
 class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
@@ -91,6 +62,8 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
     Args:
         interrupt_on: the gated tools, see `GateRules`. No file, page or tool can change them.
         interrupt_mode: see `GateRules`.
+        rules: the rules file. Nobody is asked about calls that a rule allows or denies. None: no rules.
+        log: records each decision.
 
     Raises:
         ValueError: see `GateRules`.
@@ -98,7 +71,16 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     state_schema = ApprovalState
 
-    def __init__(self, interrupt_on: InterruptOn, *, interrupt_mode: InterruptMode = "batched") -> None:
+    def __init__(
+        self,
+        interrupt_on: InterruptOn,
+        *,
+        interrupt_mode: InterruptMode = "batched",
+        rules: RulesFile | None = None,
+        log: DecisionLog | None = None,
+    ) -> None:
+        self._rules_file = rules or RulesFile(None)
+        self._log = log
         self._rules = GateRules(interrupt_on, interrupt_mode)
         # LangChain's middleware asks no questions here. It only runs edited calls, and tells the model about
         # the edit.
@@ -113,24 +95,49 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         require_checkpointer()
 
     def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Ask about the gated calls of the latest reply. Record approved calls and answer refused calls.
+        """Decide on the gated calls of the latest reply. Record approved calls and answer refused calls.
 
         Raises:
             GraphInterrupt: the question has no answer yet.
         """
-        gated = [call for call in open_calls(state["messages"]) if call["name"] in self._rules.configs]
-        update: dict[str, Any] = {"approved_calls": {}, EDITED_TOOL_CALLS: {}, "granted_calls": {}}
+        update = self._decided(state, read_rules_now(self._rules_file))
+        if self._log and update:
+            self._log.add(list(update["decided_calls"].values()))
+        return update
+
+    async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """As `after_model`."""
+        update = self._decided(state, await read_rules(self._rules_file))
+        if self._log and update and update["decided_calls"]:
+            await asyncio.to_thread(self._log.add, list(update["decided_calls"].values()))
+        return update
+
+    def _decided(self, state: AgentState[Any], rules: CallRules) -> dict[str, Any] | None:
+        gated = [call for call in open_calls(state["messages"]) if self._is_gated(call["name"])]
+        update: dict[str, Any] = {
+            "approved_calls": {},
+            EDITED_TOOL_CALLS: {},
+            "granted_calls": {},
+            "decided_calls": {},
+        }
         if not gated:
             return update if any(state.get(key) for key in update) else None
         requests = [Request(call["name"], call["args"], str(call["id"])) for call in gated]
         refusals: list[ToolMessage] = []
         edits: dict[str, dict[str, Any]] = {}
         held = Held(_grants(state), cast("Grants", state.get("grants_at_reply") or {}))
-        for request, decision in zip(requests, ask(requests, self._rules, held, state=state), strict=True):
+        at_reply = cast("str", state.get("rules_at_reply") or "")
+        decisions: list[Settled] = settled(requests, self._rules, rules, at_reply, held, state=state)
+        for request, decision in zip(requests, decisions, strict=True):
+            run = request.digest
+            if decision is not None:
+                update["decided_calls"][request.call_id] = decision_record(request, decision)
             match decision:
+                case Denied():
+                    refusals.append(denied_answer(request.name, request.call_id, decision))
+                    continue
                 case Granted(scope=scope):
                     update["granted_calls"][request.call_id] = scope
-                    run = request.digest
                 case Reject(message=reason):
                     advice = (
                         f"Reason: {reason}"
@@ -147,25 +154,27 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
                     update[EDITED_TOOL_CALLS][request.call_id] = action
                     edits[request.call_id] = edited.args
                     run = digest(edited.name, edited.args, request.call_id)
-                case _:
-                    run = request.digest
             update["approved_calls"][request.call_id] = run
+        for refused in refusals:
+            marked(refused, update["decided_calls"])
         messages: list[AnyMessage] = [*refusals]
         if edits:  # the marked reply replaces the reply with the same id
             reply = next(each for each in reversed(state["messages"]) if isinstance(each, AIMessage))
             messages.append(with_edits(reply, edits))
         return {**update, "messages": messages}
 
-    async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """As `after_model`."""
-        return self.after_model(state, runtime)
+    def _is_gated(self, name: str) -> bool:
+        return name in self._rules.configs or (name in RULED and self._rules_file.path is not None)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        """Give each call a unique id. Save the thread's grants: later grants do not count for this reply."""
-        grants = _grants(request.state)
-        return _save_grants(request, grants, _with_unique_ids(handler(request)))
+        """Give each call a unique id. Save grants and rules: later ones do not count for this reply."""
+        now = {
+            "grants_at_reply": _grants(request.state),
+            "rules_at_reply": read_rules_now(self._rules_file).digest,
+        }
+        return _saved(request, now, with_unique_ids(handler(request)))
 
     async def awrap_model_call(
         self,
@@ -173,17 +182,22 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """As `wrap_model_call`."""
-        grants = _grants(request.state)
-        return _save_grants(request, grants, _with_unique_ids(await handler(request)))
+        now = {
+            "grants_at_reply": _grants(request.state),
+            "rules_at_reply": (await read_rules(self._rules_file)).digest,
+        }
+        return _saved(request, now, with_unique_ids(await handler(request)))
 
     def wrap_tool_call(
         self,
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
     ) -> ToolMessage | Command[Any]:
-        """Run a gated call only as it was approved."""
+        """Run a gated call only as it was approved. The result says who or what has decided."""
         with _for_subagents(request):
-            return self._stopped(request) or super().wrap_tool_call(request, handler)
+            stopped = self._stopped(request) or self._denied_since(request, read_rules_now(self._rules_file))
+            result = stopped or super().wrap_tool_call(request, handler)
+            return marked(result, request.state.get("decided_calls"))
 
     async def awrap_tool_call(
         self,
@@ -192,14 +206,17 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         """As `wrap_tool_call`."""
         with _for_subagents(request):
-            return self._stopped(request) or await super().awrap_tool_call(request, handler)
+            rules = await read_rules(self._rules_file)
+            stopped = self._stopped(request) or self._denied_since(request, rules)
+            result = stopped or await super().awrap_tool_call(request, handler)
+            return marked(result, request.state.get("decided_calls"))
 
     def _stopped(self, request: ToolCallRequest) -> ToolMessage | None:
         """Return an error for a gated call that differs from the approved call, else None."""
         call = request.tool_call
         # `request.tool` runs, whatever the name in the call. Both must be the approved tool.
         names = {call["name"], request.tool.name if request.tool else call["name"]}
-        if not names & self._rules.configs.keys():
+        if not any(map(self._is_gated, names)):
             return None
         call_id = str(call["id"])
         edited = (request.state.get(EDITED_TOOL_CALLS) or {}).get(call_id)
@@ -209,6 +226,13 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
             return None
         text = f"This {call['name']} call was not run: it is not the call that a person approved."
         return not_run(call["name"], call_id, text)
+
+    def _denied_since(self, request: ToolCallRequest, rules: CallRules) -> ToolMessage | None:
+        """Return an error for a call that rules deny which were written after the decision, else None."""
+        if rules.digest == (request.state.get("rules_at_reply") or ""):
+            return None
+        found = denial(request, rules)
+        return recorded(found, self._log) if found else None
 
 
 @contextmanager
@@ -233,26 +257,11 @@ def _thread_id() -> object:
     return get_config()["configurable"].get("thread_id")
 
 
-def _save_grants(
-    request: ModelRequest[Any], grants: Grants, response: ModelResponse[Any]
+def _saved(
+    request: ModelRequest[Any], now: dict[str, Any], response: ModelResponse[Any]
 ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-    if grants == (request.state.get("grants_at_reply") or {}):
+    """Return the response, with an update of what the state has of `now` otherwise."""
+    state: Any = request.state
+    if all((state.get(key) or type(value)()) == value for key, value in now.items()):
         return response
-    return ExtendedModelResponse(response, Command(update={"grants_at_reply": grants}))
-
-
-def _with_unique_ids(response: ModelResponse[Any]) -> ModelResponse[Any]:
-    """Give each call of the reply a unique id: small models omit or repeat ids."""
-    reply = response.result[-1]
-    if not isinstance(reply, AIMessage):
-        return response
-    seen: set[str | None] = {None, ""}
-    calls: list[ToolCall] = []
-    for index, call in enumerate(reply.tool_calls):
-        call_id = f"{reply.id}-{index}" if call["id"] in seen else call["id"]
-        seen.add(call_id)
-        calls.append({**call, "id": call_id})
-    if calls == reply.tool_calls:
-        return response
-    reply = reply.model_copy(update={"tool_calls": calls})
-    return replace(response, result=[*response.result[:-1], reply])
+    return ExtendedModelResponse(response, Command(update=now))

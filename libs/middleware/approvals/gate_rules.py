@@ -55,7 +55,7 @@ class GateRules:
 
     def offered(self, name: str) -> Sequence[DecisionType]:
         """Return the decisions that a person may choose for a call of this name."""
-        return [each for each in _ALL if each in self.configs[name]["allowed_decisions"]]
+        return [each for each in _ALL if each in self._config(name)["allowed_decisions"]]
 
     def asks_about(self, request: Request, state: Any) -> bool:
         """Return whether a person must decide on a call. Call this method inside a node."""
@@ -65,8 +65,12 @@ class GateRules:
 
     def note(self, request: Request, state: Any) -> str:
         """Return the configured text above a call, or "". Call this method inside a node."""
-        given = self.configs[request.name].get("description", "")
+        given = self._config(request.name).get("description", "")
         return given if isinstance(given, str) else given(_tool_call(request), state, get_runtime())
+
+    def _config(self, name: str) -> InterruptOnConfig:
+        # The rules file can ask about calls that are not gated.
+        return self.configs.get(name, InterruptOnConfig(allowed_decisions=["approve", "reject"]))
 
 
 def _config(name: str, given: Any) -> InterruptOnConfig:

@@ -60,7 +60,10 @@ Grants = Mapping[str, Grant | None]
 class Granted:
     """A call that runs without a question, with the scope of its grant."""
 
-    scope: Literal["command", "tool"]
+    scope: Literal["command", "tool", "rule"]
+    """`rule`: no grant, but a rule of the rules file allows the call."""
+    rule: str = ""
+    """The rules that allow the call."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import pytest
 
 from agent import code_graph, exec_graph, graph
 from agent.config import build_backend, build_model
-from agent.parts import captures_of
 from agent.secrets.secret_values import known_secrets
 from agent.settings import ROOT, Settings, SettingsError, load_settings
 from agent.settings.write_settings_docs import PAGE, env_example, with_table
@@ -97,17 +96,30 @@ def test_skills_inside_the_workspace_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["{}", "{}/snapshots", "file://{}/snapshots"])
-def test_snapshots_are_never_kept_in_the_workspace(
-    tmp_path: Path, place: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    def captured(where: str) -> bool:
-        settings = load_settings(None, workspace_dir=tmp_path / "workspace", snapshots_url=where)
-        return captures_of(settings, build_backend(settings)) is not None
+def test_snapshots_in_the_workspace_are_refused(tmp_path: Path, place: str) -> None:
+    def loaded(where: str) -> Settings:
+        return load_settings(None, workspace_dir=tmp_path / "workspace", snapshots_url=where)
 
-    caplog.set_level("INFO")
-    assert not captured(place.format(tmp_path / "workspace"))
-    assert "SNAPSHOTS_URL is in the workspace" in caplog.text
-    assert captured(str(tmp_path / "snapshots"))
+    loaded(str(tmp_path / "snapshots"))
+    with pytest.raises(SettingsError, match=r"SNAPSHOTS_URL=.*: is in the workspace"):
+        loaded(place.format(tmp_path / "workspace"))
+
+
+def test_rules_in_the_workspace_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "link.toml").symlink_to(tmp_path / "workspace" / "rules.toml")
+    for place in (tmp_path / "workspace" / "rules.toml", tmp_path / "link.toml"):
+        with pytest.raises(SettingsError, match=r"APPROVAL_RULES=.*: is in the workspace"):
+            load_settings(None, workspace_dir=tmp_path / "workspace", approval_rules=place)
+
+
+def test_threads_in_the_workspace_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = tmp_path / "workspace" / "project"
+    inside.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(inside)
+    monkeypatch.chdir(tmp_path / "link")
+    with pytest.raises(SettingsError, match="the working directory is in the workspace"):
+        load_settings(None, workspace_dir=tmp_path / "workspace")
 
 
 def test_order_of_model_settings() -> None:

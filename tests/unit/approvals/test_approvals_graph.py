@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from libs.middleware.approvals.addressed_answers import NothingWaits
 from libs.middleware.approvals.approval_gate import CheckpointerRequired
-from libs.middleware.approvals.approval_middleware import GrantsKept
+from libs.middleware.approvals.approvals_off import GrantsKept
 from libs.middleware.approvals.edited_calls import calls_as_run
 from libs.models.scripted_model import ScriptedChatModel, ToolUse
 from tests.support.gated_agents import (

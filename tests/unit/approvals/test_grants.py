@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
-from libs.middleware.approvals.approval_middleware import GrantsKept
+from libs.middleware.approvals.approvals_off import GrantsKept
 from libs.middleware.approvals.grants import revoke, standing, standing_in
 from libs.models.scripted_model import ToolUse
 from tests.support.gated_agents import (

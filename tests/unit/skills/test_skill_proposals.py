@@ -243,17 +243,6 @@ class TestSettings:
         assert (tmp_path / LEARNED.parts[0]).stat().st_mode & 0o777 == 0o700
         assert (tmp_path / LEARNED).stat().st_mode & 0o777 == 0o755
 
-    def test_approved_skills_are_never_in_the_workspace(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        inside = tmp_path / "workspace" / "project"
-        inside.mkdir(parents=True)
-        (tmp_path / "link").symlink_to(inside)
-        monkeypatch.chdir(tmp_path / "link")
-        load_settings(None, workspace_dir=tmp_path / "workspace")
-        with pytest.raises(SettingsError, match="the working directory is in the workspace"):
-            load_settings(None, workspace_dir=tmp_path / "workspace", skills_evolve=True)
-
     def test_several_owners_are_refused(self, tmp_path: Path) -> None:
         def settings(*owners: str) -> Any:
             tokens = [str(new_token(owner)[1]) for owner in owners]

@@ -5,8 +5,21 @@ In: the rules file and the calls. Out: `allow`, `ask` or `deny` for each call, a
 
 from __future__ import annotations
 
+from libs.middleware.approvals.rules.call_rules import CallRules, Denied, read_rules, read_rules_now
 from libs.middleware.approvals.rules.rule import RULED, Rule, RuleDecision
 from libs.middleware.approvals.rules.rules import Rules, RulesError, Verdict
 from libs.middleware.approvals.rules.rules_file import RulesFile
 
-__all__ = ["RULED", "Rule", "RuleDecision", "Rules", "RulesError", "RulesFile", "Verdict"]
+__all__ = [
+    "RULED",
+    "CallRules",
+    "Denied",
+    "Rule",
+    "RuleDecision",
+    "Rules",
+    "RulesError",
+    "RulesFile",
+    "Verdict",
+    "read_rules",
+    "read_rules_now",
+]

@@ -10,7 +10,8 @@ __all__ = ["CODE_IN_WORDS", "begins_with", "holds", "may_hold"]
 
 CODE_IN_WORDS = frozenset(
     """. alias bind builtin command compgen complete compopt coproc declare enable eval exec export fc getopts
-    hash jobs let local mapfile read readarray readonly set shopt source trap typeset unalias unset wait""".split()  # noqa: SIM905
+    hash jobs let local mapfile read readarray readonly set shopt source trap typeset unalias unset
+    wait""".split()  # noqa: SIM905
 )
 """Builtins of bash that run their words as code, or change what later commands mean."""
 _NAMES_VARIABLE = frozenset(["printf", "test"])

@@ -138,7 +138,7 @@ class Rule(BaseModel):
         return f"rule {self.number} ({text}{' …' * bool(more)})"
 
     def covers(self, call: Call) -> bool:
-        """Return whether the rule is surely about the call: an `allow` about all of it, others about a part."""
+        """Return whether the rule is surely about the call: an `allow` about all, others about a part."""
         if call.tool != self.tool:
             return False
         if self.is_mcp:

@@ -29,6 +29,7 @@ interface RunCardProps {
 const GRANTED: Record<string, string> = {
   command: "Approved earlier in this chat: exactly this",
   tool: "Approved earlier in this chat: every call of this tool",
+  rule: "Allowed by a rule",
 };
 
 export const EDITED = "A person changed this call before it ran";

@@ -131,7 +131,7 @@ def _rule(path: Path, number: int, given: Any) -> Rule:
     for examples, expected in ((rule.match, True), (rule.not_match, False)):
         for example in examples:
             if rule.covers(_example(rule, example)) is not expected:
-                found = "is not covered by it" if expected else "is covered by it"
+                found = "is not covered by this rule alone" if expected else "is covered by this rule"
                 listed = "match" if expected else "not_match"
                 raise RulesError(f"{path}: {rule}: the example {example!r} of {listed} {found}.")
     return rule

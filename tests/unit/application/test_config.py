@@ -11,7 +11,7 @@ import pytest
 from agent import code_graph, exec_graph, graph
 from agent.config import build_backend, build_model
 from agent.secrets.secret_values import known_secrets
-from agent.settings import ROOT, Settings, SettingsError, load_settings
+from agent.settings import ROOT, RULES, Settings, SettingsError, load_settings
 from agent.settings.write_settings_docs import PAGE, env_example, with_table
 from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
 from libs.sandbox.docker.container_config import variables
@@ -220,3 +220,25 @@ def test_wrong_arguments_of_a_graph_are_refused_at_once(module: Any, monkeypatch
 def test_workspace_below_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert load_settings(None, workspace_dir="~/foo").workspace_dir == tmp_path / "foo"
+
+
+@pytest.mark.parametrize("module", [graph, code_graph, exec_graph])
+@pytest.mark.parametrize("named", [True, False])
+def test_no_graph_is_built_with_a_wrong_rules_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, named: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rules = tmp_path / RULES
+    rules.parent.mkdir()
+    rules.write_text('[[rule]]\ntool = "execute"\nprefix = ["git"]\ndecision = "allow"\nmatch = ["ls"]\n')
+    settings = load_settings(
+        None, workspace_dir=tmp_path / "w", **({"approval_rules": rules} if named else {})
+    )
+    with pytest.raises(SettingsError, match=r"APPROVAL_RULES=.*: rule 1 .* the example 'ls' of match"):
+        module.build_graph("openai:gpt-x", settings=settings)
+
+
+def test_named_rules_file_must_exist(tmp_path: Path) -> None:
+    settings = load_settings(None, workspace_dir=tmp_path / "w", approval_rules=tmp_path / "none.toml")
+    with pytest.raises(SettingsError, match="there is no such file"):
+        graph.build_graph("openai:gpt-x", settings=settings)

@@ -11,6 +11,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from agent.config import INTERRUPT_ON
 from libs.code_blocks.block_state import CodeState
+from libs.middleware.approvals import DecisionLog, RulesFile
 from libs.middleware.approvals.addressed_answers import NothingWaits
 from libs.middleware.approvals.approval_gate import CheckpointerRequired
 from libs.middleware.approvals.grants import standing
@@ -144,3 +145,34 @@ def test_grants_stay_in_their_thread_and_inputs_cannot_add_them(tmp_path: Path) 
         graph.invoke(decide(TOOL), thread())
         assert asked(graph.invoke({**say(TASK), **smuggled}, thread("2"))) == ["echo one"]
         assert not standing(graph.get_state(thread("2")).values.get("grants"))
+
+
+RULES = """
+[[rule]]
+tool = "execute_code"
+language = "bash"
+exact = "echo one"
+decision = "allow"
+
+[[rule]]
+tool = "execute_code"
+exact = "print(2)"
+decision = "deny"
+"""
+
+
+@pytest.mark.parametrize("approvals", [INTERRUPT_ON, None])
+def test_rules_decide_on_blocks_before_a_person(tmp_path: Path, approvals: Any) -> None:
+    (tmp_path / "rules.toml").write_text(RULES)
+    log = DecisionLog(tmp_path / "decisions.jsonl")
+    rules = RulesFile(tmp_path / "rules.toml")
+    options = {"approvals": approvals, "rules": rules, "decision_log": log}
+    with gated(tmp_path, TWO_BLOCKS, "Only one.", **options) as graph:
+        result = graph.invoke(say(TASK), thread())
+    assert (questions(result), outputs(result)) == ([], ["one"])
+    told = next(each for each in result["messages"] if "blocks" in each.response_metadata)
+    assert "Block 2 (python) was not run. It is denied by rule 2" in told.text
+    decisions = [each.get("decision") for each in told.response_metadata["blocks"]]
+    assert decisions[1]["rule"] == "rule 2 (deny execute_code print(2))"
+    assert log.of_thread("1") == [each for each in decisions if each]
+    assert [each and each["by"] for each in decisions] == ["rule" if approvals else None, "rule"]

@@ -1,4 +1,4 @@
-"""`code-agent approvals`: grants for the rest of a thread are listed and revoked."""
+"""`code-agent approvals`: rules, grants for the rest of a thread, and decisions are listed."""
 
 from __future__ import annotations
 
@@ -61,3 +61,24 @@ def test_approvals_of_a_missing_thread(program: Program) -> None:
     done = program.run("approvals", "list", "t")
     assert (done.returncode, "There is no thread 't'" in done.stderr) == (2, True)
     assert not (program.folder / ".code-agent").exists()
+
+
+@pytest.mark.docker
+def test_allowed_call_runs_without_a_question_and_is_recorded(program: Program) -> None:
+    rules = program.folder / ".code-agent" / "approvals.toml"
+    rules.parent.mkdir()
+    text = '[[rule]]\ntool = "execute"\nexact = "echo ran >> /results/log"\ndecision = "allow"\n'
+    rules.write_text(text)
+    program.script(RUN, "Done.")
+    lines = program.lines("--thread", "t", "go")
+    assert [line.get("granted") for line in lines if line["type"] == "command"] == ["rule"]
+    assert program.log == "ran\n"
+    shown = "rule 1 (allow execute echo ran >> /results/log)"
+    assert program.run("approvals", "list").stdout == f"{rules}: 1 rules\n   {shown}\n"
+    [record] = json.loads(program.run("approvals", "log", "t", "--json").stdout)
+    assert (record["decision"], record["rule"], record["thread"]) == ("approve", shown, "t")
+    rules.write_text(f"{text}match = ['ls']")
+    for command in (("run", "go"), ("doctor",)):
+        done = program.run(*command)
+        assert done.returncode, command
+        assert "the example 'ls' of match" in "".join((done.stdout + done.stderr).split("\n")), command

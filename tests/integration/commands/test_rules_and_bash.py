@@ -11,8 +11,8 @@ import pytest
 from libs.middleware.approvals.rules import Rules
 from libs.middleware.approvals.rules.shell_words import Word, plain_commands
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from tests.support.evading_commands import COMMANDS, RULES
-from tests.support.generated_commands import PROGRAMS, command_lines
+from tests.support.commands.evading_commands import COMMANDS, RULES
+from tests.support.commands.generated_commands import PROGRAMS, command_lines
 from tests.support.sandboxes import DOCKER
 
 SEED = 25

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from libs.middleware.approvals.rules import Rules, RulesError, RulesFile
 from libs.middleware.approvals.rules.shell_words import plain_commands
-from tests.support.evading_commands import COMMANDS, RULES
+from tests.support.commands.evading_commands import COMMANDS, RULES
 
 GIT = """
 [[rule]]
@@ -222,6 +222,14 @@ class TestPrograms:
         rules = load(tmp_path, '[[rule]]\ntool = "mcp:github.create_issue"\ndecision = "deny"\n')
         assert rules.decide("mcp:github.create_issue", {"title": "x"}) == "deny"
         assert rules.decide("mcp:github.search", {}) == "ask"
+
+
+def test_example_of_the_docs_holds(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "approvals.md").read_text()
+    rules = load(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
+    assert len(rules.all) == 4
+    assert rules.decide("write_file", {"file_path": "/workspace/.git/config", "content": ""}) == "deny"
+    assert rules.decide("write_file", {"file_path": "/tmp/home/.gitconfig", "content": ""}) == "deny"
 
 
 class TestWrongFiles:

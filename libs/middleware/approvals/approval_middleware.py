@@ -107,7 +107,8 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """As `after_model`."""
-        update = self._decided(state, await read_rules(self._rules_file))
+        calls = [(call["name"], call["args"]) for call in open_calls(state["messages"])]
+        update = self._decided(state, await read_rules(self._rules_file, calls))
         if self._log and update and update["decided_calls"]:
             await asyncio.to_thread(self._log.add, list(update["decided_calls"].values()))
         return update

@@ -95,7 +95,8 @@ class GrantsKept(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
         """As `wrap_tool_call`."""
-        if found := denial(request, await read_rules(self._rules_file)):
+        call = request.tool_call
+        if found := denial(request, await read_rules(self._rules_file, [(call["name"], call["args"])])):
             return await asyncio.to_thread(recorded, found, self._log)
         return await handler(request)
 

@@ -129,7 +129,13 @@ class TestDeny:
                 "timeout 5 git push",
                 "exec git push",
             ),
-            *("bash -c 'git push'", "sh <<< 'git push'", "bash <<E\ngit push\nE", 'eval "git push"'),
+            *(
+                "bash -c 'git push'",
+                "sh <<< 'git push'",
+                "bash <<E\ngit push\nE",
+                'eval "git push"',
+                "eval git 'push'",
+            ),
             *(
                 "trap 'git push' EXIT",
                 "env bash -c 'ls; git push'",

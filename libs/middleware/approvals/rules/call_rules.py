@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +73,18 @@ def read_rules_now(file: RulesFile) -> CallRules:
         return CallRules(error)
 
 
-async def read_rules(file: RulesFile) -> CallRules:
-    """As `read_rules_now`, without blocking the event loop."""
-    return await asyncio.to_thread(read_rules_now, file) if file.path else CallRules(Rules())
+async def read_rules(file: RulesFile, calls: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> CallRules:
+    """As `read_rules_now`, without blocking the event loop.
+
+    Args:
+        file: the file.
+        calls: tools and arguments of calls whose verdicts are needed. To read a long command takes seconds.
+    """
+
+    def read() -> CallRules:
+        rules = read_rules_now(file)
+        for tool, args in calls:
+            rules.verdict(tool, args, None)  # is remembered
+        return rules
+
+    return await asyncio.to_thread(read) if file.path else CallRules(Rules())

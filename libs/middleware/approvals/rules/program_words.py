@@ -17,7 +17,7 @@ CODE_IN_WORDS = frozenset(
 _NAMES_VARIABLE = frozenset(["printf", "test"])
 """Builtins with an option that names a variable. bash runs the code in its index: `x[$(…)]`."""
 _STARTERS = frozenset(
-    """! builtin busybox chroot command coproc doas env exec find flock ionice nice nohup parallel setsid
+    """! builtin busybox chroot command coproc doas env eval exec find flock ionice nice nohup parallel setsid
     stdbuf sudo time timeout unshare watch xargs""".split()  # noqa: SIM905
 )
 """Programs whose words hold another command."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from libs.middleware.approvals.rules.rule import Call, Rule, RuleDecision
 __all__ = ["Rules", "RulesError", "Verdict"]
 
 _ARGUMENT = {"execute": "command", "execute_code": "code"}
+
+_REMEMBERED = 100
+"""Most verdicts that are remembered."""
 
 
 class RulesError(ValueError):
@@ -48,6 +52,7 @@ class Rules:
         """The file; None: there is none."""
         self.digest = digest
         """SHA-256 of the file's content; "" if there is no file."""
+        self._verdicts: dict[str, Verdict] = {}
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -73,13 +78,16 @@ class Rules:
         """Return what the rules say about a call. No rule covers it: `ask`."""
         return self.verdict(tool, args).decision
 
-    def denies(self, tool: str, args: Mapping[str, Any]) -> Rule | None:
-        """Return the first rule that denies a call."""
-        call = Call(tool, args)
-        return next((rule for rule in self.all if rule.decision == "deny" and rule.covers(call)), None)
-
     def verdict(self, tool: str, args: Mapping[str, Any]) -> Verdict:
-        """Return what the rules say about a call, and which rules said it."""
+        """Return what the rules say about a call, and which rules said it. Verdicts are remembered."""
+        key = json.dumps([tool, args], sort_keys=True, default=repr)
+        if (known := self._verdicts.get(key)) is None:
+            if len(self._verdicts) >= _REMEMBERED:
+                self._verdicts.clear()
+            known = self._verdicts[key] = self._judged(tool, args)
+        return known
+
+    def _judged(self, tool: str, args: Mapping[str, Any]) -> Verdict:
         rules = [rule for rule in self.all if rule.tool == tool]
         if not rules:
             return Verdict("ask")

@@ -57,9 +57,12 @@ def plain_commands_in_tree(text: str) -> list[tuple[Word, ...]] | None:
 
 def all_commands(text: str) -> Iterator[tuple[Word, ...]]:
     """Yield every simple command that can be found in a text, at any depth."""
-    texts = [text]
+    texts, seen = [text], set[str]()
     while texts:
         text = texts.pop()
+        if text in seen:
+            continue
+        seen.add(text)
         # bash joins continued lines before it reads words.
         for form in dict.fromkeys((text, text.replace("\\\n", ""))):
             for node in _nodes(_parsed(form).root_node):

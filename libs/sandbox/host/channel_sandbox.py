@@ -265,8 +265,7 @@ class ChannelSandbox(SandboxLife):
 
 def _ending(limits: SandboxLimits, session: str) -> tuple[bytes, float]:
     """Return the request that ends the interpreter of a session."""
-    code = "import os\nos._exit(0)"
-    seconds, payload = block_request(limits, code, session, _END_SECONDS, continues=True)
+    seconds, payload = block_request(limits, "", session, _END_SECONDS, continues=True, ends=True)
     return payload, seconds
 
 

@@ -167,8 +167,8 @@ class CommandRecords:
             )
         if state == "stopped":
             raise CommandStopped(
-                "This call was stopped on purpose while it ran, including all processes that it started. Its "
-                "effect is unknown. It was not run again."
+                "This call was stopped while it ran, including all processes that it started. Its effect is "
+                "unknown. It was not run again."
             )
         raise CommandInterrupted
 
@@ -196,7 +196,7 @@ class CommandRecords:
         self._settle(entry, _SETTLE, "interrupted", None, 0, time.time())
 
     def stop(self, entry: Entry) -> None:
-        """Record that the caller has cancelled the command, on purpose or because this process ends."""
+        """Record that the command was cancelled: by its caller, or because this process ends."""
         self._settle(entry, _SETTLE, "interrupted" if _ending.is_set() else "stopped", None, 0, time.time())
 
     def withdraw(self, entry: Entry) -> None:

@@ -255,8 +255,8 @@ class Channel:
             self.used()
             self.ready = True
             ending, idle = ANSWER.unpack_from(payload)
-            self._show_rest(call, cut=ending != Ending.DONE)
             left_running = ending == Ending.DONE and not idle
+            self._show_rest(call, cut=left_running or ending != Ending.DONE)
             call.future.set_result(Answer(ending, payload[ANSWER.size :], left_running))
             with call.sending:
                 call.all_sent()
@@ -273,7 +273,7 @@ class Channel:
                     call.on_output(data)
 
     def _show_rest(self, call: Call, *, cut: bool) -> None:
-        """Show held-back output. `cut`: the program was killed, so a secret may be incomplete."""
+        """Show held-back output. `cut`: the program was killed or goes on, so a secret may be incomplete."""
         if call.on_output and call.live:
             with self._showing(call):
                 call.live.flush([fd for fd, tail in call.tail.items() if cut or tail])

@@ -108,6 +108,13 @@ def test_output_of_a_command_that_is_ended(sandbox: ChannelSandbox, end: str) ->
     assert b"".join(live).decode() == f"x {MARK}"
 
 
+def test_output_of_a_command_that_goes_on_in_the_background(sandbox: ChannelSandbox) -> None:
+    live: list[bytes] = []
+    later = f"(sleep 1; echo {TOKEN[60:]})"
+    result = sandbox.run(f"printf %s 'x {TOKEN[:60]}'; {later} &", on_output=live.append)
+    assert result.output == b"".join(live).decode() == f"x {MARK}"
+
+
 @pytest.mark.parametrize("length", [3, 20])
 def test_live_output_beyond_the_kept_bytes(sandbox: ChannelSandbox, length: int) -> None:
     live: list[bytes] = []

@@ -32,7 +32,7 @@ ErrorClass = Literal[
 - `input`: the call is invalid; nothing was started.
 - `syntax`: the program has a syntax error. Nothing of it ran; of a bash program, the lines above may have.
 - `dependency`: a package cannot be installed or is missing.
-- `timeout`, `cpu`: the time was used up, by waiting or by computing.
+- `timeout`, `cpu`: the time was used up. `cpu`: a tenth of it or more was processor time.
 - `memory`, `disk`, `processes`: a limit of the sandbox was reached.
 - `network`: a host is not allowed or cannot be reached.
 - `runtime`: the program failed, or printed `{"ok": false}`.

@@ -35,8 +35,8 @@ _HINTS: dict[ErrorClass, str] = {
     "the standard library, pandas, numpy, scipy, matplotlib and requests are there.",
     "timeout": "The program waited for most of its time. Ask for less, set time-outs of your own for what may not answer, or "
     "split the work over several programs.",
-    "cpu": "The program computed all the time. Work on less data or fewer steps, use pandas or numpy in the place of loops, or "
-    "split the work over several programs.",
+    "cpu": "If the program computed for most of that time, work on less data or fewer steps, use pandas or numpy in the place "
+    "of loops, or split the work over several programs. Otherwise it waited: set time-outs of your own for what may not answer.",
     "memory": "The program needed more memory than the sandbox has. Work on less at once: read in chunks, only the columns that "
     "are needed, smaller types; files in the working directory count as memory too.",
     "disk": "The sandbox had no room for a file. Write less, in smaller files or compressed, and remove what is not "
@@ -183,7 +183,8 @@ def why_failed(
     elif kernel.refused:
         fact = f"The sandbox had no room for more processes: {kernel.refused} were refused."
     elif done.timed_out:
-        fact = f"The program used up its time, {done.seconds:.1f} s{', by computing' * (kind == 'cpu')}."
+        computed = "" if kernel.cpu is None else f", with {kernel.cpu:.1f} s of processor time"
+        fact = f"The program used up its time, {done.seconds:.1f} s{computed}."
     elif kernel.disk_left == 0:
         fact = "The disk of the sandbox is full."
     said = raised.message if raised else ""

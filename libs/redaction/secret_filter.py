@@ -94,9 +94,9 @@ class SecretFilter:
         """Redact a value that contains texts; see `libs.redaction.redacted_values`."""
         return redacted_values(self, value)
 
-    def stream(self) -> SecretStream:
-        """Return a filter for bytes that come in pieces."""
-        return SecretStream(self)
+    def stream(self, *, cut_before: bool = False) -> SecretStream:
+        """Return a filter for bytes that come in pieces. `cut_before`: see `part`."""
+        return SecretStream(self, cut_before=cut_before)
 
     def part(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
         """Redact a part of a longer text.
@@ -104,31 +104,27 @@ class SecretFilter:
         At a cut end, 4 or more bytes that may belong to a secret are redacted. If both ends are cut, so is a
         text that may be the middle of a secret.
         """
-        text = _unbroken(data)
-        found = self.spans(text)
-        if cut_before and cut_after and self._within(text):
-            found.append((0, len(text)))
-        if cut_before and (length := self._closing(text)):
-            found.append((0, length))
-        if cut_after and len(text) - (at := self.open(text)) >= _SHORTEST_PART:
-            found.append((at, len(text)))
-        if not found:
-            return data
-        places = _Places(data)
-        done, at = [], 0
-        for start, stop in _merged(found):
-            done += [data[at : places.of(start)], MARK]
-            at = places.of(stop - 1) + 1
-        return b"".join([*done, data[at:]])
+        stream = self.stream(cut_before=cut_before)
+        done = stream.feed(data, final=True, cut_after=cut_after)
+        return done if stream.found else data
 
-    def spans(self, text: bytes) -> list[Span]:
-        """Return the places of secrets in a text without breaks, in order; overlapping ones are merged."""
+    def spans(self, text: bytes, *, cut_before: bool = False, cut_after: bool = False) -> list[Span]:
+        """Return the places of secrets in a text without breaks, in order; overlapping ones are merged.
+
+        `cut_before` and `cut_after`: see `part`.
+        """
         found: list[Span] = []
         for form in self.forms:
             at = text.find(form)
             while at >= 0:
                 found.append((at, at + len(form)))
                 at = text.find(form, at + 1)
+        if cut_before and cut_after and len(text) >= _SHORTEST_PART and self.within(text):
+            found.append((0, len(text)))
+        if cut_before and (length := self._closing(text)):
+            found.append((0, length))
+        if cut_after and len(text) - (at := self.open(text)) >= _SHORTEST_PART:
+            found.append((at, len(text)))
         return _merged(found)
 
     def open(self, text: bytes) -> int:
@@ -155,30 +151,40 @@ class SecretFilter:
                 at = form.find(text[:_SHORTEST_PART], at + 1)
         return best
 
-    def _within(self, text: bytes) -> bool:
-        """Return whether a text of at least 4 bytes may be the middle of a form."""
-        return len(text) >= _SHORTEST_PART and any(text in form for form in self.forms)
+    def within(self, text: bytes) -> bool:
+        """Return whether a text may be the middle of a form."""
+        return any(text in form for form in self.forms)
 
 
 class SecretStream:
     """Filters bytes that come in pieces. The result is that of `SecretFilter` for the whole.
 
-    Holds back only a possible beginning of a secret: fewer bytes than the longest form, plus line breaks.
+    Holds back only a possible beginning of a secret, and after a cut a possible middle: at most the bytes of
+    the longest form, plus line breaks.
     """
 
-    def __init__(self, known: SecretFilter) -> None:
+    def __init__(self, known: SecretFilter, *, cut_before: bool = False) -> None:
         self._known = known
+        self._cut_before = cut_before
+        """Whether all bytes so far may be the middle of a secret that began before them."""
         self._held = b""
         self._covered = 0
         """Bytes of `_held` that are already replaced by a written `[REDACTED]`."""
         self.found = False
         """Whether a secret was found."""
 
-    def feed(self, data: bytes, *, final: bool = False) -> bytes:
-        """Take more bytes; return the redacted bytes that are certain by now. `final`: no more follow."""
+    def feed(self, data: bytes, *, final: bool = False, cut_after: bool = False) -> bytes:
+        """Take more bytes; return the redacted bytes that are certain by now.
+
+        `final`: no more follow. `cut_after`: see `SecretFilter.part`.
+        """
         data = self._held + data if self._held else data
         text = _unbroken(data)
-        found = self._known.spans(text)
+        if self._cut_before and not final and self._known.within(text):
+            self._held = data
+            return b""
+        found = self._known.spans(text, cut_before=self._cut_before, cut_after=cut_after)
+        self._cut_before = False
         end = len(text) if final else self._known.open(text)
         if not found and not self._covered and end == len(text):
             self._held = b""
@@ -187,9 +193,9 @@ class SecretStream:
         spans = [(places.of(start), places.of(stop - 1) + 1) for start, stop in found]
         return self._put_out(data, spans, len(data) if end == len(text) else places.of(end))
 
-    def flush(self) -> bytes:
-        """Return the rest at the end."""
-        return self.feed(b"", final=True)
+    def flush(self, *, cut_after: bool = False) -> bytes:
+        """Return the rest at the end. `cut_after`: see `SecretFilter.part`."""
+        return self.feed(b"", final=True, cut_after=cut_after)
 
     def _put_out(self, data: bytes, spans: list[Span], end: int) -> bytes:
         """Return the redacted data up to `end`, and hold back the rest."""

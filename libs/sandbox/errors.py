@@ -103,7 +103,10 @@ class CommandInterrupted(SandboxError):
 
 
 class CommandStopped(CommandInterrupted):
-    """The caller of the command stopped it on purpose."""
+    """The caller of the command has cancelled it.
+
+    Nothing is known of the reason: a person may have stopped the run, or another part of the run has failed.
+    """
 
 
 class CommandUnderWay(SandboxError):

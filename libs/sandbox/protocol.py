@@ -110,13 +110,13 @@ class Sandbox(Tree, Protocol):
 
         Args:
             timeout: seconds; None is `SandboxLimits.timeout`.
-            on_output: called with live output. Fast output is sampled.
+            on_output: called with live output. Fast output is sampled: a part may be left out without a mark.
             env: additional environment variables.
             key: identifies this command in its thread, also when a killed run is executed again: see the
                 class. Without a command log it has no effect.
             note_new: whether the output, also the live output, begins with a note if an earlier call of the
                 thread, with `note_new` or a file change with a key, was in another sandbox, whatever ended
-                that one. With a command log, the calls of earlier programs count, too.
+                that one. With a command log, calls before this object was made count, too.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB, a variable
@@ -169,11 +169,11 @@ class Sandbox(Tree, Protocol):
         a process meanwhile, a line says so, as for `run`. Hints after an error say only what is certain, and
         how many names they leave out.
 
-        No exception of a block ends the interpreter. If a block closes the interpreter's own descriptors, or
-        answers in its place, the interpreter ends with that block or a later one, and the output says so. At
-        most 8 sessions live at once, unless more run blocks: a further session ends the sessions that were
-        idle longest. If no process can be started for it, it ends the idle session with the most processes.
-        Blocks of one session run one after another.
+        No exception of a block ends the interpreter. A trace function (`sys.settrace`) ends with its block.
+        If a block closes the interpreter's own descriptors, or answers in its place, the interpreter ends
+        with that block or a later one, and the output says so. At most 8 sessions live at once, unless more
+        run blocks: a further session ends the sessions that were idle longest. If no process can be started
+        for it, it ends the idle session with the most processes. Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.

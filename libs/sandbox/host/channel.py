@@ -243,7 +243,7 @@ class Channel:
                 raise ProtocolError(f"more than {MOST_CONTENT} bytes came for one request")
             (call.data if kind == Kind.DATA else call.tail)[fd].extend(payload)
         if kind in (Kind.DATA, Kind.LIVE):
-            self._show(call, payload, fd, sample=kind == Kind.LIVE)
+            self._show(call, payload, fd)
         elif kind == Kind.CREDIT:
             if len(payload) != _CREDIT_SIZE:
                 raise ProtocolError(f"a credit of {len(payload)} bytes")
@@ -255,22 +255,25 @@ class Channel:
             self.used()
             self.ready = True
             ending, idle = ANSWER.unpack_from(payload)
-            self._show_rest(call, cut=ending != Ending.DONE)
             left_running = ending == Ending.DONE and not idle
+            self._show_rest(call, cut=left_running or ending != Ending.DONE)
             call.future.set_result(Answer(ending, payload[ANSWER.size :], left_running))
             with call.sending:
                 call.all_sent()
 
-    def _show(self, call: Call, data: bytes, fd: int, *, sample: bool) -> None:
+    def _show(self, call: Call, data: bytes, fd: int) -> None:
+        """Show live output. No data: output is left out here."""
         if call.on_output:
             with self._showing(call):
-                if call.live:
-                    call.live.feed(fd, data, sample=sample)
-                else:
+                if call.live and data:
+                    call.live.feed(fd, data)
+                elif call.live:
+                    call.live.gap(fd)
+                elif data:
                     call.on_output(data)
 
     def _show_rest(self, call: Call, *, cut: bool) -> None:
-        """Show held-back output. `cut`: the program was killed, so a secret may be incomplete."""
+        """Show held-back output. `cut`: the program was killed or goes on, so a secret may be incomplete."""
         if call.on_output and call.live:
             with self._showing(call):
                 call.live.flush([fd for fd, tail in call.tail.items() if cut or tail])

@@ -160,7 +160,7 @@ class ChannelSandbox(SandboxLife):
     async def _begins(self) -> bool:
         """Note the sandbox of the thread's first call.
 
-        Return whether it is not the first, because an earlier program has run something in the thread.
+        Return whether it is not the first, because something ran in the thread before this object was made.
         """
         thread = self._thread()
         if self._programs.has_called(thread):
@@ -265,8 +265,7 @@ class ChannelSandbox(SandboxLife):
 
 def _ending(limits: SandboxLimits, session: str) -> tuple[bytes, float]:
     """Return the request that ends the interpreter of a session."""
-    code = "import os\nos._exit(0)"
-    seconds, payload = block_request(limits, code, session, _END_SECONDS, continues=True)
+    seconds, payload = block_request(limits, "", session, _END_SECONDS, continues=True, ends=True)
     return payload, seconds
 
 

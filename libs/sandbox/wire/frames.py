@@ -11,7 +11,7 @@ One request, from the host's side::
   answered by
     CREDIT* u32                                     bytes of input that may be sent on top
     DATA*                                           content: output as it comes, or a file's bytes
-    LIVE*                                           output to show but not to keep
+    LIVE*                                           output to show but not to keep; empty: output is left out
     TAIL*                                           the end of an output that was cut in the middle
     END     ANSWER + report (messages.py)           ends the stream; nothing follows on it
 

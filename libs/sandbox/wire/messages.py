@@ -10,7 +10,7 @@ import struct
 __all__ = ["BlockRequest", "OutputReport", "RunReport", "RunRequest"]
 
 _REQUEST = struct.Struct("!I???H")
-_BLOCK = struct.Struct("!I?H")
+_BLOCK = struct.Struct("!I??H")
 _REPORT = struct.Struct("!idB")
 _OUTPUT = struct.Struct("!QQQH")
 
@@ -45,9 +45,11 @@ class RunRequest:
 
 
 class BlockRequest:
-    """Run a block of Python in the live interpreter of a session."""
+    """Run a block of Python in the live interpreter of a session, or end the interpreter."""
 
-    def __init__(self, session: bytes, code: bytes, limit: int, continues: bool) -> None:
+    def __init__(
+        self, session: bytes, code: bytes, limit: int, continues: bool, *, ends: bool = False
+    ) -> None:
         self.session = session
         """At most 65,535 bytes; blocks of one session share their variables."""
         self.code = code
@@ -55,15 +57,18 @@ class BlockRequest:
         """Characters of the output that are shown."""
         self.continues = continues
         """Whether earlier blocks of the session have run. Then a fresh interpreter prints a note first."""
+        self.ends = ends
+        """Whether to end the interpreter with all its processes. No code runs."""
 
     def encode(self) -> bytes:
-        return _BLOCK.pack(self.limit, self.continues, len(self.session)) + self.session + self.code
+        head = _BLOCK.pack(self.limit, self.continues, self.ends, len(self.session))
+        return head + self.session + self.code
 
     @staticmethod
     def decode(data: bytes) -> BlockRequest:
-        limit, continues, length = _BLOCK.unpack_from(data)
+        limit, continues, ends, length = _BLOCK.unpack_from(data)
         end = _BLOCK.size + length
-        return BlockRequest(data[_BLOCK.size : end], data[end:], limit, continues)
+        return BlockRequest(data[_BLOCK.size : end], data[end:], limit, continues, ends=ends)
 
 
 class OutputReport:

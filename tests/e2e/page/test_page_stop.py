@@ -100,7 +100,7 @@ def test_stopped_command_is_shown_with_its_whole_explanation(page: Page) -> None
     expect(page.get_by_text("I go on.")).to_be_visible()
     expect(command(page).locator(".pill")).to_have_text("stopped")
     expect(command(page).locator(".lines")).to_have_text("begun")
-    expect(command(page).locator(".note")).to_contain_text("stopped on purpose")
+    expect(command(page).locator(".note")).to_contain_text("This call was stopped while it ran")
 
 
 def test_chat_deleted_during_a_command_stays_deleted(page: Page, page_server: Served) -> None:

@@ -108,11 +108,19 @@ def test_output_of_a_command_that_is_ended(sandbox: ChannelSandbox, end: str) ->
     assert b"".join(live).decode() == f"x {MARK}"
 
 
-def test_live_output_beyond_the_kept_bytes(sandbox: ChannelSandbox) -> None:
+def test_output_of_a_command_that_goes_on_in_the_background(sandbox: ChannelSandbox) -> None:
+    live: list[bytes] = []
+    later = f"(sleep 1; echo {TOKEN[60:]})"
+    result = sandbox.run(f"printf %s 'x {TOKEN[:60]}'; {later} &", on_output=live.append)
+    assert result.output == b"".join(live).decode() == f"x {MARK}"
+
+
+@pytest.mark.parametrize("length", [3, 20])
+def test_live_output_beyond_the_kept_bytes(sandbox: ChannelSandbox, length: int) -> None:
     live: list[bytes] = []
     size = 2 * sandbox.limits.output_chars + 1000
-    pieces = " ".join(textwrap.wrap(TOKEN, 20))
-    loop = f"for piece in {pieces}; do sleep 0.1; printf %s $piece; done"
+    pieces = " ".join(textwrap.wrap(TOKEN, length))
+    loop = f"for piece in {pieces}; do sleep 0.02; printf %s $piece; done"
     result = sandbox.run(f"head -c {size} /dev/zero | tr '\\0' .; {loop}", on_output=live.append)
     assert result.output.endswith(f".{MARK}")
     shown = b"".join(live).decode()

@@ -110,12 +110,19 @@ def _evict(block: Session) -> None:
         Session(block.sandbox)
 
 
+def _end_all_of_the_thread(block: Session) -> None:
+    block("import os\nos._exit = lambda code: None")
+    asyncio.run(block.sandbox.aend_programs(""))
+
+
 def _reset(block: Session) -> None:
     block.sandbox.reset()
 
 
 @ON_BOTH
-@pytest.mark.parametrize("end", [_end_later, _kill_by_a_command, _kill_its_worker, _evict, _reset])
+@pytest.mark.parametrize(
+    "end", [_end_later, _kill_by_a_command, _kill_its_worker, _evict, _end_all_of_the_thread, _reset]
+)
 def test_block_in_a_new_interpreter_begins_with_a_note(
     sandbox: ChannelSandbox, end: Callable[[Session], None]
 ) -> None:
@@ -247,6 +254,11 @@ def test_block_that_takes_the_interpreters_descriptors_ends_at_once_and_says_so(
         ("import builtins\nbuiltins.compile = None\n1 / 0", "ZeroDivisionError: division by zero"),
         ("import builtins\nbuiltins.len = builtins.getattr = None\n1 / 0", "ZeroDivisionError"),
         ("import sys\nfor name in list(sys.modules): del sys.modules[name]\n1 / 0", "ZeroDivisionError"),
+        (
+            "import sys\ndef trace(frame, event, arg):\n"
+            "    if frame.f_code.co_name == 'flush': raise ValueError('traced')\nsys.settrace(trace)\n1 / 0",
+            "ZeroDivisionError: division by zero",
+        ),
         ("import sys\nsys.setrecursionlimit(10**6)\ndef f(): f()\nf()", "RecursionError"),
     ],
 )

@@ -188,6 +188,10 @@ def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: boo
             {"stderr": HANDLED, "exit_code": 124, "timed_out": True},
             "The program used up its time, 1.0 s.",
         ),
+        (
+            {"exit_code": 124, "timed_out": True, "seconds": 30, "kernel": Counted(cpu=4.0)},
+            "The program used up its time, 30.0 s, with 4.0 s of processor time.",
+        ),
     ],
     ids=str,
 )

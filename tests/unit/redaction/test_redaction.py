@@ -183,6 +183,23 @@ class TestParts:
             for part in (secret[begin:end], secret[begin:line_end] + b"\n" + secret[line_end:end]):
                 assert known.part(part, cut_before=True, cut_after=True).strip(b"\n") == MARK
 
+    @settings(max_examples=50)
+    @given(texts(), st.data())
+    def test_stream_of_a_part_gives_the_same_result_however_it_is_cut(
+        self, made: tuple[SecretFilter, bytes], data: st.DataObject
+    ) -> None:
+        known, text = made
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
+        cut_after = data.draw(st.booleans())
+        for ends in ([*cuts, len(text)], range(1, len(text) + 1)):
+            stream = known.stream(cut_before=True)
+            shown, start = b"", 0
+            for stop in ends:
+                shown += stream.feed(text[start:stop])
+                start = stop
+            shown += stream.flush(cut_after=cut_after)
+            assert shown == known.part(text, cut_before=True, cut_after=cut_after)
+
 
 class TestNoSecrets:
     @settings(max_examples=50)

@@ -74,7 +74,7 @@ def test_frames_of_unknown_requests_are_ignored() -> None:
     "more", [(Kind.TAIL, DONE), (Kind.LIVE, DONE), (None, ANSWER.pack(Ending.LOST, False))]
 )
 def test_partial_secret_in_live_output_is_removed(more: tuple[int | None, bytes]) -> None:
-    """Live output holds a partial secret back. The rest of the secret comes in a tail, or never."""
+    """Live output holds a partial secret back. The rest of the secret comes in a tail, later, or never."""
     live: list[bytes] = []
     kind, answer = more
     with connected() as (wire, channel):
@@ -86,6 +86,20 @@ def test_partial_secret_in_live_output_is_removed(more: tuple[int | None, bytes]
         wire.say(encode(1, Kind.END, answer))
         call.future.result(WITHIN)
     assert b"".join(live).replace(MARK, b"") == b"key: "
+
+
+def test_secret_beside_a_gap_of_live_output_is_removed() -> None:
+    """An empty LIVE frame stands for output that is left out. No text is searched across the gap."""
+    live: list[bytes] = []
+    with connected() as (wire, channel):
+        channel.redact = SecretFilter({"KEY": SECRET.decode()})
+        call = channel.request(b"one", on_output=live.append)
+        wire.say(encode(1, Kind.DATA, b"key: " + SECRET[:20]) + encode(1, Kind.LIVE))
+        for at in range(24, len(SECRET), 3):
+            wire.say(encode(1, Kind.LIVE, SECRET[at : at + 3]))
+        wire.say(encode(1, Kind.LIVE, b" end") + encode(1, Kind.END, DONE))
+        call.future.result(WITHIN)
+    assert b"".join(live) == b"key: " + MARK + MARK + b" end"
 
 
 def test_content_over_the_limit_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from libs.sandbox.guest.workers.capture import Captured
 from libs.sandbox.guest.workers.output_limit import Output
 from libs.sandbox.guest.workers.spill import make_room
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.wire.frames import Decoder, Fd, Kind
 from tests.support.programs import finished
 
 TEXT = st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
@@ -129,6 +131,22 @@ def test_removed_spill_file_is_told(tmp_path: Path) -> None:
         kept = sandbox.run("seq 200000; rm -rf .output/none; sleep .2; echo end")
         assert kept.spill_path
         assert f"the whole output is in {kept.spill_path}" in kept.output
+
+
+def test_gap_in_live_output_is_marked() -> None:
+    captured = Captured(Fd.OUT, 1_000, None)
+    captured.add(b"a" * 2_000 + b"b" * 100_000, live=True)
+    first = captured.frames(1)
+    while not captured.live:  # until the time of the limit is over
+        captured.add(b"c", live=True)
+    captured.add(b"d", live=True)
+    shown = [(kind, payload) for _, kind, payload, _ in Decoder().feed(first + captured.frames(1))]
+    assert shown == [
+        (Kind.DATA, b"a" * 2_000),
+        (Kind.LIVE, b"b" * 64 * 1024),
+        (Kind.LIVE, b""),
+        (Kind.LIVE, b"cd"),
+    ]
 
 
 class TestRoom:

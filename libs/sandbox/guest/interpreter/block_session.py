@@ -41,6 +41,7 @@ _VALUE: Final = "value of the last expression"
 """Variable for the value while the block's coroutine runs. It is no name, so a block cannot use it."""
 _UNSHOWN: Final = "[the block raised an error that cannot be shown]\n"
 _flush_c: Final = ctypes.CDLL(None).fflush
+_set_trace: Final = sys.settrace
 _set_handler: Final = _signal.signal
 _SIGINT: Final = _signal.SIGINT
 _interrupt: Final = _signal.default_int_handler
@@ -128,6 +129,7 @@ class Session:
         try:
             self._execute(source, name)
         finally:
+            _set_trace(None)  # a trace function may raise at every call of this program
             self._figures.save()
 
     def _keep_source(self, name: str, source: str) -> None:

@@ -136,6 +136,11 @@ class Interpreter(ProcessWorker):
         return True
 
     def _run(self, stream: int, request: BlockRequest) -> None:
+        if request.ends:
+            # Not by code in the interpreter: a block may have changed the modules that it would need.
+            kill_trees(os.getpid())
+            self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.DONE, True)))
+            return
         begun = time.monotonic()
         born = moment()
         self._missed += sum(map(len, read_waiting(self._pipe[0])))

@@ -33,21 +33,36 @@ class Captured:
         self.output = Output(limit, spill_path)
         self.head: list[bytes] = []
         self.live: list[bytes] = []
+        """Live output after the first half. An empty piece stands for output that is left out."""
         self._live_since = 0.0
         self._live_sent = 0
+        self._left_out = False
+        """Whether output after the last piece of `live` is left out."""
 
     def add(self, data: bytes, live: bool) -> None:
         """Add printed bytes. `live`: whether a caller wants live output."""
         room = self.output.add(data)
         if room:
             self.head.append(data[:room])
-        if live and room < len(data):
-            now = time.monotonic()
-            if now - self._live_since >= _LIVE_SECONDS:
-                self._live_since, self._live_sent = now, 0
-            shown = data[room:][: _LIVE_BYTES - self._live_sent]
-            self._live_sent += len(shown)
+        rest = data[room:]
+        if not rest:
+            return
+        shown = rest[: self._live_room()] if live else b""
+        if shown and self._left_out:
+            self.live += [b"", shown]
+        elif shown and self.live:
+            self.live[-1] += shown
+        elif shown:
             self.live.append(shown)
+        self._live_sent += len(shown)
+        self._left_out = len(shown) < len(rest)
+
+    def _live_room(self) -> int:
+        """Return how many bytes may be shown now."""
+        now = time.monotonic()
+        if now - self._live_since >= _LIVE_SECONDS:
+            self._live_since, self._live_sent = now, 0
+        return _LIVE_BYTES - self._live_sent
 
     def report(self) -> OutputReport:
         """Return the report of this output."""
@@ -57,12 +72,10 @@ class Captured:
 
     def frames(self, stream: int) -> bytes:
         """Return the frames to send now."""
-        sent = b""
-        for kind, pieces in ((Kind.DATA, self.head), (Kind.LIVE, self.live)):
-            data = b"".join(pieces)
-            pieces.clear()
-            if data:
-                sent += encode(stream, kind, data, self.fd)
+        sent = encode(stream, Kind.DATA, b"".join(self.head), self.fd) if self.head else b""
+        sent += b"".join(encode(stream, Kind.LIVE, piece, self.fd) for piece in self.live)
+        self.head.clear()
+        self.live.clear()
         return sent
 
 

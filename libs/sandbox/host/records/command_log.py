@@ -30,7 +30,7 @@ __all__ = ["CommandRecords", "Entry", "process_ends"]
 logger = logging.getLogger(__name__)
 
 _OTHERS = "SELECT thread, began, ended, state FROM commands WHERE owner <> ? AND coalesce(ended, ?) >= ?"
-_EARLIER = "SELECT 1 FROM commands WHERE thread = ? AND owner <> ? LIMIT 1"
+_EARLIER = "SELECT 1 FROM commands WHERE thread = ? AND (owner <> ? OR state <> 'running') LIMIT 1"
 _RUNNING = "SELECT DISTINCT owner FROM commands WHERE state = 'running' AND owner <> ?"
 _LOST = "UPDATE commands SET state = 'lost', ended = ? WHERE state = 'running' AND owner = ?"
 _FIND = "SELECT digest, state, owner, result FROM commands WHERE thread = ? AND key = ?"
@@ -120,7 +120,7 @@ class CommandRecords:
         await self.awaited(self._forget, _name(thread), began)
 
     async def has_earlier(self, thread: str) -> bool:
-        """Return whether another program has run something in a thread."""
+        """Return whether another program has run something in a thread, or this program before now."""
         return await self.awaited(self._has_earlier, _name(thread))
 
     async def of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
@@ -167,8 +167,8 @@ class CommandRecords:
             )
         if state == "stopped":
             raise CommandStopped(
-                "This call was stopped on purpose while it ran, including all processes that it started. Its "
-                "effect is unknown. It was not run again."
+                "This call was stopped while it ran, including all processes that it started. Its effect is "
+                "unknown. It was not run again."
             )
         raise CommandInterrupted
 
@@ -196,7 +196,7 @@ class CommandRecords:
         self._settle(entry, _SETTLE, "interrupted", None, 0, time.time())
 
     def stop(self, entry: Entry) -> None:
-        """Record that the caller has cancelled the command, on purpose or because this process ends."""
+        """Record that the command was cancelled: by its caller, or because this process ends."""
         self._settle(entry, _SETTLE, "interrupted" if _ending.is_set() else "stopped", None, 0, time.time())
 
     def withdraw(self, entry: Entry) -> None:

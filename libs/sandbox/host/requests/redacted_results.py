@@ -23,21 +23,23 @@ class LiveOutput:
         self._redact = redact
         self._streams: dict[int, RedactStream] = {}
 
-    def feed(self, fd: int, data: bytes, *, sample: bool) -> None:
-        """Show the part that holds no partial secret. `sample`: data around this piece is left out."""
+    def feed(self, fd: int, data: bytes) -> None:
+        """Show the part that holds no partial secret."""
         stream = self._streams.get(fd) or self._streams.setdefault(fd, self._redact.stream())
-        if sample:
-            redacted = self._redact.part(stream.flush(), cut_after=True)
-            redacted += self._redact.part(data, cut_before=True, cut_after=True)
-        else:
-            redacted = stream.feed(data)
-        if redacted:
+        if redacted := stream.feed(data):
+            self._show(redacted)
+
+    def gap(self, fd: int) -> None:
+        """Note that output is left out between the data before and after this call."""
+        before = self._streams.get(fd)
+        self._streams[fd] = self._redact.stream(cut_before=True)
+        if before and (redacted := before.flush(cut_after=True)):
             self._show(redacted)
 
     def flush(self, cut: Container[int]) -> None:
         """Show the rest. `cut`: descriptors whose output continued beyond the received part."""
         for fd, stream in self._streams.items():
-            if redacted := self._redact.part(stream.flush(), cut_after=fd in cut):
+            if redacted := stream.flush(cut_after=fd in cut):
                 self._show(redacted)
 
 

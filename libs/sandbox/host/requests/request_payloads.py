@@ -67,14 +67,23 @@ def run_request(
 
 
 def block_request(
-    limits: SandboxLimits, code: str, session: str, timeout: float | None, *, continues: bool
+    limits: SandboxLimits,
+    code: str,
+    session: str,
+    timeout: float | None,
+    *,
+    continues: bool,
+    ends: bool = False,
 ) -> tuple[float, bytes]:
-    """Return the time-out in seconds and the payload of a block. Raises ValueError like `run_request`."""
+    """Return the time-out in seconds and the payload of a block, or of the end of its interpreter.
+
+    Raises ValueError like `run_request`.
+    """
     seconds = _seconds(limits, timeout)
     name = session.encode("utf-8", "surrogatepass")
     if len(name) > MAX_SESSION:
         raise ValueError(f"the name of the session has {len(name)} bytes: at most {MAX_SESSION:,} fit")
-    request = BlockRequest(name, _command(code, "strict"), limits.output_chars, continues)
+    request = BlockRequest(name, _command(code, "strict"), limits.output_chars, continues, ends=ends)
     return seconds, REQUEST.pack(Worker.PYTHON, seconds) + request.encode()
 
 

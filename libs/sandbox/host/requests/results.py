@@ -144,8 +144,9 @@ def _result(
     _check_begun(answer, seconds)
     report = _report(call, answer, seconds)
     timed_out = answer.ending in (Ending.TIMEOUT, Ending.ENDED)
+    cut = answer.left_running or answer.ending != Ending.DONE
     output, *errors = [
-        _text_of(call, fd, item, limits.output_chars, cut=answer.ending != Ending.DONE, spills=spills)
+        _text_of(call, fd, item, limits.output_chars, cut=cut, spills=spills)
         for fd, item in zip((Fd.OUT, Fd.ERR), [*report.outputs, None][:2], strict=False)
     ]
     note = ""
@@ -196,7 +197,7 @@ def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cu
     """Return an output as text. Over the limit, a line replaces the middle.
 
     Args:
-        cut: the program was killed, so the output may end within a secret.
+        cut: the program was killed or goes on, so the output may end within a secret.
         spills: whether a file was to keep the output.
     """
     head, tail = bytes(call.data[fd]), bytes(call.tail[fd])

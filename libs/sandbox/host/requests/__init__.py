@@ -14,6 +14,7 @@ from libs.sandbox.host.requests.request_payloads import (
     encoded,
     file_asked,
     file_request,
+    run_asked,
     run_request,
     tree_request,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "redacted_content",
     "redacted_errors",
     "redacted_values",
+    "run_asked",
     "run_request",
     "run_result",
     "shortened",

@@ -11,7 +11,16 @@ from libs.sandbox.protocol import FileFailed
 from libs.sandbox.wire.frames import MAX_PAYLOAD, REQUEST, Worker
 from libs.sandbox.wire.messages import BlockRequest, RunRequest
 
-__all__ = ["CHANGES", "block_request", "encoded", "file_asked", "file_request", "run_request", "tree_request"]
+__all__ = [
+    "CHANGES",
+    "block_request",
+    "encoded",
+    "file_asked",
+    "file_request",
+    "run_asked",
+    "run_request",
+    "tree_request",
+]
 
 MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
@@ -64,6 +73,12 @@ def run_request(
         raise ValueError(f"the variables have more than {MAX_VARIABLES:,} bytes; put values into files")
     request = RunRequest(_command(command), limits.output_chars, merge_stderr, live, variables, spills=spills)
     return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
+
+
+def run_asked(command: str, env: Mapping[str, str], *, merge_stderr: bool) -> tuple[str, ...]:
+    """Return the parts that identify a command, for its record."""
+    more = [f"{name}={value}" for name, value in sorted(env.items())]
+    return "run", command, *([] if merge_stderr else ["stderr apart"]), *more
 
 
 def block_request(

@@ -216,8 +216,8 @@ class ChannelSandbox(SandboxLife):
         key: str | None = None,
         **arguments: Any,
     ) -> tuple[dict[str, Any], bytes]:
-        asked = file_asked(do, content, arguments) if key is not None else ()
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
+        asked = file_asked(do, content, arguments) if key is not None else ()
 
         async def work() -> tuple[dict[str, Any], bytes]:
             if key is not None:

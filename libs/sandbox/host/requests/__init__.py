@@ -6,12 +6,11 @@ without known secrets. The channel sends and receives.
 
 from __future__ import annotations
 
+from libs.sandbox.host.requests.file_arguments import CHANGES, encoded
 from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_errors, redacted_values
 from libs.sandbox.host.requests.request import Answer, Call
 from libs.sandbox.host.requests.request_payloads import (
-    CHANGES,
     block_request,
-    encoded,
     file_asked,
     file_request,
     run_asked,

@@ -181,7 +181,10 @@ class _Look:
         """Path inside -> entry of the files whose content has to come out of the sandbox."""
         new = 0
         for at, path, entry in self._regular():
-            if path not in before and path not in self._found:
+            if path in self._found:  # the removal of secrets has made two names alike
+                self.leave(path, "another file has the same name without secrets")
+                continue
+            if path not in before:
                 if new + len(before) >= MOST_FILES:
                     self.leave(path, f"there are over {MOST_FILES}")
                     continue
@@ -198,8 +201,11 @@ class _Look:
                 self.leave(path, _not_opened(now.skipped.get(shown(at), "")))
             else:
                 self.wanted[at] = entry
-        if path_within := in_another(self._found):
-            raise FileFailed("failed", f"{path_within[:80]!a} lies in what is a file")
+        for path in in_another(self._found):
+            at, _ = self._found[path]
+            self.contents.pop(at, None)
+            self.wanted.pop(at, None)
+            self.leave(path, "its folder has the name of a file without secrets")
 
     def _regular(self) -> Iterator[tuple[str, str, Entry]]:
         """Yield path inside, path and entry of the regular files with valid names, the smallest first."""

@@ -33,6 +33,9 @@ MOST_FILES = 256
 """Most files of a workspace: those before the program, and new ones."""
 MOST_BYTES = 64 * 1024 * 1024
 """Most bytes of all files that come back."""
+_READ_SECONDS = 8.0
+"""Time in which files are read for their SHA-256, the smallest first. Without it, large files with nothing in
+them would take all the time in which files are collected."""
 _MOST_OF_DISK = 0.75
 """Largest part of the disk that comes back, because the next program of the thread needs some room."""
 
@@ -137,7 +140,7 @@ async def collected(sandbox: Fresh, before: Mapping[str, bytes], links: Collecti
         OSError: the files cannot be read, or an answer of the sandbox is not valid.
         SandboxError: see `Sandbox`.
     """
-    found = await walked(sandbox, Manifest({}), b"", most=MOST_BYTES, again=())
+    found = await walked(sandbox, Manifest({}), b"", most=MOST_BYTES, again=(), seconds=_READ_SECONDS)
     room = min(MOST_BYTES, int(sandbox.disk * _MOST_OF_DISK))
     look = await asyncio.to_thread(_Look, found.manifest, before, room, sandbox.redact, links)
     for batch in batches(look.wanted):

@@ -281,6 +281,17 @@ def test_files_whose_names_are_alike_without_secrets_are_named(root: Path) -> No
     }
 
 
+def test_files_that_were_not_read_in_time_are_named(
+    root: Path, collect: Callable[..., Collected], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "file").write_text("x")
+    monkeypatch.setattr(program_folder, "_READ_SECONDS", -1)
+    found = collect(file=b"y", gone=b"z")
+    assert found == Collected(
+        {}, ("gone",), ("file (Cannot open: The time was used up before it was read)",), ("file",)
+    )
+
+
 async def test_more_content_than_asked_for_is_an_error() -> None:
     with pytest.raises(FileFailed):
         await answered(file("a"), contents=b"12")

@@ -142,7 +142,7 @@ class FileWorker:
     def _walk(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
         """Send the changes of the workspace as JSON, and what is known now as the errors' stream."""
         known = b"".join(self._input(stream, request["size"]))
-        changes, known = walk(known, request["most"], request["again"])
+        changes, known = walk(known, request["most"], request["again"], request["seconds"])
         self._send(stream, _encoded(changes))
         self._send(stream, known, Fd.ERR)
         return {}

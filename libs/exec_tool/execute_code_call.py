@@ -115,13 +115,9 @@ def canonical(requirement: str) -> str:
     return f"{canonicalize_name(parsed.name)}{extras}{parsed.specifier}"
 
 
-def in_another(paths: Collection[str]) -> str | None:
-    """Return a path whose parent folder is another of the paths, or None."""
-    for path in paths:
-        parts = path.split("/")
-        if any("/".join(parts[:end]) in paths for end in range(1, len(parts))):
-            return path
-    return None
+def in_another(paths: Collection[str]) -> list[str]:
+    """Return the paths that lie in another of the paths."""
+    return [path for path in paths if any(path[: slash.start()] in paths for slash in re.finditer("/", path))]
 
 
 def _content(given: str | Binary) -> bytes:
@@ -140,8 +136,8 @@ def _files(value: Mapping[str, Any]) -> Mapping[str, Any]:
     found = {check_path(path): content for path, content in value.items()}
     if len(found) < len(value):
         raise ValueError("two of the paths name the same file")
-    if path := in_another(found):
-        raise ValueError(f"{path[:80]!a} lies in a folder that has the name of another of the files")
+    if inner := in_another(found):
+        raise ValueError(f"{inner[0][:80]!a} lies in a folder that has the name of another of the files")
     size = sum(map(len, map(_content, found.values())))
     if size > MAX_FILE_BYTES:
         raise ValueError(f"the files have {size:,} bytes: at most {MAX_FILE_BYTES:,} are taken at once")

@@ -33,6 +33,9 @@ MOST_FILES = 256
 """Most files of a workspace: those before the program, and new ones."""
 MOST_BYTES = 64 * 1024 * 1024
 """Most bytes of all files that come back."""
+_READ_SECONDS = 8.0
+"""Time in which files are read for their SHA-256, the smallest first. Without it, large files with nothing in
+them would take all the time in which files are collected."""
 _MOST_OF_DISK = 0.75
 """Largest part of the disk that comes back, because the next program of the thread needs some room."""
 
@@ -137,7 +140,7 @@ async def collected(sandbox: Fresh, before: Mapping[str, bytes], links: Collecti
         OSError: the files cannot be read, or an answer of the sandbox is not valid.
         SandboxError: see `Sandbox`.
     """
-    found = await walked(sandbox, Manifest({}), b"", most=MOST_BYTES, again=())
+    found = await walked(sandbox, Manifest({}), b"", most=MOST_BYTES, again=(), seconds=_READ_SECONDS)
     room = min(MOST_BYTES, int(sandbox.disk * _MOST_OF_DISK))
     look = await asyncio.to_thread(_Look, found.manifest, before, room, sandbox.redact, links)
     for batch in batches(look.wanted):
@@ -181,7 +184,10 @@ class _Look:
         """Path inside -> entry of the files whose content has to come out of the sandbox."""
         new = 0
         for at, path, entry in self._regular():
-            if path not in before and path not in self._found:
+            if path in self._found:  # the removal of secrets has made two names alike
+                self.leave(path, "another file has the same name without secrets")
+                continue
+            if path not in before:
                 if new + len(before) >= MOST_FILES:
                     self.leave(path, f"there are over {MOST_FILES}")
                     continue
@@ -198,8 +204,11 @@ class _Look:
                 self.leave(path, _not_opened(now.skipped.get(shown(at), "")))
             else:
                 self.wanted[at] = entry
-        if path_within := in_another(self._found):
-            raise FileFailed("failed", f"{path_within[:80]!a} lies in what is a file")
+        for path in in_another(self._found):
+            at, _ = self._found[path]
+            self.contents.pop(at, None)
+            self.wanted.pop(at, None)
+            self.leave(path, "its folder has the name of a file without secrets")
 
     def _regular(self) -> Iterator[tuple[str, str, Entry]]:
         """Yield path inside, path and entry of the regular files with valid names, the smallest first."""

@@ -256,10 +256,10 @@ class CodeRunner:
                 kept = await self._files.files(thread) if self._files else {}
                 before = {path: content for path, content in kept.items() if not self._is_read_only(path)}
                 before |= await asyncio.to_thread(lambda: call.contents)
-                if path := in_another(before):
+                if inner := in_another(before):
                     why = (
-                        f"files: {path[:80]!a} lies in a folder that has the name of another file; one of "
-                        "the two is the thread's."
+                        f"files: {inner[0][:80]!a} lies in a folder that has the name of another file; one "
+                        "of the two is the thread's."
                     )
                     return ExecResult.failed("input", why, _RENAME, metrics)
                 started = time.monotonic()

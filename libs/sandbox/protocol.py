@@ -59,7 +59,7 @@ class FileFailed(OSError):
     file_not_found, is_directory, not_a_directory, permission_denied, invalid_path, exists, protected,
     too_many, too_large, past_end, not_text, empty_old, not_found, ambiguous, timeout, failed, half_character
     (a text that UTF-8 cannot encode), secret (a binary file that holds a known secret), in_use (a program
-    locks, writes or changes the file).
+    locks, writes or changes the file), read_only (nothing in the workspace can be changed).
     """
 
     def __init__(self, code: str, detail: str) -> None:
@@ -83,9 +83,10 @@ class Sandbox(Tree, Protocol):
     if a mount below them came or went. Calls that run go on in the old folder.
 
     A command, a block or a file change with a key runs once, even if this process is killed. A second call
-    with the key returns the recorded result. CommandInterrupted: the first call has no known end; it is not
-    run again. CommandUnderWay: the first call is still running. KeyReused: the key belongs to another
-    operation. RecordUnavailable: the operation cannot be recorded, so it does not begin.
+    with the key returns the recorded result; the time-outs may differ. CommandInterrupted: the first call has
+    no known end; it is not run again. CommandUnderWay: the first call is still running. KeyReused: the key
+    belongs to another operation, such as the same code in another session. RecordUnavailable: the operation
+    cannot be recorded, so it does not begin.
     """
 
     name: str
@@ -111,7 +112,8 @@ class Sandbox(Tree, Protocol):
         Args:
             timeout: seconds; None is `SandboxLimits.timeout`.
             on_output: called with live output. Fast output is sampled: a part may be left out without a mark.
-            env: additional environment variables.
+            env: additional environment variables. Those that bash itself sets, such as PWD and IFS, keep
+                bash's values.
             key: identifies this command in its thread, also when a killed run is executed again: see the
                 class. Without a command log it has no effect.
             note_new: whether the output, also the live output, begins with a note if an earlier call of the
@@ -212,7 +214,7 @@ class Sandbox(Tree, Protocol):
 
         Raises:
             FileNotFoundError, IsADirectoryError, PermissionError: as for a local file.
-            ValueError: the path is malformed, or names a FIFO, socket or device.
+            ValueError: the path is malformed, has over 4,095 bytes, or names a FIFO, socket or device.
             OSError: any other failure: over 512 MB, binary with a known secret, or changed by a program while
                 it was read. A file that grows is read as it was at some moment.
         """
@@ -236,10 +238,11 @@ class Sandbox(Tree, Protocol):
         """Run a file operation (see `file_worker.py`). Return its answer and the content it read.
 
         No operation takes over 30 s, and a second for each 10 MB of content. A search stops after 5 s and
-        returns what it has found. Answers say what they leave out: `cut` of `ls`, `glob` and `grep`, and
-        `unread` and `unread_first` of `grep` (number and first names of the files and folders that it could
-        not search). A path of an answer reaches the file that it was listed for: bytes that are not UTF-8 are
-        surrogates, as with `os.fsdecode`. Texts are written exactly as given, or refused.
+        returns what it has found; a deletion stops after 25 s and says so. Answers say what they leave out:
+        `cut` of `ls`, `glob` and `grep`, and `unread` and `unread_first` of `grep` (number and first names of
+        the files and folders that it could not search). A path of an answer reaches the file that it was
+        listed for: bytes that are not UTF-8 are surrogates, as with `os.fsdecode`. Texts are written exactly
+        as given, or refused.
 
         A path means the same as to a command: `..` behind a missing folder is file_not_found. `page` shows
         each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` and `grep`
@@ -253,13 +256,16 @@ class Sandbox(Tree, Protocol):
 
         A pattern has at most 10,000 characters; its braces stand for at most 1,000 patterns with 100,000. An
         absolute pattern names files below the searched path, or is refused. Only folders before the first
-        wildcard may be links, or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a page.
+        wildcard may be links, or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a page;
+        its text has at most 100,000 characters and 100 lines.
 
         Args:
             key: as for `run`, for an operation that changes something.
 
         Raises:
             FileFailed: the operation failed.
+            ValueError, TypeError: there is no such operation, or an argument is missing, unknown, negative or
+                of another type.
         """
         ...
 

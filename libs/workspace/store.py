@@ -23,6 +23,8 @@ __all__ = ["Captured", "Restored", "WorkspaceStore"]
 
 _TRIES: Final = 3
 """Walks of one capture. A file that changes between walk and reading is read again."""
+_READ_SECONDS: Final = 60.0
+"""Time in which a walk reads contents, because the next command waits for it. The next capture reads on."""
 _CHANGING: Final = "it changes while it is read"
 
 
@@ -204,6 +206,7 @@ class WorkspaceStore:
                 known.walk,
                 most=self._file_max,
                 again=known.again,
+                seconds=_READ_SECONDS,
             )
             times |= found.times
             now = found.manifest

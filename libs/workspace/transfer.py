@@ -50,19 +50,24 @@ class Walked:
     """For the next walk of this sandbox's workspace. Only the sandbox reads it."""
 
 
-async def walked(sandbox: Tree, base: Manifest, known: bytes, *, most: int, again: Iterable[str]) -> Walked:
+async def walked(
+    sandbox: Tree, base: Manifest, known: bytes, *, most: int, again: Iterable[str], seconds: float
+) -> Walked:
     """Find out what the workspace holds now.
 
     Args:
         base: what the walk that returned `known` has found.
         most: bytes of the largest file whose content is kept.
         again: paths inside of files to read again.
+        seconds: time after which no file is read. The others are skipped, and read by later walks.
 
     Raises:
         FileFailed: the walk failed, or its answer is not valid.
         SandboxError: see `Sandbox`.
     """
-    _, found, later = await sandbox.atree("walk", content=known, most=most, again=list(again))
+    _, found, later = await sandbox.atree(
+        "walk", content=known, most=most, again=list(again), seconds=seconds
+    )
     try:
         manifest, times = await asyncio.to_thread(_told, found, later, base, most)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

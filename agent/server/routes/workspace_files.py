@@ -70,7 +70,7 @@ _SAYS: Mapping[str, tuple[int, str]] = {
     "EISDIR": (409, "It is a folder, and a file is needed."),
     "EACCES": (403, "The sandbox may not read it."),
     "EPERM": (403, "The sandbox may not do this."),
-    "EROFS": (403, "This folder is read-only here: choose another, such as /workspace."),
+    "EROFS": (403, "This folder is read-only here: choose another one."),
     "ENOSPC": (
         507,
         "There is no space left in /tmp of the sandbox, where a preview is made: delete something.",
@@ -82,6 +82,7 @@ _SAYS: Mapping[str, tuple[int, str]] = {
     "is_directory": (409, "It is a folder, and a file is needed."),
     "not_a_directory": (404, "There is no such file: a part of its path is not a folder."),
     "exists": (409, "There is a file of this name already: send replace=1 to replace it, or choose another."),
+    "read_only": (403, "The disk of the workspace is read-only on the server."),
     "permission_denied": (403, "The sandbox may not do this: the folder or the file is read-only."),
     "secret": (
         422,

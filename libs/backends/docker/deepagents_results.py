@@ -31,8 +31,8 @@ from libs.sandbox.host import encoded
 Answer = tuple[dict[str, Any], bytes] | FileFailed | SandboxError
 """An answer of the sandbox, or its error."""
 
-_MOST_NAME = 300
-"""Characters of a path in an error about several paths."""
+_MOST_SHOWN = 300
+"""Characters of a path or a text of the caller that an error repeats."""
 _LINE_CUT = " [the line continues]"
 _REPLACED = (
     "\n\n[Bytes that are not UTF-8 are shown as \ufffd: read them with a command that knows the encoding.]"
@@ -64,9 +64,21 @@ def _shown(path: str) -> str:
         return f"{raw.decode('utf-8', 'backslashreplace')} [not UTF-8: only a command reaches this name]"
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+def _in_one_line(path: str) -> str:
+    """Return a printable path for a listing of lines, in which a line end would begin another path."""
+    if not {"\n", "\r"} & set(path):
+        return _shown(path)
+    line = _shown(path).replace("\n", "\\n").replace("\r", "\\r")
+    return f"{line} [the name has a line end, shown here as \\n or \\r]"
+
+
 def ls(path: str, answer: Answer) -> LsResult:
     if not isinstance(answer, tuple):
-        return LsResult(error=f"Path '{path}': {_reason(answer)}")
+        return LsResult(error=f"Path '{_cut(path)}': {_reason(answer)}")
     entries = [_info(entry) for entry in answer[0]["entries"]]
     if answer[0]["cut"]:
         # deepagents shows no entries beside an error.
@@ -100,7 +112,7 @@ def read(path: str, answer: Answer) -> ReadResult:
     if not isinstance(answer, tuple):
         told = {"file_not_found": "file_not_found", "permission_denied": "permission_denied"}
         code = getattr(answer, "code", "")
-        return ReadResult(error=f"File '{path}': {told.get(code) or _told(answer)}")
+        return ReadResult(error=f"File '{_cut(path)}': {told.get(code) or _told(answer)}")
     page, _ = answer
     if page.get("empty"):
         # deepagents adds that the file is empty.
@@ -136,6 +148,7 @@ def _page_cut(path: str, page: dict[str, Any]) -> str:
 def write(path: str, answer: Answer) -> WriteResult:
     if isinstance(answer, tuple):
         return WriteResult(path=path)
+    path = _cut(path)
     messages = {
         "exists": f"Error: '{path}' already exists. Change it with edit_file, or choose another name.",
         "permission_denied": f"Error: Failed to write file '{path}': {answer}. "
@@ -148,6 +161,7 @@ def write(path: str, answer: Answer) -> WriteResult:
 def edit(path: str, old: str, answer: Answer) -> EditResult:
     if isinstance(answer, tuple):
         return EditResult(path=path, occurrences=answer[0]["count"])
+    path = _cut(path)
     messages = {
         "empty_old": "Error: old_string is empty: name the text that is to be replaced",
         "file_not_found": f"Error: File '{path}' not found",
@@ -156,8 +170,8 @@ def edit(path: str, old: str, answer: Answer) -> EditResult:
         "copies the mode.",
         "is_directory": f"Error: '{path}' is not a regular file",
         "not_text": f"Error: File '{path}' is not text in UTF-8. Change it with a command.",
-        "not_found": f"Error: String not found in file: '{old}'",
-        "ambiguous": f"Error: String '{old}' appears multiple times ({answer}). "
+        "not_found": f"Error: String not found in file: '{_cut(old)}'",
+        "ambiguous": f"Error: String '{_cut(old)}' appears multiple times ({answer}). "
         "Use replace_all=True to replace all occurrences, or give more of the text around the one you mean.",
     }
     code = getattr(answer, "code", "")
@@ -167,6 +181,7 @@ def edit(path: str, old: str, answer: Answer) -> EditResult:
 def delete(path: str, answer: Answer) -> DeleteResult:
     if isinstance(answer, tuple):
         return DeleteResult(path=path)
+    path = _cut(path)
     messages = {
         "file_not_found": f"Error: '{path}' not found",
         "protected": f"Error: '{path}' is a folder that the sandbox needs, or holds one: it is never "
@@ -178,7 +193,7 @@ def delete(path: str, answer: Answer) -> DeleteResult:
 
 def glob(path: str | None, answer: Answer) -> GlobResult:
     if not isinstance(answer, tuple):
-        return GlobResult(error=f"Path '{path or '/workspace'}': {_reason(answer)}")
+        return GlobResult(error=f"Path '{_cut(path or '/workspace')}': {_reason(answer)}")
     found, _ = answer
     matches = [FileInfo(path=_shown(name), is_dir=False) for name in found["paths"]]
     return GlobResult(matches=matches, truncated=bool(found["cut"]), truncation_reason=found["cut"])
@@ -186,11 +201,11 @@ def glob(path: str | None, answer: Answer) -> GlobResult:
 
 def grep(path: str | None, answer: Answer) -> GrepResult:
     if not isinstance(answer, tuple):
-        return GrepResult(error=f"Path '{path or '/workspace'}': {_reason(answer)}")
+        return GrepResult(error=f"Path '{_cut(path or '/workspace')}': {_reason(answer)}")
     found, _ = answer
     matches = [
         GrepMatch(
-            path=_shown(item["path"]),
+            path=_in_one_line(item["path"]),
             line=item["line"],
             text=item["text"] + _LINE_CUT * ("cut_after" in item),
         )
@@ -203,12 +218,11 @@ def _unread(found: dict[str, Any]) -> str | None:
     """Return the message about files that a search could not read. deepagents shows the matches below it."""
     if not found["unread"]:
         return None
-    shown = map(_shown, found["unread_first"])
-    names = ", ".join(name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…" for name in shown)
+    names = ", ".join(_cut(_in_one_line(name)) for name in found["unread_first"])
     more = ", …" if found["unread"] > len(found["unread_first"]) else ""
     cut = " The search was also cut: there may be more matches." if found["cut"] else ""
     rest = "" if found["matches"] or found["cut"] else _NO_MATCH
-    why = "because they cannot be read, have a line of over 16 MB, or are binary and over 64 MB"
+    why = "because they cannot be read, have lines of over 16 MB, or are binary and over 64 MB"
     return f"Not searched to the end, {why}: {found['unread']} ({names}{more}).{rest}{cut}"
 
 

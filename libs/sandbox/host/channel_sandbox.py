@@ -25,6 +25,7 @@ from libs.sandbox.host.requests import (
     file_asked,
     file_request,
     file_result,
+    run_asked,
     run_request,
     run_result,
     tree_request,
@@ -123,7 +124,7 @@ class ChannelSandbox(SandboxLife):
             )
             return self._noted(result, call, earlier) if note_new else result
 
-        return await self._once.do(key, ("run", command), RUN, work)
+        return await self._once.do(key, run_asked(command, env, merge_stderr=merge_stderr), RUN, work)
 
     @on_core
     async def arun_python(
@@ -151,7 +152,7 @@ class ChannelSandbox(SandboxLife):
             return self._noted(result, call, earlier) if note_new else result
 
         try:
-            return await self._once.do(key, ("python", code), RUN, work)
+            return await self._once.do(key, ("python", code, session), RUN, work)
         except SandboxError as error:
             if not known and not isinstance(error, SandboxDied | CommandInterrupted):
                 self._programs.forget(session)  # no block has begun
@@ -215,8 +216,8 @@ class ChannelSandbox(SandboxLife):
         key: str | None = None,
         **arguments: Any,
     ) -> tuple[dict[str, Any], bytes]:
-        asked = file_asked(do, content, arguments) if key is not None else ()
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
+        asked = file_asked(do, content, arguments) if key is not None else ()
 
         async def work() -> tuple[dict[str, Any], bytes]:
             if key is not None:

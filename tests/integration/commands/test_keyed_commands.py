@@ -67,8 +67,13 @@ class TestOnce:
 
     def test_key_of_another_command_is_refused(self, bench: Bench) -> None:
         bench.sandbox.run(COUNT, key="m/1")
-        with pytest.raises(KeyReused):
-            bench.sandbox.run("echo y >> log", key="m/1")
+        for command, more in (
+            ("echo y >> log", {}),
+            (COUNT, {"env": {"V": "1"}}),
+            (COUNT, {"merge_stderr": False}),
+        ):
+            with pytest.raises(KeyReused):
+                bench.sandbox.run(command, key="m/1", **more)  # type: ignore[arg-type]
         assert bench.ran() == 1
 
 
@@ -152,6 +157,8 @@ def test_ended_block_is_not_run_again(bench: Bench) -> None:
     assert bench.sandbox.run_python("x", session="s", key="m/1").output == "1\n", "no variable is lost"
     with pytest.raises(KeyReused):
         bench.sandbox.run(code, key="m/0")
+    with pytest.raises(KeyReused):
+        bench.sandbox.run_python(code, session="other", key="m/0")
 
 
 class TestFiles:

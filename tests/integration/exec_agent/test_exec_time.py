@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from libs.exec_tool import program_folder
 from libs.exec_tool import program_visit as visit
 from libs.exec_tool.program_runner import CodeRunner
 from tests.support.exec_runners import runner, spare_ready
@@ -70,3 +71,20 @@ def test_collecting_has_its_own_time_limit(tmp_path: Path, monkeypatch: pytest.M
         result = run.run("open('x', 'w').close(); print(1)", thread="t")
     assert (result.error, result.result, dict(result.files)) == (None, 1, {})
     assert "that took over 0.001 s" in result.note
+
+
+def test_small_files_come_back_beside_files_that_take_long_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_folder, "_READ_SECONDS", 2.0)
+    code = """
+for number in range(3000):
+    with open(f"empty {number}", "wb") as file:
+        file.truncate(60_000_000)
+open("small", "w").write("x")
+print(1)
+"""
+    with runner(tmp_path) as run:
+        result = run.run(code, thread="t")
+    assert result.files == {"small": b"x"}
+    assert result.note.startswith("3000 of the program's files were not returned: empty ")

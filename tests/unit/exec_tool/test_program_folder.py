@@ -17,6 +17,7 @@ import pytest
 from libs.exec_tool import program_folder
 from libs.exec_tool.program_folder import Collected, collected, put_in
 from libs.persistence import FileContent, mode_of
+from libs.redaction import SecretFilter
 from libs.sandbox import FOLDERS, FileFailed
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.sandbox.pool import Fresh
@@ -254,13 +255,41 @@ async def test_file_that_got_shorter_is_named() -> None:
         [file("a/../../b")],
         [file("a", -1)],
         [file("a", 64 << 30)],
-        [file("a"), file("a/b")],
     ],
     ids=str,
 )
 async def test_forged_answer_is_an_error(rows: list[Any]) -> None:
     with pytest.raises(FileFailed):
         await answered(*rows)
+
+
+def test_files_whose_names_are_alike_without_secrets_are_named(root: Path) -> None:
+    (root / "swordfish99fish").mkdir()
+    for name in ("hunter2hunter2.txt", "swordfish99fish.txt", "hunter2hunter2", "swordfish99fish/file", "fine"):
+        (root / name).write_text("x")
+    redact = SecretFilter({"A": "hunter2hunter2", "B": "swordfish99fish"})
+
+    async def work() -> Collected:
+        with Local(root, redact=redact) as sandbox:
+            return await collected(cast("Fresh", sandbox), {})
+
+    found = asyncio.run(work())
+    assert found.changed == {"fine": b"x", "[REDACTED].txt": b"x", "[REDACTED]": b"x"}
+    assert left_out(found) == {
+        "[REDACTED].txt": "another file has the same name without secrets",
+        "[REDACTED]/file": "its folder has the name of a file without secrets",
+    }
+
+
+def test_files_that_were_not_read_in_time_are_named(
+    root: Path, collect: Callable[..., Collected], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "file").write_text("x")
+    monkeypatch.setattr(program_folder, "_READ_SECONDS", -1)
+    found = collect(file=b"y", gone=b"z")
+    assert found == Collected(
+        {}, ("gone",), ("file (Cannot open: The time was used up before it was read)",), ("file",)
+    )
 
 
 async def test_more_content_than_asked_for_is_an_error() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from libs.sandbox.guest.files import file_worker
 from libs.sandbox.guest.files.disk import refuse_existing
 from libs.sandbox.guest.files.file_worker import _delete
 from libs.sandbox.guest.files.text_files import edit
@@ -54,3 +55,17 @@ def test_existing_name_is_refused_with_what_it_is(tmp_path: Path) -> None:
 def test_failed_deletion_says_that_a_part_may_be_gone() -> None:
     told = _delete("/proc/self/ns", [])
     assert told["detail"].startswith("not everything was deleted: rm: cannot remove '/proc/")
+
+
+def test_deletion_that_takes_too_long_says_that_a_part_may_be_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "bin" / "rm"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(file_worker, "_DELETE_SECONDS", 0.1)
+    told = _delete(str(slow.parent), [])
+    detail = "not everything was deleted within 0.1 s: delete it again for the rest"
+    assert told == {"error": "timeout", "detail": detail}

@@ -27,6 +27,21 @@ def test_long_text_of_several_lines_is_searched_in_time(tmp_path: Path) -> None:
     assert time.process_time() - begin < 3
 
 
+def test_text_that_takes_long_to_compile_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="the text has 100,001 characters: search for at most 100,000"):
+        grep(str(tmp_path), "a" * 100_001, None, None)
+
+
+def test_name_with_a_line_end_is_not_taken_for_another_path(tmp_path: Path) -> None:
+    (tmp_path / "a\n").mkdir()
+    (tmp_path / "a\n" / "b\r").write_text("needle")
+    answer = grep(str(tmp_path), "needle", None, None)
+    matches = deepagents_results.grep("/", (answer, b"")).matches or []
+    assert [match["path"] for match in matches] == [
+        rf"{tmp_path}/a\n/b\r [the name has a line end, shown here as \n or \r]"
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "found"),
     [
@@ -165,7 +180,7 @@ def test_file_with_a_very_long_line_is_named_as_not_searched(
     answer = grep(str(tmp_path), "needle", None, None)
     assert [match["line"] for match in answer["matches"]] == [1, 1]
     assert (answer["cut"], answer["unread_first"]) == (False, [f"{tmp_path}/long"])
-    assert "a line of over 16 MB" in str(deepagents_results.grep("/", (answer, b"")).error)
+    assert "have lines of over 16 MB" in str(deepagents_results.grep("/", (answer, b"")).error)
 
 
 @pytest.mark.parametrize(

@@ -181,10 +181,7 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
     else:
         # Do not follow the last part: a link with that name exists.
         target = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    try:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-    except FileExistsError:
-        raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path) from None
+    _make_folders(os.path.dirname(target))
     mode = 0o644
     there = os.path.lexists(target)
     if replace and there:
@@ -203,6 +200,23 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
             # edit.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 held.enter_context(locked(target, time.monotonic() + LOCK_SECONDS))
+
+
+def _make_folders(path: str) -> None:
+    """Make a folder and the missing folders above it.
+
+    Not `os.makedirs`, which recurses: folders can be nested deeper than Python's stack.
+    """
+    missing: list[str] = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder)
+        except FileExistsError:
+            if not os.path.isdir(folder):  # else another program has made the folder meanwhile
+                raise NotADirectoryError(errno.ENOTDIR, "Not a directory", folder) from None
 
 
 @contextlib.contextmanager

@@ -51,6 +51,8 @@ _MOST_ENTRIES: Final = 50_000
 """Entries of one folder that `ls` returns."""
 _MOST_TOLD: Final = 500
 """Characters of a program's error message that are returned."""
+_DELETE_SECONDS: Final = 25.0
+"""Longest deletion of a folder. A request has 30 s."""
 
 
 class FileWorker:
@@ -140,7 +142,7 @@ class FileWorker:
     def _walk(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
         """Send the changes of the workspace as JSON, and what is known now as the errors' stream."""
         known = b"".join(self._input(stream, request["size"]))
-        changes, known = walk(known, request["most"], request["again"])
+        changes, known = walk(known, request["most"], request["again"], request["seconds"])
         self._send(stream, _encoded(changes))
         self._send(stream, known, Fd.ERR)
         return {}
@@ -205,7 +207,15 @@ def _delete(path: str, protected: list[str]) -> dict[str, Any]:
         )
     if stat.S_ISDIR(mode):
         # Not `shutil.rmtree`, which recurses: folders can be nested deeper than Python's stack.
-        done = subprocess.run(["rm", "-rf", "--", place], capture_output=True, check=False)
+        try:
+            done = subprocess.run(
+                ["rm", "-rf", "--", place], capture_output=True, check=False, timeout=_DELETE_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            if not os.path.lexists(place):
+                return {}
+            detail = f"not everything was deleted within {_DELETE_SECONDS:g} s: delete it again for the rest"
+            return {"error": "timeout", "detail": detail}
         if done.returncode:
             told = f"not everything was deleted: {done.stderr.decode('utf-8', 'replace').strip()}"
             cut = {"cut_after": "detail"} if len(told) > _MOST_TOLD else {}
@@ -244,6 +254,8 @@ def _encoded(value: Any) -> bytes:
 
 def _detail(error: OSError) -> str:
     detail = error.strerror or str(error)
+    if _code(error) == "read_only":
+        return "the whole workspace is read-only: a person must make its disk writable on the host"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{detail}: remove files there, or choose another folder (/workspace and /tmp are two disks)"
     return detail
@@ -261,6 +273,8 @@ def _code(error: OSError) -> str:
         return "not_a_directory"
     if isinstance(error, InUse):
         return "in_use"
+    if error.errno == errno.EROFS and os.statvfs("/proc/self/cwd").f_flag & os.ST_RDONLY:
+        return "read_only"
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return "permission_denied"
     return "failed"

@@ -31,7 +31,7 @@ MOST_ANSWER: Final = 8 * 1024 * 1024
 _MOST_NEEDLES: Final = 100
 """Lines of a text that is searched for."""
 _MOST_TEXT: Final = 100_000
-"""Characters of a text of several lines that is searched for."""
+"""Characters of a text that is searched for. Longer texts take seconds to compile."""
 _MOST_UNREAD: Final = 5
 """Names of unreadable files and folders that are returned."""
 
@@ -149,22 +149,19 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
     Returns the matches, whether the search was cut, and the number and the first names of unreadable files
     and folders. Of a binary file, which has NUL bytes, one line says that it matches, as with grep(1). The
     file may be UTF-16 with a byte order mark. A binary file of over 64 MB counts as unreadable, and so does a
-    text file from a line of over 16 MB on.
+    text file from a line of over 16 MB on, or from lines of over 16 MB, as many as the text has.
 
     Raises:
         OSError: `path` cannot be read.
-        ValueError: the text is empty or has too many or too long lines, or the pattern is not valid.
+        ValueError: the text is empty, too long or has too many lines, or the pattern is not valid.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if not any(lines):
         raise ValueError("the text is empty: name the text to search for")
     if len(lines) > _MOST_NEEDLES:
         raise ValueError(f"the text has {len(lines)} lines: search for at most {_MOST_NEEDLES}")
-    if len(lines) > 1 and len(text) > _MOST_TEXT:
-        raise ValueError(
-            f"the text has {len(text):,} characters: search for one of its lines, or for at most "
-            f"{_MOST_TEXT:,} characters"
-        )
+    if len(text) > _MOST_TEXT:
+        raise ValueError(f"the text has {len(text):,} characters: search for at most {_MOST_TEXT:,} of them")
     finds = finds_of(lines)
     walk = _Walk(path, skip=_NOT_SEARCHED)
     if os.path.isdir(path):

@@ -11,12 +11,18 @@ from typing import Final, Self
 
 from libs.sandbox.wire.frames import CHUNK
 
-__all__ = ["FILE", "Folders", "digest_of", "read_parts"]
+__all__ = ["FILE", "Changing", "Folders", "digest_of", "read_parts", "read_steady"]
 
 FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags to open a file for reading. Without O_NONBLOCK, a FIFO without a writer would block."""
 _BELOW: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE: Final = 1024 * 1024
+_TRIES: Final = 3
+"""Reads of a file that changes while it is read."""
+
+
+class Changing(Exception):
+    """The file changes while it is read."""
 
 
 class Folders:
@@ -62,6 +68,29 @@ def digest_of(file: int, size: int) -> str | None:
         found.update(data)
         at += len(data)
     return found.hexdigest()
+
+
+def read_steady(folder: int, name: str) -> tuple[os.stat_result, str]:
+    """Return state and SHA-256 of a file that does not change meanwhile.
+
+    Raises:
+        Changing: the file changes again and again.
+        OSError: the file cannot be read.
+    """
+    file = os.open(name, FILE, dir_fd=folder)
+    try:
+        for _ in range(_TRIES):
+            before = os.fstat(file)
+            if not stat.S_ISREG(before.st_mode):
+                break
+            digest = digest_of(file, before.st_size)
+            after = os.fstat(file)
+            same = (before.st_size, before.st_ctime_ns) == (after.st_size, after.st_ctime_ns)
+            if digest is not None and same:
+                return after, digest
+    finally:
+        os.close(file)
+    raise Changing
 
 
 def read_parts(parts: list[tuple[str, int, int]], send: Callable[[bytes], None]) -> list[int]:

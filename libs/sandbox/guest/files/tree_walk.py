@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from libs.sandbox.guest.files.tree_folders import FILE, digest_of
+from libs.sandbox.guest.files.tree_folders import Changing, Folders, read_steady
 
 __all__ = ["walk"]
 
@@ -25,8 +25,9 @@ _FRESH: Final = 1_000_000_000
 change may get the same time, because a kernel's clock for files ticks only every 1 to 10 ms."""
 _FARTHEST: Final = 2**66 - 1
 """Time in nanoseconds that a manifest can hold. A program can set any time, and a tmpfs keeps it."""
-_TRIES: Final = 3
-"""Reads of a file that changes while it is read."""
+_LARGE: Final = 1024 * 1024
+"""Bytes from which a file is read after the small ones."""
+_LATE: Final = "the time was used up before it was read"
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_WALKED: Final = ".output"
@@ -44,14 +45,13 @@ Known = dict[str, tuple[Stamp, "str | None", bool]]
 """Path -> stamp, SHA-256 or link target, and whether an equal stamp means an equal content."""
 
 
-class _Changing(Exception):
-    """The file changes while it is read."""
-
-
 class _Walk:
-    def __init__(self, known: Known, most: int) -> None:
+    def __init__(self, known: Known, most: int, seconds: float) -> None:
         self._known = known
         self._most = most
+        self._deadline = time.monotonic() + seconds
+        self._large: list[tuple[int, str, os.stat_result]] = []
+        """Size, path and state of the new and changed files that are read last, the smallest first."""
         self._fresh = time.time_ns() - _FRESH
         self._left_out = _mounts_below(os.getcwd()) | {_NOT_WALKED}
         self._folders = {"": 0}
@@ -95,6 +95,17 @@ class _Walk:
         finally:
             for folder, _, _ in open_folders:
                 os.close(folder)
+        self._read_large()
+
+    def _read_large(self) -> None:
+        with Folders() as folders:
+            for _, path, found in sorted(self._large):
+                try:
+                    self._file(*folders.parent(path), path, found)
+                except FileNotFoundError:
+                    continue  # removed meanwhile
+                except OSError as error:  # a folder above was closed or replaced meanwhile
+                    self._unknown(path, found, _why(error))
 
     def _listed(self, folder: int, prefix: str) -> list[str]:
         """Record the entries of a folder. Return the names of its folders."""
@@ -126,31 +137,40 @@ class _Walk:
             folders.append(name)
             self._folders[path] = found.st_ctime_ns
             self.found[path] = ((mode, found.st_ino), None, True)
+        elif stat.S_ISREG(mode) and _LARGE < found.st_size <= self._most:
+            self._large.append((found.st_size, path, found))
         elif stat.S_ISREG(mode):
-            self._file(folder, path, name, found)
+            self._file(folder, name, path, found)
         elif stat.S_ISLNK(mode):
             self.found[path] = (_stamp(found), os.readlink(name, dir_fd=folder), True)
         else:
             self.skipped[path] = _KINDS.get(stat.S_IFMT(mode), "no regular file")
 
-    def _file(self, folder: int, path: str, name: str, found: os.stat_result) -> None:
+    def _file(self, folder: int, name: str, path: str, found: os.stat_result) -> None:
         """Record a new or changed file."""
-        digest = why = None
         if found.st_size > self._most:
-            why = self._too_large()
+            self._unknown(path, found, self._too_large(), sure=True)
+        elif time.monotonic() > self._deadline:
+            self._unknown(path, found, _LATE)
         else:
             try:
-                found, digest = _read(folder, name)
+                found, digest = read_steady(folder, name)
             except FileNotFoundError:
                 raise
             except OSError as error:
-                why = _why(error)
-            except _Changing:
-                why = "it changes while it is read"
-        if why:
-            self.skipped[path] = why
-        sure = digest is not None or found.st_size > self._most
-        self.found[path] = (_stamp(found), digest, sure and found.st_ctime_ns < self._fresh)
+                self._unknown(path, found, _why(error))
+            except Changing:
+                self._unknown(path, found, "it changes while it is read")
+            else:
+                self.found[path] = (_stamp(found), digest, self._is_old(found))
+
+    def _unknown(self, path: str, found: os.stat_result, why: str, *, sure: bool = False) -> None:
+        """Record a file without its content. `sure`: a walk finds the same until the file changes."""
+        self.skipped[path] = why
+        self.found[path] = (_stamp(found), None, sure and self._is_old(found))
+
+    def _is_old(self, found: os.stat_result) -> bool:
+        return found.st_ctime_ns < self._fresh
 
     def changed_at(self, path: str) -> int:
         """Return when a path was changed last, or the folder in which it was."""
@@ -178,13 +198,14 @@ class _Walk:
         return f"larger than {self._most:,} bytes"
 
 
-def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], bytes]:
+def walk(known: bytes, most: int, again: list[str], seconds: float) -> tuple[dict[str, Any], bytes]:
     """Walk the workspace.
 
     Args:
         known: what an earlier walk has returned, or empty.
         most: bytes of the largest file whose content is read. Others are listed without SHA-256.
         again: paths that are read again, whatever is known of them.
+        seconds: time after which no file is read. The rest is listed without SHA-256 and read by later walks.
 
     Returns:
         The changes since the earlier walk, and what is known now, for the next walk; empty if that has not
@@ -198,7 +219,7 @@ def walk(known: bytes, most: int, again: list[str]) -> tuple[dict[str, Any], byt
     for path in again:
         if path in earlier:
             earlier[path] = (*earlier[path][:2], False)
-    done = _Walk(earlier, most)
+    done = _Walk(earlier, most, seconds)
     done.run()
     found, skipped = done.found, done.skipped
     same = found == earlier
@@ -231,29 +252,6 @@ def _mounts_below(root: str) -> set[str]:
     # The kernel writes blanks and backslashes as octal numbers: proc(5).
     named = [place.decode("unicode_escape").encode("latin-1") for place in places]
     return {os.fsdecode(place[len(prefix) :]) for place in named if place.startswith(prefix)}
-
-
-def _read(folder: int, name: str) -> tuple[os.stat_result, str]:
-    """Return state and SHA-256 of a file that does not change meanwhile.
-
-    Raises:
-        _Changing: the file changes again and again.
-        OSError: the file cannot be read.
-    """
-    file = os.open(name, FILE, dir_fd=folder)
-    try:
-        for _ in range(_TRIES):
-            before = os.fstat(file)
-            if not stat.S_ISREG(before.st_mode):
-                break
-            digest = digest_of(file, before.st_size)
-            after = os.fstat(file)
-            same = (before.st_size, before.st_ctime_ns) == (after.st_size, after.st_ctime_ns)
-            if digest is not None and same:
-                return after, digest
-    finally:
-        os.close(file)
-    raise _Changing
 
 
 def _stamp(found: os.stat_result) -> Stamp:

@@ -6,14 +6,14 @@ without known secrets. The channel sends and receives.
 
 from __future__ import annotations
 
+from libs.sandbox.host.requests.file_arguments import CHANGES, encoded
 from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_errors, redacted_values
 from libs.sandbox.host.requests.request import Answer, Call
 from libs.sandbox.host.requests.request_payloads import (
-    CHANGES,
     block_request,
-    encoded,
     file_asked,
     file_request,
+    run_asked,
     run_request,
     tree_request,
 )
@@ -41,6 +41,7 @@ __all__ = [
     "redacted_content",
     "redacted_errors",
     "redacted_values",
+    "run_asked",
     "run_request",
     "run_result",
     "shortened",

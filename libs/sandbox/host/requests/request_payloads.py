@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from libs.sandbox.host.requests.file_arguments import CHANGES, check_arguments, encoded
 from libs.sandbox.limits import MAX_TIMEOUT, SandboxLimits
 from libs.sandbox.protocol import FileFailed
 from libs.sandbox.wire.frames import MAX_PAYLOAD, REQUEST, Worker
 from libs.sandbox.wire.messages import BlockRequest, RunRequest
 
-__all__ = ["CHANGES", "block_request", "encoded", "file_asked", "file_request", "run_request", "tree_request"]
+__all__ = ["block_request", "file_asked", "file_request", "run_asked", "run_request", "tree_request"]
 
 MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
@@ -22,8 +23,6 @@ MAX_VARIABLES = 1024 * 1024
 variables and arguments."""
 MAX_SESSION = 65_535
 """Bytes of the longest name of a session."""
-CHANGES = ("write", "edit", "delete")
-"""File operations that change something."""
 _FILE_SECONDS = 30.0
 """Seconds for a file operation, plus a second for each 10 MB of content."""
 _TREE_SECONDS = 600.0
@@ -66,6 +65,12 @@ def run_request(
     return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
 
+def run_asked(command: str, env: Mapping[str, str], *, merge_stderr: bool) -> tuple[str, ...]:
+    """Return the parts that identify a command, for its record."""
+    more = [f"{name}={value}" for name, value in sorted(env.items())]
+    return "run", command, *([] if merge_stderr else ["stderr apart"]), *more
+
+
 def block_request(
     limits: SandboxLimits,
     code: str,
@@ -93,23 +98,16 @@ def file_request(
     """Return the time-out in seconds and the payload of a file operation.
 
     Raises:
-        FileFailed: a path is not valid, a text is not text, or the request is too large.
+        ValueError, TypeError, FileFailed: see `check_arguments`. FileFailed also if the request is too large.
     """
-    if "\0" in arguments.get("path", ""):
-        raise FileFailed("invalid_path", "a path cannot hold a NUL character")
-    for name, text in arguments.items():
-        if isinstance(text, str):
-            try:
-                # What is written is UTF-8. A path, or a text to search for, may have other bytes.
-                encoded(text, "strict" if name in ("old", "new") else "surrogateescape")
-            except ValueError as error:
-                raise FileFailed("invalid_path" if name == "path" else "half_character", str(error)) from None
+    check_arguments(do, content, arguments)
+    more: dict[str, Any] = {}
     if content is not None:
-        arguments["size"] = len(content)
+        more["size"] = len(content)
     if do == "delete":
-        arguments["protected"] = protected
+        more["protected"] = protected
     seconds = _FILE_SECONDS + len(content or b"") / 10e6
-    return seconds, _file_payload(do, arguments, seconds)
+    return seconds, _file_payload(do, {**arguments, **more}, seconds)
 
 
 def tree_request(do: str, size: int, arguments: dict[str, Any]) -> tuple[float, bytes]:
@@ -149,23 +147,6 @@ def _seconds(limits: SandboxLimits, timeout: float | None) -> float:
     if not 0 < seconds <= MAX_TIMEOUT:
         raise ValueError(f"timeout is {seconds}: it must be over 0 and at most {MAX_TIMEOUT:g} seconds")
     return seconds
-
-
-def encoded(text: str, errors: str = "strict") -> bytes:
-    """Encode a text as UTF-8.
-
-    Args:
-        errors: `surrogateescape` keeps the bytes of file names that are not UTF-8, like os.fsencode.
-
-    Raises:
-        ValueError: the text holds half of a surrogate pair.
-    """
-    try:
-        return text.encode("utf-8", errors)
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"character {error.start + 1} is half of a surrogate pair, which is not text"
-        ) from None
 
 
 def _command(text: str, errors: str = "surrogateescape") -> bytes:

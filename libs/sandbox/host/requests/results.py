@@ -16,6 +16,8 @@ from libs.sandbox.wire.frames import Ending, Fd
 from libs.sandbox.wire.messages import OutputReport, RunReport
 
 _OUR_ERROR = "This is an error of the sandbox itself: see the log of the program that started the sandbox"
+_MOST_SHOWN = 1_000
+"""Characters of a path in an error."""
 _INTERRUPTED = 130
 """Exit code of a block that was ended by KeyboardInterrupt."""
 
@@ -126,9 +128,8 @@ def as_builtin(error: FileFailed, path: str) -> Exception:
         "permission_denied": PermissionError,
         "timeout": TimeoutError,
     }
-    if error.code == "invalid_path":
-        return ValueError(f"{path}: {error}")
-    return kinds.get(error.code, OSError)(f"{path}: {error}")
+    kind = ValueError if error.code == "invalid_path" else kinds.get(error.code, OSError)
+    return kind(f"{shortened(path, _MOST_SHOWN)}: {error}")
 
 
 def _result(

@@ -13,6 +13,7 @@ from agent.prompts.network_text import network_rule
 from agent.prompts.rewind_notes import arrival_note, back_note, files_note
 from agent.prompts.skill_growth_rule import growth
 from agent.prompts.tool_descriptions import SUBAGENT_DESCRIPTION, TODO_PROMPT, TODO_TOOL, TOOLS
+from agent.prompts.unkept_text import unkept_note
 from agent.prompts.worked_examples import example_turns
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "growth",
     "load_catalogue",
     "network_rule",
+    "unkept_note",
 ]

@@ -131,7 +131,10 @@ class CodeLoop:
         messages = state["messages"]
         task = messages[-1].text if messages else ""
         # Before the first command.
-        captured = await self._captured(begin=True)
+        thread = captured_thread()
+        captured = {}
+        if self.captures and thread is not None:
+            captured[WORKSPACE] = await self.captures.begin_turn(thread)
         absent_paths = await self.absent_paths(task) if self.absent_paths else []
         return {
             "status": None,
@@ -147,12 +150,13 @@ class CodeLoop:
             **captured,
         }
 
-    async def _captured(self, *, begin: bool = False) -> dict[str, Any]:
-        """Begin a capture. Return the update of the state."""
+    async def _captured(self) -> tuple[dict[str, Any], str]:
+        """Capture the workspace after a step. Return the update of the state, and a note for the model."""
         thread = captured_thread()
         if self.captures is None or thread is None:
-            return {}
-        return {WORKSPACE: await (self.captures.begin_turn if begin else self.captures.after_step)(thread)}
+            return {}, ""
+        ticket = await self.captures.after_step(thread)
+        return {WORKSPACE: ticket}, await self.captures.unkept(thread)
 
     async def _reply(self, state: CodeState) -> Command[Literal["model", "approve", "__end__"]]:
         """Ask the model. A note for the model comes before its reply."""
@@ -256,16 +260,17 @@ class CodeLoop:
         executions = state["executions"] + [each for each in outcomes if isinstance(each, dict)]
         repeated = repeats(executions) if len(executions) > len(state["executions"]) else 0
         shown = feedback.shown_outputs(outcomes, limit=self.shown_chars)
+        captured, unkept = await self._captured()
         said = feedback.outputs(
             blocks,
             outcomes,
             shown,
-            state.get("remarks", ""),
+            "\n\n".join(filter(None, (unkept, state.get("remarks", "")))),
             repeats=repeated,
             cut_off=bool(begun),
         )
         update: dict[str, Any] = {"executions": executions, "nudges": 0, "cut_off": bool(begun)}
-        update |= await self._captured()
+        update |= captured
         last = executions[-1] if executions else None
         message = blocks_message(said, blocks, outcomes, shown)
         status: str | None = over

@@ -94,7 +94,7 @@ def _ticket_in(found: CheckpointTuple | None) -> str | None:
 def _holds(found: CheckpointTuple, ticket: str) -> bool | None:
     """Return whether a checkpoint holds a ticket. None: an older checkpoint may hold it."""
     # Importing a graph should not import the store.
-    from libs.workspace.history import made_at
+    from libs.workspace.ledger import made_at
 
     if _ticket_in(found) == ticket:
         return True

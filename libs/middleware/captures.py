@@ -24,7 +24,7 @@ from libs.middleware.program_messages import told
 from libs.sandbox.host import core
 
 if TYPE_CHECKING:
-    from libs.workspace.history import News
+    from libs.workspace.ledger import News
 
 __all__ = [
     "TOLD",
@@ -51,6 +51,13 @@ class Captures(Protocol):
 
     async def after_step(self, thread: str) -> str | None:
         """Capture the workspace after a step. Return the ticket."""
+        ...
+
+    async def unkept(self, thread: str) -> str:
+        """Return what the model must know about files of its latest steps that were not kept.
+
+        Empty: all are kept, or need not be, because the sandbox has its workspace on this machine.
+        """
         ...
 
     async def news(self, thread: str) -> News | None:
@@ -122,7 +129,7 @@ class CaptureMiddleware(AgentMiddleware[_State, Any, Any]):
         """Begin a capture after the call."""
         answer = await handler(request)
         thread = self._thread(request)
-        return answer if thread is None else _with_ticket(answer, await self._captures.after_step(thread))
+        return answer if thread is None else await self._captured(answer, thread)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
@@ -130,9 +137,11 @@ class CaptureMiddleware(AgentMiddleware[_State, Any, Any]):
         """As `awrap_tool_call`."""
         answer = handler(request)
         thread = self._thread(request)
-        if thread is None:
-            return answer
-        return _with_ticket(answer, core().wait(self._captures.after_step(thread)))
+        return answer if thread is None else core().wait(self._captured(answer, thread))
+
+    async def _captured(self, answer: ToolMessage | Command[Any], thread: str) -> ToolMessage | Command[Any]:
+        ticket = await self._captures.after_step(thread)
+        return _with_ticket(answer, ticket, await self._captures.unkept(thread))
 
     def _thread(self, request: ToolCallRequest) -> str | None:
         return None if request.tool_call["name"] in self._reads else captured_thread()
@@ -168,10 +177,27 @@ def captured_thread() -> str | None:
     return None if thread is None else str(thread)
 
 
-def _with_ticket(answer: ToolMessage | Command[Any], ticket: str | None) -> ToolMessage | Command[Any]:
+def _with_ticket(
+    answer: ToolMessage | Command[Any], ticket: str | None, note: str
+) -> ToolMessage | Command[Any]:
+    """Add the ticket to the state, and the note to the output of the tool."""
     if isinstance(answer, ToolMessage):
-        return Command(update={"messages": [answer], WORKSPACE: ticket})
+        return Command(update={"messages": [_with_words(answer, note)], WORKSPACE: ticket})
     update = answer.update or {}
+    given = list(update.items()) if isinstance(update, dict) else list(update)
+    # The last message is the tool's answer.
+    said = [
+        (key, [*value[:-1], _with_words(value[-1], note)] if key == "messages" and value else value)
+        for key, value in given
+    ]
     if isinstance(update, dict):
-        return replace(answer, update={**update, WORKSPACE: ticket})
-    return replace(answer, update=[*update, (WORKSPACE, ticket)])
+        return replace(answer, update={**dict(said), WORKSPACE: ticket})
+    return replace(answer, update=[*said, (WORKSPACE, ticket)])
+
+
+def _with_words(message: Any, note: str) -> Any:
+    if not note or not isinstance(message, ToolMessage):
+        return message
+    if isinstance(message.content, str):
+        return message.model_copy(update={"content": f"{message.content}\n\n{note}".lstrip("\n")})
+    return message.model_copy(update={"content": [*message.content, {"type": "text", "text": note}]})

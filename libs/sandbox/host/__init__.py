@@ -11,7 +11,9 @@ from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.connections import Door, Egress, way_out
 from libs.sandbox.host.first_command import first_command_problem
+from libs.sandbox.host.idle_close import Keep
 from libs.sandbox.host.loop_thread import blocking, core, on_core, synchronous
+from libs.sandbox.host.new_workspace import ChannelTree, Fill
 from libs.sandbox.host.records import CommandRecords, Form, Once, process_ends
 from libs.sandbox.host.requests import encoded, failed_result, redacted_content, shortened
 from libs.sandbox.host.thread_work import OUTSIDE, Span, Turns
@@ -20,11 +22,14 @@ __all__ = [
     "OUTSIDE",
     "Channel",
     "ChannelSandbox",
+    "ChannelTree",
     "CommandRecords",
     "CurrentCall",
     "Door",
     "Egress",
+    "Fill",
     "Form",
+    "Keep",
     "Once",
     "Span",
     "Turns",

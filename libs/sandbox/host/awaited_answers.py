@@ -50,8 +50,8 @@ def give_up(channel: Channel) -> SandboxDied:
     channel.close()
     return SandboxDied(
         "The sandbox does not answer any more.",
-        hint="It was ended. The running call may have had effects. The next command starts a new sandbox "
-        "on the same workspace: look at what is there before repeating anything.",
+        hint="It was ended. The running call may have had effects. The next command starts a new sandbox: "
+        "look at what is in the workspace before repeating anything.",
     )
 
 

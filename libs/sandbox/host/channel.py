@@ -14,9 +14,8 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
 
 from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied
@@ -87,18 +86,27 @@ class Channel:
         """A future that is done when the supervisor is ready. SandboxDied if the sandbox ends before."""
         return self._ready.future
 
-    def request(self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None) -> Call:
+    def request(
+        self,
+        payload: bytes,
+        *,
+        content: bytes = b"",
+        on_output: OnOutput | None = None,
+        counts: bool = True,
+    ) -> Call:
         """Send a request. The answer arrives in the future of the returned call.
 
         Args:
             payload: a REQUEST header and the message for the worker.
             content: input of the request, sent as fast as the worker reads.
+            counts: whether the end of the request restarts the idle time.
 
         Raises:
             SandboxDied: the channel had ended; nothing was sent.
             ValueError: the payload is too large for a frame.
         """
         call = Call(next(self._streams), content, on_output, self.redact)
+        call.counts = counts
         frame = encode(call.stream, Kind.OPEN, payload)
         if early := call.piece():
             frame += encode(call.stream, Kind.DATA, early)
@@ -115,13 +123,20 @@ class Channel:
         A request at the same moment either keeps the connection open or fails before anything is sent.
         """
         with self._lock:
-            # Call 0 waits for the supervisor. It does not count as use.
-            used = any(self._calls) or time.monotonic() - self._last_used < seconds
-            if used and not self.closed:
+            if not (self.closed or self._rested(seconds)):
                 return False
             self.closed = True
         self.close()
         return True
+
+    def idle(self, seconds: float) -> bool:
+        """Return whether no request runs, and none that counts has run for `seconds`."""
+        with self._lock:
+            return self._rested(seconds)
+
+    def _rested(self, seconds: float) -> bool:
+        # Call 0 waits for the supervisor. It does not count as use.
+        return not any(self._calls) and time.monotonic() - self._last_used >= seconds
 
     def used(self) -> None:
         """Restart the idle time."""
@@ -218,7 +233,7 @@ class Channel:
                 self._more.notify_all()
             self._connections.end()
             for call in calls.values():
-                self._show_rest(call, cut=True)
+                call.show_rest(cut=True)
                 call.future.set_exception(self._died())
                 with call.sending:
                     call.all_sent()
@@ -243,7 +258,7 @@ class Channel:
                 raise ProtocolError(f"more than {MOST_CONTENT} bytes came for one request")
             (call.data if kind == Kind.DATA else call.tail)[fd].extend(payload)
         if kind in (Kind.DATA, Kind.LIVE):
-            self._show(call, payload, fd)
+            call.show(payload, fd)
         elif kind == Kind.CREDIT:
             if len(payload) != _CREDIT_SIZE:
                 raise ProtocolError(f"a credit of {len(payload)} bytes")
@@ -252,46 +267,22 @@ class Channel:
             if len(payload) < ANSWER.size or payload[0] > Ending.ENDED:
                 raise ProtocolError("an END frame without a known ending")
             del self._calls[stream]
-            self.used()
+            if call.counts:
+                self.used()
             self.ready = True
             ending, idle = ANSWER.unpack_from(payload)
             left_running = ending == Ending.DONE and not idle
-            self._show_rest(call, cut=left_running or ending != Ending.DONE)
+            call.show_rest(cut=left_running or ending != Ending.DONE)
             call.future.set_result(Answer(ending, payload[ANSWER.size :], left_running))
             with call.sending:
                 call.all_sent()
-
-    def _show(self, call: Call, data: bytes, fd: int) -> None:
-        """Show live output. No data: output is left out here."""
-        if call.on_output:
-            with self._showing(call):
-                if call.live and data:
-                    call.live.feed(fd, data)
-                elif call.live:
-                    call.live.gap(fd)
-                elif data:
-                    call.on_output(data)
-
-    def _show_rest(self, call: Call, *, cut: bool) -> None:
-        """Show held-back output. `cut`: the program was killed or goes on, so a secret may be incomplete."""
-        if call.on_output and call.live:
-            with self._showing(call):
-                call.live.flush([fd for fd, tail in call.tail.items() if cut or tail])
-
-    @contextmanager
-    def _showing(self, call: Call) -> Iterator[None]:
-        try:
-            yield
-        except Exception:  # a failing callback must not stop the other requests of this channel
-            logger.exception("showing live output failed; the command goes on without")
-            call.on_output = None
 
     def _died(self) -> SandboxDied:
         reason = self.redact(self._reason) if self.redact else self._reason
         return SandboxDied(
             "The sandbox ended" + (f": {reason}" if reason else "") + ".",
-            hint="The running call is lost and may have had effects. The next command starts a new sandbox "
-            "on the same workspace: look at what is there before repeating anything.",
+            hint="The running call is lost and may have had effects. The next command starts a new sandbox: "
+            "look at what is in the workspace before repeating anything.",
         )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from libs.redaction import Redact
 from libs.sandbox.errors import CommandInterrupted, SandboxDied, SandboxError
@@ -17,11 +18,11 @@ from libs.sandbox.host.loop_thread import core, on_core, synchronous
 from libs.sandbox.host.records import FILE, RUN, CommandRecords, Once
 from libs.sandbox.host.requests import (
     CHANGES,
-    Answer,
     Call,
     as_builtin,
     block_request,
     block_result,
+    decoded,
     file_asked,
     file_request,
     file_result,
@@ -38,16 +39,18 @@ from libs.sandbox.workspace import FOLDERS
 
 __all__ = ["ChannelSandbox"]
 
-_AT_ONCE = 1_000_000
-"""Bytes of an answer that are decoded on the event loop. A larger answer is decoded in a thread."""
+logger = logging.getLogger(__name__)
+
 _CAPTURE_SECONDS = 10.0
 """Longest wait for captures when the sandbox is closed."""
 
 _NEW = "[a new sandbox runs this: files outside of the workspace and programs in the background are gone]\n"
+_NEW_AND_FILLED = (
+    "[a new sandbox runs this: the workspace is as after the latest step whose files were kept; files "
+    "outside of it and programs in the background are gone]\n"
+)
 _END_SECONDS = 5.0
 """Seconds until an interpreter that does not end is killed."""
-
-Result = TypeVar("Result")
 
 
 class ChannelSandbox(SandboxLife):
@@ -119,7 +122,7 @@ class ChannelSandbox(SandboxLife):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
-            result = await _read(
+            result = await decoded(
                 call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
             )
             return self._noted(result, call, earlier) if note_new else result
@@ -148,7 +151,7 @@ class ChannelSandbox(SandboxLife):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
-            result = await _read(call, answer, lambda: block_result(self.limits, call, answer, seconds))
+            result = await decoded(call, answer, lambda: block_result(self.limits, call, answer, seconds))
             return self._noted(result, call, earlier) if note_new else result
 
         try:
@@ -171,16 +174,20 @@ class ChannelSandbox(SandboxLife):
         self._programs.called(thread, (await self._ready_channel()).number)
         return False
 
+    @property
+    def _new_note(self) -> str:
+        return _NEW_AND_FILLED if self.fill else _NEW
+
     async def _note_live(self, on_output: OnOutput, earlier: bool) -> None:
         """Begin the live output with the note that `_noted` will put before the output."""
         number = (await self._ready_channel()).number
         if earlier or self._programs.moves(self._thread(), number):
-            on_output(_NEW.encode())
+            on_output(self._new_note.encode())
 
     def _noted(self, result: RunResult, call: Call, earlier: bool) -> RunResult:
         """Put a note before the output if the thread's latest call was in an earlier sandbox."""
         replaced = self._programs.called(self._thread(), call.sandbox)
-        return replace(result, output=_NEW + result.output) if replaced or earlier else result
+        return replace(result, output=self._new_note + result.output) if replaced or earlier else result
 
     @on_core
     async def aend_programs(self, thread: str) -> None:
@@ -224,7 +231,7 @@ class ChannelSandbox(SandboxLife):
                 await self._begins()
             async with self.turns.command(self._thread()) if do in CHANGES else nullcontext():
                 call, answer = await self._ask(payload, seconds, content=content or b"")
-            return await _read(call, answer, lambda: file_result(call, answer, seconds))
+            return await decoded(call, answer, lambda: file_result(call, answer, seconds))
 
         return await self._once.do(key, asked, FILE, work)
 
@@ -246,18 +253,23 @@ class ChannelSandbox(SandboxLife):
     ) -> tuple[dict[str, Any], bytes, bytes]:
         seconds, payload = tree_request(do, len(content) + size, arguments)
         call, answer = await self._ask(payload, seconds, content=content, feed=feed, redacted=False)
-        message, data = await _read(call, answer, lambda: file_result(call, answer, seconds))
+        message, data = await decoded(call, answer, lambda: file_result(call, answer, seconds))
         return message, data, bytes(call.data[Fd.ERR])
 
     def close(self) -> None:
-        """Stop the sandbox, after captures that have begun: see `Turns`."""
-        if self.turns.watched:
+        """Stop the sandbox, after captures that have begun (see `Turns`) and after `keep`."""
+        if self.turns.watched or self.keep:
             core().wait(self._captures_end())
         super().close()
 
     async def _captures_end(self) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.turns.all_settled(), _CAPTURE_SECONDS)
+        try:
+            async with asyncio.timeout(_CAPTURE_SECONDS):
+                await self.turns.all_settled()
+                if self.keep and self.running:
+                    await self.keep()
+        except (TimeoutError, SandboxError) as error:
+            logger.warning("A sandbox is closed, and its latest files may not be kept: %s", error)
 
     file = synchronous(afile)
     read_file = synchronous(aread_file)
@@ -268,8 +280,3 @@ def _ending(limits: SandboxLimits, session: str) -> tuple[bytes, float]:
     """Return the request that ends the interpreter of a session."""
     seconds, payload = block_request(limits, "", session, _END_SECONDS, continues=True, ends=True)
     return payload, seconds
-
-
-async def _read(call: Call, answer: Answer, make: Callable[[], Result]) -> Result:
-    """Make the result of an answer. A large answer is decoded in a thread."""
-    return await asyncio.to_thread(make) if call.received(answer) > _AT_ONCE else make()

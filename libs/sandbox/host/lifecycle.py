@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,7 +19,9 @@ from libs.sandbox.errors import SandboxDied, SandboxError, WorkspaceMissing
 from libs.sandbox.host.awaited_answers import Feed, awaited_answer, give_up
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.folder_watch import FolderWatch
+from libs.sandbox.host.idle_close import Keep, close_when_idle
 from libs.sandbox.host.loop_thread import core, on_core, synchronous, until_done
+from libs.sandbox.host.new_workspace import ChannelTree, Fill, NewWorkspace
 from libs.sandbox.host.requests import Answer, Call, redacted_errors
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import Ending
@@ -42,11 +45,20 @@ class SandboxLife(ABC):
     """The workspace on this machine."""
     renews = True
     """Whether the next call starts a new sandbox if a folder was replaced."""
+    fill: Fill | None = None
+    """Fills the workspace of each new sandbox before any other request. Set if a sandbox starts empty."""
+    keep: Keep | None = None
+    """Keeps the workspace before the sandbox is closed because it is idle, or by `close`. If that fails, an
+    idle sandbox stays open."""
+    node = ""
+    """The machine of a cluster on which the sandbox runs. Empty: this machine."""
 
     def __init__(self, idle_seconds: float, redact: Redact | None) -> None:
         self._idle_seconds = idle_seconds
         self._redact = redact
         self._channel: Channel | None = None
+        self._new: NewWorkspace | None = None
+        """The workspace of the latest channel."""
         self._numbers = itertools.count(1)
         """Counts the sandboxes that were started."""
         self._starting = threading.Lock()
@@ -85,9 +97,16 @@ class SandboxLife(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether the sandbox is started, ready and alive."""
-        channel = self._live()
-        return channel is not None and channel.ready
+        """Whether the sandbox is started, ready, filled and alive."""
+        return self.tree is not None
+
+    @property
+    def tree(self) -> ChannelTree | None:
+        """The workspace of the running sandbox. None: none runs."""
+        channel, new = self._live(), self._new
+        if not (channel and channel.ready and new and new.belongs_to(channel)):
+            return None
+        return new.tree if self.fill is None or new.is_filled() else None
 
     def outdated(self) -> bool:
         """Return whether the workspace is gone, or another folder is at a path: see `FolderWatch`. Blocks."""
@@ -130,7 +149,7 @@ class SandboxLife(ABC):
             core().refuse_here()
         with self._starting:
             channels, self._left = {*self._left, self._channel}, set()
-            self._channel = None
+            self._channel = self._new = None
             for channel in channels:
                 if channel:
                     channel.close()
@@ -168,24 +187,35 @@ class SandboxLife(ABC):
                 channel.owner = self
                 channel.number = next(self._numbers)
                 channel.used()
+                self._new = NewWorkspace(channel)
                 self._channel = channel
                 self._watch.begin()
                 if self._idle_seconds:
-                    core().spawn(_close_when_idle(weakref.ref(channel), self._idle_seconds))
+                    core().spawn(
+                        close_when_idle(
+                            weakref.ref(channel), self._idle_seconds, partial(_keep_of, weakref.ref(self))
+                        )
+                    )
             return channel
 
     async def _ready_channel(self) -> Channel:
-        """Return the channel of a sandbox that is ready. Starts the sandbox if needed.
+        """Return the channel of a sandbox that is ready and filled. Starts the sandbox if needed.
 
         Raises:
             SandboxDied: the sandbox was closed while it started. Nothing was sent to it.
-            SandboxError: the sandbox cannot be started.
+            SandboxError: the sandbox cannot be started or filled.
         """
         channel = self._live()
         if channel is None:
             channel = await asyncio.to_thread(self._start, time.monotonic())
-        if channel.ready:
-            return channel
+        if not channel.ready:
+            await self._came_up(channel)
+        if self.fill and (new := self._new) and new.belongs_to(channel):
+            await new.filled(self.fill)
+        return channel
+
+    async def _came_up(self, channel: Channel) -> None:
+        """Wait until a new sandbox is ready. Raises like `_ready_channel`."""
         if not await until_done(channel.came_up, _START_SECONDS):
             # Closing waits for the Engine, so it runs in a thread.
             await asyncio.to_thread(give_up, channel)
@@ -195,7 +225,6 @@ class SandboxLife(ABC):
             if channel.given_up or channel is self._channel:
                 raise await asyncio.to_thread(self._start_failed, channel, error) from None
             raise
-        return channel
 
     def _start_failed(self, channel: Channel, died: SandboxDied) -> SandboxError:
         """Return the error of a failed start, and keep it for callers that wait for the same start."""
@@ -270,16 +299,9 @@ class SandboxLife(ABC):
             if self._channel is channel:
                 self._channel = None
                 self._left = {each for each in self._left if not each.closed} | {channel}
-                core().spawn(_close_when_idle(weakref.ref(channel), 0))
+                core().spawn(close_when_idle(weakref.ref(channel), 0))
 
 
-async def _close_when_idle(watched: weakref.ref[Channel], seconds: float) -> None:
-    """Close a channel after `seconds` without a request, at most a quarter of that time late.
-
-    The workspace stays; the next call starts the sandbox again.
-    """
-    while channel := watched():
-        if await asyncio.to_thread(channel.rest, seconds if channel.ready else max(seconds, _START_SECONDS)):
-            return
-        del channel  # keep no closed sandbox alive
-        await asyncio.sleep(max(0.05, seconds / 4))
+def _keep_of(life: weakref.ref[SandboxLife]) -> Keep | None:
+    found = life()
+    return found.keep if found else None

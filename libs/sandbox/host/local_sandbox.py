@@ -65,12 +65,15 @@ class LocalSandbox(ChannelSandbox):
         *,
         limits: SandboxLimits = SandboxLimits(),
         name: str = "local",
+        idle_seconds: float = 0,
         redact: Redact | None = None,
         egress: Egress | None = None,
         records: CommandRecords | None = None,
         thread: Callable[[], str] = str,
     ) -> None:
-        super().__init__(name, limits, redact=redact, records=records, thread=thread)
+        super().__init__(
+            name, limits, idle_seconds=idle_seconds, redact=redact, records=records, thread=thread
+        )
         self._egress = egress
         self.root = root.resolve()
         self.process: subprocess.Popen[bytes] | None = None

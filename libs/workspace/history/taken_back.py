@@ -11,8 +11,8 @@ from weakref import WeakValueDictionary
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import SandboxError
 from libs.sandbox.host import core, on_core
-from libs.workspace.history.thread_places import ThreadPlaces
 from libs.workspace.history.workplace import Workplace
+from libs.workspace.ledger import ThreadPlaces
 
 __all__ = ["TakenBack"]
 

@@ -10,8 +10,7 @@ from typing import Final
 
 from libs.sandbox.host import on_core
 from libs.workspace import Difference, Manifest, SnapshotsUnavailable, WorkspaceStore
-from libs.workspace.history.capture_ledger import Ledger
-from libs.workspace.history.tickets import START, Ticket, made_at
+from libs.workspace.ledger import START, Ledger, Ticket, made_at, thread_workspace
 
 __all__ = ["NoCapture", "ThreadFiles", "TurnChange"]
 
@@ -57,6 +56,12 @@ class ThreadFiles:
         if number is None:
             raise NoCapture("No command has run in this thread yet.", hint="Its files are as they are now.")
         return await self._store.amanifest(await self.manifest_id(number))
+
+    @on_core
+    async def latest(self, thread: str) -> Manifest:
+        """Return the own files of a thread as they were last captured. Empty: they never were."""
+        row = await self._ledger.latest(thread_workspace(thread))
+        return await self._store.amanifest(row.manifest) if row else Manifest({})
 
     @on_core
     async def changed(self, thread: str, before: str | None, after: str | None) -> TurnChange:

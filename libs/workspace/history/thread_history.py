@@ -9,8 +9,8 @@ from libs.sandbox.host import on_core
 from libs.workspace import Difference, Restored
 from libs.workspace.history.changed_by import CUT_OFF
 from libs.workspace.history.thread_files import ThreadFiles
-from libs.workspace.history.tickets import NOTHING_RAN, START, made_at
 from libs.workspace.history.turn_captures import TurnCaptures
+from libs.workspace.ledger import NOTHING_RAN, START, made_at
 
 __all__ = ["Moved", "WorkspaceHistory"]
 
@@ -106,7 +106,8 @@ class WorkspaceHistory:
             now = (await self.captures.keep(thread, workspace, [before])).id
             only, foreign = await self._own_paths(thread, workspace, number, target, now)
             await self.ledger.begin_move(thread, before, workspace, target)
-            restored = await self._store.arestore(sandbox, target, only=only, expect=now)
+            tree = await self.captures.tree(thread)
+            restored = await self._store.arestore(tree, target, only=only, expect=now)
             after = await self.ledger.open(thread)
             await self.captures.keep(thread, workspace, [after], own=list(restored.difference))
             await self.ledger.set_head(thread, ticket, moved=True)
@@ -126,9 +127,8 @@ class WorkspaceHistory:
         async with self.captures.one_at_a_time(thread) as workspace:
             now = (await self.captures.keep(thread, workspace, [])).id
             only, foreign = await self._own_paths(thread, workspace, number, target, now)
-            restored = await self._store.arestore(
-                self._sandbox_of(thread), target, only=only, expect=now, dry_run=True
-            )
+            tree = await self.captures.tree(thread)
+            restored = await self._store.arestore(tree, target, only=only, expect=now, dry_run=True)
         return _naming(restored, foreign)
 
     async def _unmoved(self, thread: str, ticket: str | None) -> Moved:

@@ -8,19 +8,20 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import Final
 from weakref import WeakValueDictionary
 
 from libs.persistence import CheckpointerUnavailable
-from libs.sandbox import FileFailed, RecordUnavailable, SandboxError
-from libs.sandbox.host import Span, Turns, on_core
-from libs.workspace import Captured, ManifestMissing, SnapshotsUnavailable, WorkspaceStore
-from libs.workspace.history.capture_ledger import Ledger, thread_workspace
-from libs.workspace.history.changed_by import CUT_OFF, by_thread
+from libs.sandbox import FileFailed, RecordUnavailable, SandboxError, Tree
+from libs.sandbox.host import ChannelSandbox, ChannelTree, Turns, on_core
+from libs.workspace import Captured, Difference, ManifestMissing, SnapshotsUnavailable, WorkspaceStore
+from libs.workspace.history.step_changes import StepChanges
 from libs.workspace.history.taken_back import TakenBack
-from libs.workspace.history.tickets import NOTHING_RAN
+from libs.workspace.history.travels import FilesNotKept, Travels
 from libs.workspace.history.workplace import Workplace
+from libs.workspace.ledger import NOTHING_RAN, ClaimLost, Ledger, thread_workspace
 
 __all__ = ["TurnCaptures"]
 
@@ -48,6 +49,7 @@ class TurnCaptures:
         *,
         shared: bool,
         captured: Callable[[], None] = lambda: None,
+        travels: Travels | None = None,
     ) -> None:
         """Create the object.
 
@@ -55,12 +57,15 @@ class TurnCaptures:
             sandbox_of: returns the sandbox of a thread.
             shared: whether all threads have one workspace.
             captured: called after each capture of changed files, on the core.
+            travels: fills sandboxes that start empty: see `attach`. None: workspaces are on this machine.
         """
         self.store = store
         self.ledger = ledger
         self.sandbox_of = sandbox_of
         self.shared = shared
+        self.travels = travels
         self.taken_back = TakenBack(ledger, sandbox_of)
+        self._changes = StepChanges(store, ledger, shared=shared)
         self._captured = captured
         self._waiting: defaultdict[str, list[str]] = defaultdict(list)
         """Thread -> tickets for a capture that has been asked for."""
@@ -75,6 +80,23 @@ class TurnCaptures:
         self._told: set[tuple[str, str, str]] = set()
         """Threads and paths that were logged as left out, with the reason."""
 
+    def attach(self, thread: str, sandbox: ChannelSandbox) -> None:
+        """Let the workspace of a thread travel. Its sandbox must not have been started."""
+        assert self.travels is not None  # noqa: S101 - a mistake of the caller
+        sandbox.fill = partial(self.travels.fill, thread)
+        sandbox.keep = partial(self._keep_before_end, thread)
+        sandbox.turns.watched = True
+        # Whatever thread a call belongs to, such as a call of the page.
+        sandbox.turns.look = lambda _: self._look(thread)
+
+    async def _keep_before_end(self, thread: str) -> None:
+        """Keep what has changed since the latest step, such as by programs in the background."""
+        try:
+            async with self.one_at_a_time(thread) as workspace:
+                await self.keep(thread, workspace, [])
+        except (FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
+            raise FilesNotKept.because("The latest files of this thread were not kept", error) from error
+
     @on_core
     async def begin_turn(self, thread: str) -> str:
         """Return a ticket for the workspace before a person's turn.
@@ -83,6 +105,8 @@ class TurnCaptures:
         """
         sandbox = self.sandbox_of(thread)
         turns = self._turns(sandbox)
+        if self.travels:
+            self.travels.begins(thread)
         now = sandbox.running
         ticket = await self.ledger.open(thread, why=None if now else NOTHING_RAN, turn=True)
         if turns.is_due(thread):
@@ -111,7 +135,8 @@ class TurnCaptures:
         self.sandbox_of(thread).turns.before_next(thread, lambda: self._capture(thread))
 
     def _turns(self, sandbox: Workplace) -> Turns:
-        sandbox.turns.look = self._look
+        if self.travels is None:
+            sandbox.turns.look = self._look
         return sandbox.turns
 
     async def _look(self, thread: str) -> None:
@@ -122,6 +147,8 @@ class TurnCaptures:
                 await self.ledger.explain(thread, [ticket], why)
                 left.pop(ticket, None)
             await self.taken_back.end_old_programs(thread)
+            if self.travels:
+                await self.travels.check(thread)
         except CheckpointerUnavailable as error:
             raise RecordUnavailable(str(error), hint=error.hint) from error
 
@@ -129,14 +156,17 @@ class TurnCaptures:
     async def after_step(self, thread: str) -> str:
         """Return a ticket for the workspace after a step that may have changed it.
 
-        The capture begins now. If no command has run in this turn, there is nothing to capture.
+        The capture begins now. If no command has run in this turn, there is nothing to capture. If the
+        workspace travels, the capture has ended: `Travels.unkept` says what could not be kept.
         """
         turns = self._turns(self.sandbox_of(thread))
         ran = not turns.is_due(thread)
         ticket = await self.ledger.open(thread, why=None if ran else NOTHING_RAN)
         (self._waiting if ran else self._due)[thread].append(ticket)
         if ran:
-            turns.capture(thread, lambda: self._capture(thread))
+            capture = turns.capture(thread, lambda: self._capture(thread))
+            if self.travels:
+                await asyncio.wait({capture})
         return ticket
 
     @on_core
@@ -166,19 +196,23 @@ class TurnCaptures:
         try:
             if first:  # a command is about to run
                 await self.ledger.explain(thread, first, None)
+            elif self.travels:
+                await self.travels.refuse_lost(thread)
             async with self.one_at_a_time(thread) as workspace:
                 captured = await self.keep(thread, workspace, tickets)
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             hint = getattr(error, "hint", "")
             logger.warning("The workspace of thread %s was not captured: %s %s", thread, error, hint)
-            await self._explain(thread, tickets, str(error))
+            await self._failed(thread, tickets, str(error))
         except Exception as error:  # the ticket stays without a capture
             logger.exception("the workspace of thread %s was not captured", thread)
-            await self._explain(thread, tickets, f"{type(error).__name__}: {error}")
+            await self._failed(thread, tickets, f"{type(error).__name__}: {error}")
         else:
             self._tell_skipped(thread, captured.skipped)
 
-    async def _explain(self, thread: str, tickets: Collection[str], why: str) -> None:
+    async def _failed(self, thread: str, tickets: Collection[str], why: str) -> None:
+        if self.travels:
+            self.travels.failed(thread, why)
         try:
             await self.ledger.explain(thread, tickets, why)
         except CheckpointerUnavailable:
@@ -194,6 +228,8 @@ class TurnCaptures:
             listed = "; ".join(f"{path!r}: {why}" for path, why in islice(new.items(), _MOST_TOLD))
             more = f"; and {len(new) - _MOST_TOLD} more" if len(new) > _MOST_TOLD else ""
             logger.warning("Snapshots of thread %s leave out %s%s", thread, listed, more)
+        if self.travels:
+            self.travels.kept(thread, new)
 
     @asynccontextmanager
     async def one_at_a_time(self, thread: str) -> AsyncIterator[str]:
@@ -216,6 +252,11 @@ class TurnCaptures:
         Raises:
             SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable: nothing was kept.
         """
+        if self.travels and not self.sandbox_of(thread).running:
+            self.travels.note_lost(thread)
+            # A sandbox that starts now would be filled with the latest capture.
+            if latest := await self.ledger.add_unchanged(workspace, thread, tickets):
+                return Captured(latest.manifest, Difference(), {}, {})
         for _ in range(_TRIES):
             with suppress(ManifestMissing):  # a prune came between
                 return await self._kept(thread, workspace, tickets, own)
@@ -228,53 +269,32 @@ class TurnCaptures:
     ) -> Captured:
         sandbox = self.sandbox_of(thread)
         began = time.time_ns()
-        captured = await self.store.acapture(sandbox)
+        tree, claim = await self._held(thread)
+        captured = await self.store.acapture(tree)
         spans = list(sandbox.turns.spans)
         # Kept until the ledger has them: the next walk leaves out what has not changed since this one.
         times = self._times[workspace] = {**self._times.get(workspace, {}), **captured.times}
         latest = await self.ledger.latest(workspace)
-        changes: dict[str, list[str]] = {}
-        paths: set[str] = set()
-        if latest and latest.manifest != captured.id:
-            paths = set(await self.store.adifference(latest.manifest, captured.id)).difference(own)
-        # In each capture: the end of a killed program is when this is first asked.
-        others = await self._spans_of_others(sandbox, [times[path] for path in paths if path in times])
-        if latest and latest.manifest != captured.id:
-            restored = await self._restored_in_part(workspace, captured.id, paths)
-            paths.difference_update(*restored.values())
-            changes = await asyncio.to_thread(by_thread, paths, times, spans + others)
-            for who, found in {**restored, thread: [*restored.get(thread, ()), *own]}.items():
-                changes[who] = [*changes.get(who, ()), *found]
-        await self.ledger.add(workspace, captured.id, changes, thread, tickets)
+        captures = latest.manifest if latest else None, captured.id
+        changes = await self._changes.by_thread(
+            sandbox, workspace, captures, times=times, spans=spans, own={thread: own}
+        )
+        try:
+            await self.ledger.add(workspace, captured.id, changes, thread, tickets, claim=claim)
+        except ClaimLost:
+            if self.travels and isinstance(tree, ChannelTree):
+                await self.travels.end(thread, tree)
+            raise
         sandbox.turns.forget_spans(spans, began)
         del self._times[workspace]
         if latest is None or latest.manifest != captured.id:
             self._captured()
         return captured
 
-    async def _restored_in_part(
-        self, workspace: str, captured: str, paths: Collection[str]
-    ) -> dict[str, list[str]]:
-        """Return changed paths that returns have brought back which were cut off, by the thread."""
-        found: dict[str, list[str]] = {}
-        for thread, target in await self.ledger.unfinished_restores(workspace) if self.shared else ():
-            with suppress(ManifestMissing):  # removed meanwhile: the paths count as changed by others
-                wanted = await self.store.amanifest(target)
-                now = await self.store.amanifest(captured)
-                found[thread] = [path for path in paths if now.holds_as(wanted, path)]
-        return found
+    async def tree(self, thread: str) -> Tree:
+        """Return the workspace of a thread, to bring files back. Starts a sandbox that travels."""
+        return (await self._held(thread))[0]
 
-    async def _spans_of_others(self, sandbox: Workplace, times: Collection[int]) -> list[Span]:
-        """Return the commands that other programs ran in the same workspace at some times or later."""
-        if not (self.shared and sandbox.records):
-            return []
-        since = min(times, default=time.time_ns()) / 1e9 - 1
-        found = await sandbox.records.of_other_programs(since)
-        return [
-            Span(
-                CUT_OFF if thread is None else thread,
-                int(began * 1e9),
-                None if ended is None else int(ended * 1e9),
-            )
-            for thread, began, ended in found
-        ]
+    async def _held(self, thread: str) -> tuple[Tree, int | None]:
+        """Return the workspace of a thread's sandbox, and the generation of its claim if it travels."""
+        return await self.travels.held(thread) if self.travels else (self.sandbox_of(thread), None)

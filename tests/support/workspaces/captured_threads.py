@@ -15,7 +15,9 @@ from libs.sandbox import RunResult
 from libs.sandbox.host import CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Catalog, Contents, WorkspaceStore
-from libs.workspace.history import Ledger, TurnCaptures, WorkspaceHistory
+from libs.workspace.history import Travels, TurnCaptures, WorkspaceHistory
+from libs.workspace.ledger import Ledger
+from tests.support.workspaces.empty_starts import EmptyStart
 
 __all__ = ["CapturedThreads", "holding", "later"]
 
@@ -49,15 +51,31 @@ class CapturedThreads:
     """Runs turns of threads, in one workspace for all threads or in one for each."""
 
     def __init__(
-        self, folder: Path, database: Database, *, shared: bool, records: CommandRecords | None = None
+        self,
+        folder: Path,
+        database: Database,
+        *,
+        shared: bool,
+        records: CommandRecords | None = None,
+        travels: str = "",
     ) -> None:
+        """Create the threads.
+
+        Args:
+            travels: name of a server whose sandboxes start empty.
+        """
         self._folder = folder
         self._records = records
         self._shared = shared
         self._sandboxes: dict[str, LocalSandbox] = {}
         self._stack = ExitStack()
         store = WorkspaceStore(Catalog(database), Contents(str(folder / "snapshots")))
-        self.history = WorkspaceHistory(TurnCaptures(store, Ledger(database), self.sandbox_of, shared=shared))
+        ledger = Ledger(database)
+        self._travels = travels
+        ways = Travels(store, ledger, self.sandbox_of) if travels else None
+        self.history = WorkspaceHistory(
+            TurnCaptures(store, ledger, self.sandbox_of, shared=shared, travels=ways)
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -68,9 +86,12 @@ class CapturedThreads:
     def sandbox_of(self, thread: str) -> LocalSandbox:
         name = "shared" if self._shared else thread
         if name not in self._sandboxes:
-            place = self._folder / "workspaces" / name
-            made = LocalSandbox(place, thread=_current.get, records=self._records)
+            place = self._folder / (self._travels or "workspaces") / name
+            kind = EmptyStart if self._travels else LocalSandbox
+            made = kind(place, thread=_current.get, records=self._records)
             self._sandboxes[name] = self._stack.enter_context(made)
+            if self._travels:
+                self.history.captures.attach(thread, made)
         return self._sandboxes[name]
 
     def path(self, name: str, thread: str = "t") -> Path:
@@ -82,11 +103,17 @@ class CapturedThreads:
         root = self.sandbox_of(thread).root
         return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
 
-    async def command(self, command: str, thread: str = "t") -> None:
-        """Run a command of a thread."""
+    async def command(self, command: str, thread: str = "t", *, key: str | None = None) -> None:
+        """Run a command of a thread. `key`: identifies the call; None: a new key."""
         with _in_thread(thread):
-            result = await self.sandbox_of(thread).arun(command, key=secrets.token_hex(8))
+            key = key or secrets.token_hex(8)
+            result = await self.sandbox_of(thread).arun(command, key=key, note_new=True)
         assert result.exit_code == 0, result.output
+
+    async def output(self, command: str, thread: str = "t") -> str:
+        """Run a command of a thread as the tool `execute` does, and return its output."""
+        with _in_thread(thread):
+            return (await self.sandbox_of(thread).arun(command, note_new=True)).output
 
     async def block(self, code: str, thread: str = "t") -> RunResult:
         """Run a block in the live interpreter of a thread."""

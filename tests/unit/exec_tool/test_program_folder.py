@@ -265,7 +265,13 @@ async def test_forged_answer_is_an_error(rows: list[Any]) -> None:
 
 def test_files_whose_names_are_alike_without_secrets_are_named(root: Path) -> None:
     (root / "swordfish99fish").mkdir()
-    for name in ("hunter2hunter2.txt", "swordfish99fish.txt", "hunter2hunter2", "swordfish99fish/file", "fine"):
+    for name in (
+        "hunter2hunter2.txt",
+        "swordfish99fish.txt",
+        "hunter2hunter2",
+        "swordfish99fish/file",
+        "fine",
+    ):
         (root / name).write_text("x")
     redact = SecretFilter({"A": "hunter2hunter2", "B": "swordfish99fish"})
 

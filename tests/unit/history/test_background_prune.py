@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from libs.sandbox.host import core
-from libs.workspace.history import BackgroundPrune
+from libs.workspace.prune import BackgroundPrune
 from tests.servers.snapshots import Snapshots, noise
 
 SIZE = 100_000

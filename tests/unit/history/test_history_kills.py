@@ -16,7 +16,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from libs.persistence.thread_database import SqliteDatabase
 from libs.workspace import Catalog, Contents
-from libs.workspace.history import Ledger
+from libs.workspace.ledger import Ledger
 from tests.support.workspaces.captured_threads import CapturedThreads
 
 folder = Path(os.environ["FOLDER"])

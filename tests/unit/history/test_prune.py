@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from libs.workspace.history import NoCapture, WayBack
+from libs.workspace.history import NoCapture
+from libs.workspace.ledger import WayBack
 from tests.servers.snapshots import Snapshots, noise
 
 SIZE = 100_000

@@ -10,7 +10,8 @@ import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
 from libs.workspace import Catalog, WorkspaceStore
-from libs.workspace.history import Ledger, NoCapture
+from libs.workspace.history import NoCapture
+from libs.workspace.ledger import Ledger
 from tests.support.workspaces.captured_threads import CapturedThreads
 
 

@@ -1,7 +1,8 @@
-"""A model is told once, in its next request, that files were brought back."""
+"""A model is told that files were brought back, and which files of a step could not be kept."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,13 +10,16 @@ from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatResult
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import Field
 
 from libs.middleware.captures import CaptureMiddleware
+from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
 from libs.persistence.thread_database import SqliteDatabase
 from libs.workspace import Catalog
-from libs.workspace.history import Ledger, News
+from libs.workspace.ledger import Ledger, News
+from tests.support.code_loops import bash, looping, playing
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 
@@ -35,11 +39,15 @@ class Told:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
+        self.lost = ""
 
     async def begin_turn(self, thread: str) -> str:
         return await self.ledger.open(thread)
 
     after_step = begin_turn
+
+    async def unkept(self, thread: str) -> str:
+        return self.lost
 
     async def news(self, thread: str) -> News | None:
         return await self.ledger.news(thread)
@@ -77,3 +85,36 @@ async def test_note_is_forgotten_when_the_files_are_brought_back_again(captures:
     assert await captures.news("t") is None
     kept = await captures.news("copy")
     assert kept and kept.text == "note"
+
+
+@tool
+def act() -> str:
+    """Do something."""
+    return "done"
+
+
+@pytest.mark.parametrize("lost", ["[lost]", ""])
+async def test_note_about_files_that_were_not_kept_stands_behind_the_output(
+    captures: Told, lost: str
+) -> None:
+    captures.lost = lost
+    replies = (Reply(tool_calls=(ToolUse(name="act", args={}),)), Reply(text="ok"))
+    agent = create_agent(
+        ScriptedChatModel(conversations=(Conversation(replies=replies),)),
+        [act],
+        middleware=[CaptureMiddleware(captures, reads=())],
+        checkpointer=InMemorySaver(),
+    )
+    done = await agent.ainvoke({"messages": [HumanMessage("go")]}, THREAD)
+    assert done["messages"][-2].text == (f"done\n\n{lost}" if lost else "done")
+    assert (await agent.aget_state(THREAD)).values["workspace"] == await captures.ledger.head("t")
+
+
+async def test_code_block_agent_reads_the_note_behind_the_output(captures: Told, tmp_path: Path) -> None:
+    captures.lost = "[lost]"
+    model = playing(bash("echo hi"), "ok")
+    with looping(tmp_path, model, captures=captures, checkpointer=InMemorySaver()) as graph:
+        done = await graph.ainvoke({"messages": [HumanMessage("go")]}, THREAD)
+    said = done["messages"][-2].text
+    assert "hi" in said
+    assert said.endswith("\n\n[lost]")

@@ -11,7 +11,8 @@ import pytest
 from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Catalog, Contents, SnapshotsUnavailable, WorkspaceStore
-from libs.workspace.history import Ledger, Pruner
+from libs.workspace.ledger import Ledger
+from libs.workspace.prune import Pruner
 
 
 def at(database: SqliteDatabase, place: Path) -> WorkspaceStore:

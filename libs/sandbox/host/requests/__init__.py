@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from libs.sandbox.host.requests.file_arguments import CHANGES, encoded
 from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_errors, redacted_values
-from libs.sandbox.host.requests.request import Answer, Call
+from libs.sandbox.host.requests.request import Answer, Call, decoded
 from libs.sandbox.host.requests.request_payloads import (
     block_request,
     file_asked,
@@ -33,6 +33,7 @@ __all__ = [
     "as_builtin",
     "block_request",
     "block_result",
+    "decoded",
     "encoded",
     "failed_result",
     "file_asked",

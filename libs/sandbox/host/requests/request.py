@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from libs.redaction import Redact
 from libs.sandbox.host.requests.redacted_results import LiveOutput
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import CHUNK, EARLY, MOST_CONTENT, Fd
 
-__all__ = ["Answer", "Call"]
+__all__ = ["Answer", "Call", "decoded"]
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE = 1_000_000
+"""Bytes of an answer that are decoded on the event loop. A larger answer is decoded in a thread."""
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +65,8 @@ class Call:
         """Done when `unsent` is empty, if somebody waits for that."""
         self.sandbox = 0
         """The number of the sandbox that has the request: see `SandboxLife`."""
+        self.counts = True
+        """Whether the request counts as use of the sandbox."""
         self.on_output = on_output
         self.live = LiveOutput(on_output, redact) if on_output and redact else None
 
@@ -69,6 +83,36 @@ class Call:
         if sent:
             sent.set_result(None)
 
+    def show(self, data: bytes, fd: int) -> None:
+        """Show live output. No data: output is left out here."""
+        if self.on_output:
+            with self._showing():
+                if self.live and data:
+                    self.live.feed(fd, data)
+                elif self.live:
+                    self.live.gap(fd)
+                elif data:
+                    self.on_output(data)
+
+    def show_rest(self, *, cut: bool) -> None:
+        """Show held-back output. `cut`: the program was killed or goes on, so a secret may be incomplete."""
+        if self.on_output and self.live:
+            with self._showing():
+                self.live.flush([fd for fd, tail in self.tail.items() if cut or tail])
+
+    @contextmanager
+    def _showing(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # a failing callback must not stop the other requests of the channel
+            logger.exception("showing live output failed; the command goes on without")
+            self.on_output = None
+
     def received(self, answer: Answer) -> int:
         """Return the received bytes, content and answer together."""
         return sum(map(len, self.data.values())) + len(answer.body)
+
+
+async def decoded(call: Call, answer: Answer, make: Callable[[], Result]) -> Result:
+    """Make the result of an answer. A large answer is decoded in a thread."""
+    return await asyncio.to_thread(make) if call.received(answer) > _AT_ONCE else make()

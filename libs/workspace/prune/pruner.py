@@ -15,8 +15,8 @@ from typing import Final
 from libs.persistence.thread_database import Database, Do
 from libs.sandbox.host import on_core
 from libs.workspace import Catalog, Contents, ManifestMissing, StorePlace, in_parts
-from libs.workspace.history.kept_rows import KeptRow, forget_tickets, kept_rows, remove_rows
-from libs.workspace.history.manifest_scan import named_contents
+from libs.workspace.prune.kept_rows import KeptRow, forget_tickets, kept_rows, remove_rows
+from libs.workspace.prune.manifest_scan import named_contents
 
 __all__ = ["Pruned", "Pruner"]
 
@@ -32,7 +32,7 @@ _TABLES: Final = (
         "workspace_store",
     ),
     *("workspace_captures", "workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves"),
-    *("workspace_restores", "workspace_news"),
+    *("workspace_restores", "workspace_news", "workspace_claims"),
 )
 _AT_ONCE: Final = 1_000
 """Contents that are removed at once."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from libs.persistence import CheckpointerUnavailable
 from libs.workspace import SnapshotsUnavailable
-from libs.workspace.history.pruner import Pruner
+from libs.workspace.prune.pruner import Pruner
 
 __all__ = ["BackgroundPrune"]
 

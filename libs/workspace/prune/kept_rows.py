@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from libs.persistence.thread_database import Do
 from libs.workspace import in_parts
-from libs.workspace.history.capture_ledger import thread_workspace
-from libs.workspace.history.packed_changes import packed, unpacked
+from libs.workspace.ledger import packed, thread_workspace, unpacked
 
 __all__ = ["TURNS", "KeptRow", "forget_tickets", "kept_rows", "remove_rows"]
 
@@ -88,7 +87,7 @@ def _merge(into: dict[str, set[str]], do: Do, number: int) -> None:
 
 _OF_THREAD = (
     *("workspace_tickets", "workspace_heads", "workspace_ways_back", "workspace_moves", "workspace_restores"),
-    "workspace_news",
+    *("workspace_news", "workspace_claims"),
 )
 _NUMBERS = "SELECT number FROM workspace_captures WHERE workspace = ? ORDER BY number"
 _WORKSPACES = "SELECT DISTINCT workspace FROM workspace_captures WHERE number IN ({})"

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from libs.persistence.thread_database import Database, Do
 from libs.workspace import manifest_missing
-from libs.workspace.history.packed_changes import packed, unpacked
-from libs.workspace.history.thread_places import ThreadPlaces, head_of, set_head_of
-from libs.workspace.history.tickets import NOTHING_RAN, START, Ticket, new_ticket
+from libs.workspace.ledger.claims import Claims, check_claim
+from libs.workspace.ledger.packed_changes import packed, unpacked
+from libs.workspace.ledger.thread_places import ThreadPlaces, head_of, set_head_of
+from libs.workspace.ledger.tickets import NOTHING_RAN, START, Ticket, made_at, new_ticket
 
 __all__ = ["Ledger", "Row", "thread_workspace"]
 
@@ -36,6 +37,7 @@ class Ledger(ThreadPlaces):
     def __init__(self, database: Database) -> None:
         """Use the database of a `Catalog`."""
         super().__init__(database)
+        self.claims = Claims(database)
         postgres = database.kind == "postgres"
         number = "BIGSERIAL PRIMARY KEY" if postgres else "INTEGER PRIMARY KEY AUTOINCREMENT"
         binary = "BYTEA" if postgres else "BLOB"
@@ -109,15 +111,23 @@ class Ledger(ThreadPlaces):
         changes: Mapping[str, Collection[str]],
         thread: str,
         tickets: Collection[str],
+        *,
+        claim: int | None = None,
     ) -> int:
         """Keep a capture, and name it by tickets. An unchanged workspace gets no new row. Return its number.
 
+        Args:
+            claim: the generation of the sandbox that was captured, if it started empty: see `Claims`.
+
         Raises:
             ManifestMissing: the manifest was removed since it was captured, by a prune.
+            ClaimLost: a later sandbox has claimed the thread. Nothing was kept.
         """
 
         def work(do: Do) -> int:
             self._database.serialize(do)
+            if claim is not None:
+                check_claim(do, thread, claim)
             if not do("SELECT 1 FROM workspace_manifests WHERE id = ? AND dropped = 0", manifest):
                 raise manifest_missing(manifest)
             latest = _latest(do, workspace)
@@ -132,16 +142,34 @@ class Ledger(ThreadPlaces):
                 found = _latest(do, workspace)
                 assert found is not None  # noqa: S101 - a row was added
                 number = found[0]
-            for ticket in tickets:
-                # Also in copies of the thread that were made while this capture was under way.
-                do(
-                    "UPDATE workspace_tickets SET number = ?, why = NULL WHERE id = ? AND (thread = ? "
-                    "OR (number IS NULL AND why IS NULL))",
-                    *(number, ticket, thread),
-                )
+            _name(do, number, thread, tickets)
             return number
 
         return await self._database.awaited(work)
+
+    async def add_unchanged(self, workspace: str, thread: str, tickets: Collection[str]) -> Row | None:
+        """Name the latest capture of a workspace by more tickets, and return it. None: there is none."""
+
+        def work(do: Do) -> Row | None:
+            self._database.serialize(do)
+            latest = _latest(do, workspace)
+            if latest is None:
+                return None
+            _name(do, latest[0], thread, tickets)
+            return Row(*latest)
+
+        return await self._database.awaited(work)
+
+    async def captured_until(self, thread: str) -> float:
+        """Return the time of the latest ticket with a capture, as `time.time`. 0: there is none."""
+
+        def work(do: Do) -> float:
+            [(latest,)] = do(
+                "SELECT max(id) FROM workspace_tickets WHERE thread = ? AND number IS NOT NULL", thread
+            )
+            return made_at(str(latest)).timestamp() if latest else 0.0
+
+        return await self._database.awaited(work, reads=True)
 
     async def knows(self, thread: str, ticket: str) -> bool:
         """Return whether a ticket of a thread is kept."""
@@ -241,6 +269,17 @@ class Ledger(ThreadPlaces):
             )
 
         await self._database.awaited(work)
+
+
+def _name(do: Do, number: int, thread: str, tickets: Collection[str]) -> None:
+    """Name a capture by tickets."""
+    for ticket in tickets:
+        # Also in copies of the thread that were made while this capture was under way.
+        do(
+            "UPDATE workspace_tickets SET number = ?, why = NULL WHERE id = ? AND (thread = ? "
+            "OR (number IS NULL AND why IS NULL))",
+            *(number, ticket, thread),
+        )
 
 
 def _latest(do: Do, workspace: str) -> tuple[int, str] | None:

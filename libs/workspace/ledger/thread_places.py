@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 
 from libs.persistence.thread_database import Database, Do
-from libs.workspace.history.tickets import START
+from libs.workspace.ledger.tickets import START
 
 __all__ = ["Move", "News", "ThreadPlaces", "WayBack", "head_of", "set_head_of"]
 

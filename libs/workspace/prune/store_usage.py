@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from libs.persistence.thread_database import Database, Do
-from libs.workspace.history.kept_rows import TURNS
-from libs.workspace.history.manifest_scan import left_out, named_contents
+from libs.workspace.prune.kept_rows import TURNS
+from libs.workspace.prune.manifest_scan import left_out, named_contents
 
 __all__ = ["ThreadUse", "thread_uses"]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.parts.egress_gateway import doors
+from agent.parts.workspace_captures import captures_of
 from agent.secrets import secret_filter, suspected
 from agent.settings import COMMANDS, LEARNED, Settings
 from libs.backends import WorkspaceBackend
@@ -12,7 +15,30 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT
 from libs.sandbox.host import CommandRecords
 
+if TYPE_CHECKING:
+    from libs.sandbox.cluster import CheckImage, Cluster
+
 __all__ = ["build_backend"]
+
+
+def _cluster(settings: Settings) -> Callable[[CheckImage], Cluster] | None:
+    """Return what makes the cluster; None if sandboxes run on this machine."""
+    address = settings.sandbox_cluster
+    if not address:
+        return None
+
+    def make(check_image: CheckImage) -> Cluster:
+        from libs.sandbox.cluster import Cluster
+
+        return Cluster(
+            address,
+            check_image,
+            memory=settings.sandbox_reserve_memory,
+            cpus=settings.sandbox_reserve_cpus,
+            wait_seconds=settings.sandbox_wait,
+        )
+
+    return make
 
 
 def build_backend(settings: Settings) -> WorkspaceBackend:
@@ -40,5 +66,9 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         egress=doors(settings),
         suspect=suspected,
         records=CommandRecords(COMMANDS),
+        cluster=_cluster(settings),
     )
-    return WorkspaceBackend(sandbox, read_only=list(folders))
+    backend = WorkspaceBackend(sandbox, read_only=list(folders))
+    if settings.travels:
+        captures_of(settings, backend)  # fills every sandbox, whoever starts it
+    return backend

@@ -6,17 +6,18 @@ import asyncio
 import functools
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
-from agent.prompts import arrival_note
+from agent.prompts import arrival_note, unkept_note
 from agent.settings import Settings
 from agent.threads.snapshot_store import build_snapshots
 
 if TYPE_CHECKING:
     from libs.backends import WorkspaceBackend
-    from libs.sandbox.host import ChannelSandbox
-    from libs.workspace.history import News, Workplace, WorkspaceHistory
+    from libs.sandbox.host import ChannelSandbox, ChannelTree
+    from libs.workspace.history import WorkspaceHistory
+    from libs.workspace.ledger import News
 
 __all__ = ["DeferredCaptures", "captures_of"]
 
@@ -43,7 +44,11 @@ def captures_of(settings: Settings, backend: WorkspaceBackend) -> DeferredCaptur
                 raise RuntimeError("the computer of these captures is gone")
             return computer.sandbox_of(thread)
 
-        _made[computer] = DeferredCaptures(settings, sandbox_of, shared=settings.scope == "shared")
+        _made[computer] = made = DeferredCaptures(
+            settings, sandbox_of, shared=settings.scope == "shared", travels=settings.travels
+        )
+        if settings.travels:
+            computer.attach = made.attach
     return _made[computer]
 
 
@@ -53,27 +58,48 @@ class DeferredCaptures:
     Args:
         place_of: returns what a thread works in.
         shared: whether all threads work in the same place.
+        travels: whether these places are sandboxes that start empty.
     """
 
-    def __init__(self, settings: Settings, place_of: Callable[[str], Workplace], *, shared: bool) -> None:
+    def __init__(
+        self, settings: Settings, place_of: Callable[[str], Any], *, shared: bool, travels: bool = False
+    ) -> None:
         self._settings = settings
         self._place_of = place_of
         self._shared = shared
+        self._travels = travels
 
     @functools.cached_property
     def history(self) -> WorkspaceHistory:
         """Opens nothing itself."""
         from libs.workspace import WorkspaceStore
-        from libs.workspace.history import BackgroundPrune, TurnCaptures, WorkspaceHistory
+        from libs.workspace.history import Travels, TurnCaptures, WorkspaceHistory
+        from libs.workspace.prune import BackgroundPrune
 
         settings = self._settings
         kept = build_snapshots(settings)
         store = WorkspaceStore(kept.catalog, kept.contents, file_max=settings.snapshot_file_max)
         prune = BackgroundPrune(kept.pruner, settings.snapshots_max)
         captures = TurnCaptures(
-            store, kept.ledger, self._place_of, shared=self._shared, captured=prune.captured
+            *(store, kept.ledger, self._place_of),
+            shared=self._shared,
+            captured=prune.captured,
+            travels=Travels(store, kept.ledger, self._place_of) if self._travels else None,
         )
         return WorkspaceHistory(captures)
+
+    def attach(self, thread: str, sandbox: ChannelSandbox) -> None:
+        """Let the workspace of a thread travel. Opens nothing before the sandbox starts."""
+        found = ref(sandbox)  # the sandbox holds `fill`
+
+        async def fill(tree: ChannelTree) -> None:
+            captures = (await self.made()).captures
+            if (sandbox := found()) is None or captures.travels is None:
+                raise RuntimeError("the sandbox that is filled is gone")
+            captures.attach(thread, sandbox)
+            await captures.travels.fill(thread, tree)
+
+        sandbox.fill = fill
 
     async def begin_turn(self, thread: str) -> str | None:
         return await (await self.made()).captures.begin_turn(thread)
@@ -83,6 +109,11 @@ class DeferredCaptures:
         ticket = await captures.after_step(thread)
         await captures.taken_back.watch(thread)
         return ticket
+
+    async def unkept(self, thread: str) -> str:
+        travels = (await self.made()).captures.travels
+        found = await travels.unkept(thread) if travels else None
+        return unkept_note(found) if found else ""
 
     async def arrive(
         self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from agent.settings.cluster_settings import ClusterSettings
 from agent.settings.dotenv_file import near_names, variables_in
 from agent.settings.egress_settings import EgressSettings
 from agent.settings.exec_settings import ExecSettings
@@ -24,7 +25,9 @@ from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT, refuse_as_workspace, refuse_u
 __all__ = ["Settings"]
 
 
-class Settings(SandboxSettings, SnapshotSettings, EgressSettings, ExecSettings, ServerSettings):
+class Settings(
+    SandboxSettings, ClusterSettings, SnapshotSettings, EgressSettings, ExecSettings, ServerSettings
+):
     """Every variable of this application, from the environment or else from `.env`; empty means unset.
 
     The docstring of a field is its text in `.env.example` and docs/configuration.md.
@@ -138,6 +141,21 @@ are LangChain's."""
             raise ValueError(
                 "SKILLS_EVOLVE=1: AUTH_TOKENS has several owners, and what one of them approves would steer "
                 "the agents of all: leave it unset, and put skills that you have read into SKILLS_DIRS"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _workspaces_can_travel(self) -> Settings:
+        """Refuse a cluster whose workspaces could not be kept, or which a second server could not use."""
+        if self.sandbox_cluster is None:
+            return self
+        if self.scope != "thread":
+            raise ValueError("SANDBOX_CLUSTER: each thread needs its own sandbox: set SANDBOX_SCOPE=thread")
+        shared = self.database_url is not None and "snapshots_url" in self.model_fields_set
+        if self.app_env == "production" and not shared:
+            raise ValueError(
+                "SANDBOX_CLUSTER: with APP_ENV=production, set DATABASE_URL and SNAPSHOTS_URL, which all "
+                "servers of the cluster share"
             )
         return self
 

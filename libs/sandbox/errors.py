@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Self
 
 __all__ = [
+    "ClusterFull",
+    "ClusterUnavailable",
     "CommandInterrupted",
     "CommandStopped",
     "CommandUnderWay",
@@ -73,6 +75,14 @@ class SandboxDied(SandboxError):
 
 class SandboxBusy(SandboxError):
     """The sandbox is alive but cannot start the command: its process limit is used up."""
+
+
+class ClusterUnavailable(SandboxError):
+    """No Ray cluster answers, or a node of it does not answer."""
+
+
+class ClusterFull(SandboxError):
+    """No node of the cluster had room for the sandbox in time."""
 
 
 class WorkspaceMissing(SandboxError):

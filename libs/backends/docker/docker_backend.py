@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from deepagents.backends.protocol import ExecuteResponse
 from langgraph.config import get_config
@@ -18,16 +18,14 @@ from libs.backends.docker import deepagents_results as answers
 from libs.backends.docker.file_operations import SandboxFiles
 from libs.backends.docker.host_inputs import allowed_variables, mounted_skills, usable_workspace
 from libs.backends.docker.live_stream import live_output
+from libs.backends.docker.sandbox_makers import SandboxesOfThreads, SandboxMakers
 from libs.redaction import Redact
 from libs.sandbox import SandboxError, SandboxLimits, command_places
 from libs.sandbox.host import OUTSIDE, core, current_call, failed_result
 
 if TYPE_CHECKING:
-    import docker
-
-    from libs.sandbox.docker import DockerSandbox
+    from libs.sandbox.cluster import CheckImage, Cluster
     from libs.sandbox.host import ChannelSandbox, CommandRecords, Egress
-    from libs.sandbox.pool import SandboxPool
 
 __all__ = ["DockerExecutionBackend"]
 
@@ -68,6 +66,7 @@ class DockerExecutionBackend(SandboxFiles):
         records: CommandRecords | None = None,
         sandbox: ChannelSandbox | None = None,
         environment: Mapping[str, str] | None = None,
+        cluster: Callable[[CheckImage], Cluster] | None = None,
     ) -> None:
         """Create the object. No container is started.
 
@@ -97,12 +96,14 @@ class DockerExecutionBackend(SandboxFiles):
                 the run is executed again after a kill. Closed with the containers.
             sandbox: an existing sandbox, used instead of the one that the other arguments describe.
             environment: variables of the host. None: those of this process.
+            cluster: called once, at the first command: makes the cluster whose nodes run the containers, each
+                with an empty workspace. Needs scope `thread`.
 
         Raises:
             TypeError: `limits` is no `SandboxLimits`, or `env_allow` is a text.
-            ValueError: `scope` or `warm` has a wrong value, `root_dir` cannot be a workspace, two extra skill
-                folders have the same name, a skill folder does not exist, or the sandbox does not isolate
-                commands from this machine.
+            ValueError: `scope` or `warm` has a wrong value, or `scope` does not fit `cluster`; `root_dir`
+                cannot be a workspace; two skill folders have one name, or a skill folder does not exist;
+                the sandbox does not isolate commands from this machine.
         """
         if sandbox is not None and not sandbox.isolated:
             raise ValueError(f"{type(sandbox).__name__} does not isolate: it must not get a model's commands")
@@ -110,6 +111,8 @@ class DockerExecutionBackend(SandboxFiles):
             raise ValueError(f"scope is {scope!r}: write 'shared' or 'thread'.")
         if not isinstance(limits, SandboxLimits):
             raise TypeError(f"limits is {limits!r}: give SandboxLimits(…), or leave it out.")
+        if cluster and scope != "thread":
+            raise ValueError("a cluster runs one sandbox for each thread: write scope='thread'.")
         if warm < 0:
             raise ValueError(f"warm is {warm}: give the number of spare containers, 0 or more.")
         if isinstance(env_allow, str):
@@ -118,48 +121,35 @@ class DockerExecutionBackend(SandboxFiles):
         root = usable_workspace(root_dir)
         mounted = mounted_skills(skills_dir, extra_skills)
         self.name = name
+        self.attach: Callable[[str, ChannelSandbox], None] | None = None
+        """Called with each new sandbox object of a thread, before its first use."""
         self._suspect = suspect
         self._records = records
-        self._image = image
         passed = allowed_variables(os.environ if environment is None else environment, env_allow)
         # Read by the workers in the container: see guest/workers/skill_commands.py.
         passed["SANDBOX_COMMANDS"] = ":".join(command_places(mounted, skills_trusted))
-
-        def make(folder: Path, thread: str | None = None, **more: Any) -> DockerSandbox:
-            from libs.sandbox.docker import THREAD_LABEL, WORKSPACE_LABEL, DockerSandbox
-
-            data = {"/workspace/data": root / "data"} if scope == "thread" else {}
-            # A spare has no thread label, because the Engine cannot add a label later.
-            whose = {} if thread is None else {THREAD_LABEL: thread}
-            return DockerSandbox(
-                folder,
-                image=image,
-                name=name,
-                limits=limits,
-                read_only={**mounted, **data},
-                environment=passed,
-                runtime=runtime,
-                check_image=self._check_image,
-                labels={WORKSPACE_LABEL: str(root), **whose},
-                idle_seconds=idle_seconds if thread is not None or scope == "shared" else 0,
-                redact=redact,
-                egress=egress,
-                records=records,
-                thread=_thread,
-                **more,
-            )
-
-        def make_pool() -> SandboxPool:
-            from libs.sandbox.pool import SandboxPool
-
-            return SandboxPool(root, make, warm=warm)
-
-        self._make_shared: Callable[[], ChannelSandbox] = lambda: make(root, resolved=True)
-        self._make_pool = make_pool if scope == "thread" else None
+        self._makers = SandboxMakers(
+            root,
+            image,
+            name,
+            limits,
+            mounted,
+            passed,
+            runtime,
+            idle_seconds,
+            redact,
+            egress,
+            records,
+            _thread,
+            self._attach,
+        )
+        self._per_thread = scope == "thread"
+        self._warm = warm
+        self._cluster = cluster
         # Created by the first call, so that building a graph does not import the container modules.
         self._making = threading.Lock()
         self._shared = sandbox
-        self._pool: SandboxPool | None = None
+        self._pool: SandboxesOfThreads | None = None
 
     @property
     def sandbox(self) -> ChannelSandbox:
@@ -169,20 +159,19 @@ class DockerExecutionBackend(SandboxFiles):
     def sandbox_of(self, thread: str) -> ChannelSandbox:
         """Return the sandbox of a thread, for callers outside of its runs."""
         with self._making:
-            if self._make_pool:
-                self._pool = self._pool or self._make_pool()
+            if self._per_thread:
+                self._pool = self._pool or self._makers.threads(self._warm, self._cluster)
                 return self._pool.sandbox_for(thread)
-            self._shared = self._shared or self._make_shared()
+            self._shared = self._shared or self._makers.shared()
             return self._shared
+
+    def _attach(self, thread: str, sandbox: ChannelSandbox) -> None:
+        if self.attach:
+            self.attach(thread, sandbox)
 
     @property
     def id(self) -> str:
         return f"docker-exec-{self.name}"
-
-    def _check_image(self, client: docker.DockerClient) -> None:
-        from libs.backends.docker.sandbox_image import require_image
-
-        require_image(client, self._image)
 
     # -- commands
 

@@ -7,17 +7,18 @@ import os
 import socket
 import struct
 import weakref
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from libs.sandbox.docker.engine import ask
 from libs.sandbox.docker.engine_errors import explained
-from libs.sandbox.docker.removal import wait_until_removed
+from libs.sandbox.docker.removal import remove_now, wait_until_removed
 from libs.sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     import docker
 
-__all__ = ["AttachedTransport"]
+__all__ = ["AttachedTransport", "attached_container"]
 
 _open: weakref.WeakSet[AttachedTransport] = weakref.WeakSet()
 
@@ -49,6 +50,17 @@ class AttachedTransport:
         self._kind = 1
         self._closed = False
         _open.add(self)
+
+    def start(self) -> None:
+        """Start the container. Raises SandboxError."""
+        with explained():
+            self._client.api.start(self._container)
+
+    def discard(self) -> None:
+        """Close the connection and remove the container after a failed start."""
+        self.close()
+        self.release()
+        remove_now(self._client, self._container)
 
     def receive(self) -> bytes:
         while True:
@@ -125,6 +137,29 @@ class AttachedTransport:
             # The last line of a traceback names the error.
             reasons.append(self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2])
         return "; ".join(reasons)
+
+
+def attached_container(
+    client: docker.DockerClient, config: Mapping[str, Any], name: str, image: str
+) -> AttachedTransport:
+    """Create a container and connect to it. The caller starts it.
+
+    Args:
+        config: see `hardened_config`.
+        image: the image's name, for errors.
+
+    Raises:
+        SandboxError: the Engine fails, or refuses the configuration. No container is left.
+    """
+    try:
+        with explained(image):
+            # In mypy's view of the SDK, this method has no types.
+            container = client.api.create_container_from_config(config, name)["Id"]  # type: ignore[no-untyped-call]
+        return AttachedTransport(client, container)
+    except BaseException:
+        # The Engine may have created the container. AutoRemove needs a start.
+        remove_now(client, name)
+        raise
 
 
 def _let_go() -> None:

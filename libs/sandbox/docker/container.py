@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from libs.redaction import Redact
-from libs.sandbox.docker.attach import AttachedTransport
-from libs.sandbox.docker.container_config import bind, container_config, variables
+from libs.sandbox.docker.attach import attached_container
+from libs.sandbox.docker.container_config import bind, hardened_config, variables
 from libs.sandbox.docker.engine import answering_client
-from libs.sandbox.docker.engine_errors import RUNTIME_HINT, explained
+from libs.sandbox.docker.engine_errors import RUNTIME_HINT
 from libs.sandbox.docker.ownership import give_to_sandbox
-from libs.sandbox.docker.removal import remove_now, remove_owed
+from libs.sandbox.docker.removal import remove_owed
 from libs.sandbox.docker.runtimes import check_runtime, process_limit
-from libs.sandbox.docker.strays import NAME_LABEL, OWNER_LABEL, THREAD_LABEL, WORKSPACE_LABEL, remove_strays
+from libs.sandbox.docker.strays import NAME_LABEL, OWNER_LABEL, THREAD_LABEL, WORKSPACE_LABEL, sweep_once
 from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, program
 from libs.sandbox.host import Channel, ChannelSandbox, CommandRecords, Door, Egress
 from libs.sandbox.limits import SandboxLimits
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DockerSandbox", "Spares"]
 
-logger = logging.getLogger(__name__)
-
 
 class Spares(Protocol):
     """Sandboxes that are started before a thread needs them."""
@@ -40,9 +36,6 @@ class Spares(Protocol):
 
     def fill(self) -> None:
         """Start missing spares in the background."""
-
-
-_swept = threading.Lock()
 
 
 class DockerSandbox(ChannelSandbox):
@@ -158,28 +151,17 @@ class DockerSandbox(ChannelSandbox):
         if self._runtime:
             config["HostConfig"]["PidsLimit"] = process_limit(client, self._runtime, self.limits.pids)
         self._check_image(client)
-        try:
-            with explained(self.image):
-                # In mypy's view of the SDK, this method has no types.
-                container = client.api.create_container_from_config(config, name)["Id"]  # type: ignore[no-untyped-call]
-            transport = AttachedTransport(client, container)
-        except BaseException:
-            # The Engine may have created the container. AutoRemove needs a start.
-            remove_now(client, name)
-            raise
+        transport = attached_container(client, config, name, self.image)
         try:
             channel = Channel(transport, on_close=transport.release, door=door)
-            with explained():
-                client.api.start(container)
+            transport.start()
             self._check_runtime(channel)
         except BaseException:
-            transport.close()
-            transport.release()
-            remove_now(client, container)
+            transport.discard()
             raise
         self.container_name = name
         self._tell(door)
-        _sweep_once(client)
+        sweep_once(client)
         remove_owed(client)
         return channel
 
@@ -194,7 +176,7 @@ class DockerSandbox(ChannelSandbox):
     def _config(self, uid: int, gid: int, door: Door | None) -> dict[str, Any]:
         mounts, disks = self._workspace(uid, gid)
         mounts += [bind(folder, path, read_only=True) for path, folder in sorted(self._read_only.items())]
-        return container_config(
+        return hardened_config(
             self.image,
             (uid, gid),
             self.limits,
@@ -248,17 +230,3 @@ class DockerSandbox(ChannelSandbox):
         super().close()
         if self._channel is None:
             self.container_name = None
-
-
-def _sweep_once(client: docker.DockerClient) -> None:
-    """Remove containers of killed programs, in the background and once in this process."""
-    if _swept.acquire(blocking=False):
-        threading.Thread(target=_sweep, args=(client,), name="sandbox-sweep", daemon=True).start()
-
-
-def _sweep(client: docker.DockerClient) -> None:
-    try:
-        if removed := remove_strays(client):
-            logger.info("removed containers of programs that are gone: %s", ", ".join(removed))
-    except SandboxError as error:
-        logger.warning("could not look for containers of programs that are gone: %s", error)

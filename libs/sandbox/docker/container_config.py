@@ -9,7 +9,7 @@ from typing import Any, Final
 from libs.sandbox.host import Door, way_out
 from libs.sandbox.limits import SandboxLimits
 
-__all__ = ["OWN_VARIABLES", "bind", "container_config", "room", "variables"]
+__all__ = ["OWN_VARIABLES", "bind", "hardened_config", "room", "variables"]
 
 _CPU_PERIOD: Final = 100_000
 """Period of the CPU limit in microseconds: the kernel's default."""
@@ -54,7 +54,7 @@ def variables(given: Mapping[str, str], door: Door | None) -> dict[str, str]:
     }
 
 
-def container_config(
+def hardened_config(
     image: str,
     user: tuple[int, int],
     limits: SandboxLimits,

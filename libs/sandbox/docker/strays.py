@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from typing import TYPE_CHECKING, Any
 
 from libs.sandbox.docker.engine_errors import explained
+from libs.sandbox.errors import SandboxError
 from libs.sandbox.process_owner import owner_gone
 
 if TYPE_CHECKING:
@@ -18,9 +20,12 @@ __all__ = [
     "WORKSPACE_LABEL",
     "name_of",
     "remove_strays",
+    "sweep_once",
 ]
 
 logger = logging.getLogger(__name__)
+
+_swept = threading.Lock()
 
 OWNER_LABEL = "code-agent.owner"
 NAME_LABEL = "code-agent.name"
@@ -60,3 +65,17 @@ def remove_strays(client: docker.DockerClient) -> list[str]:
                         continue
                 removed.append(name_of(item))
     return removed
+
+
+def sweep_once(client: docker.DockerClient) -> None:
+    """Remove containers of killed programs, in the background and once in this process."""
+    if _swept.acquire(blocking=False):
+        threading.Thread(target=_sweep, args=(client,), name="sandbox-sweep", daemon=True).start()
+
+
+def _sweep(client: docker.DockerClient) -> None:
+    try:
+        if removed := remove_strays(client):
+            logger.info("removed containers of programs that are gone: %s", ", ".join(removed))
+    except SandboxError as error:
+        logger.warning("could not look for containers of programs that are gone: %s", error)

@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
 from libs.sandbox.docker import give_to_sandbox
+from libs.sandbox.pool.by_thread import SandboxesByThread
 from libs.sandbox.pool.spares import Ready
 from libs.sandbox.process_owner import label_in, name_with, owner_gone, owner_label, owner_lives
-from libs.sandbox.workspace import owner_of, prepare_workspace, thread_folder
+from libs.sandbox.workspace import owner_of, prepare_workspace
 
 if TYPE_CHECKING:
     from libs.sandbox.docker import DockerSandbox
@@ -31,10 +28,6 @@ __all__ = ["SandboxPool", "Spares"]
 _SPARE = ".spare-"
 _LEFT_BEHIND = 600.0
 """Seconds after which the folder of a spare is removed if nobody knows whether its program lives."""
-_MOST_KEPT = 1_000
-"""Sandbox objects that are kept although stopped, with their notes for interpreters."""
-_ENDED_AT_ONCE = 32
-"""Sandboxes that are closed at the same time."""
 
 
 class SandboxPool:
@@ -51,38 +44,21 @@ class SandboxPool:
         self._folder = self._root / "threads"
         self._make = make
         self._spares = Spares(self._folder, self._spare, warm)
-        self._sandboxes: WeakValueDictionary[str, DockerSandbox] = WeakValueDictionary()
-        """Every sandbox object that is still in use, so that no thread gets two."""
-        self._lately: OrderedDict[str, DockerSandbox] = OrderedDict()
-        self._lock = threading.Lock()
-        """Held only briefly, because `sandbox_for` is called on an event loop."""
+        self._threads = SandboxesByThread(self._of_thread)
 
     def sandbox_for(self, thread: str) -> DockerSandbox:
         """Return the thread's sandbox: the same object as long as it is in use."""
-        name = thread_folder(thread)
-        with self._lock:
-            found = self._sandboxes.get(name)
-            if found is None:
-                folder, common = self._folder / name, partial(self._common, name)
-                found = self._make(folder, thread, spares=self._spares, common=common)
-                self._sandboxes[name] = found
-            self._lately[name] = found
-            self._lately.move_to_end(name)
-            if len(self._lately) > _MOST_KEPT:
-                self._lately.popitem(last=False)
-            return found
+        return self._threads.sandbox_for(thread)
 
     def close(self) -> None:
         """Close every sandbox and spare. A later call starts its sandbox again."""
-        with self._lock:
-            sandboxes = list(self._sandboxes.values())
-            self._sandboxes.clear()
-            self._lately.clear()
-        if sandboxes:
-            # Each close waits for the Engine, which may be slow.
-            with ThreadPoolExecutor(min(_ENDED_AT_ONCE, len(sandboxes))) as threads:
-                list(threads.map(lambda sandbox: sandbox.close(), sandboxes))
+        self._threads.close()
         self._spares.close()
+
+    def _of_thread(self, thread: str, name: str) -> DockerSandbox:
+        return self._make(
+            self._folder / name, thread, spares=self._spares, common=partial(self._common, name)
+        )
 
     def _spare(self, folder: Path) -> DockerSandbox:
         return self._make(folder, None, spares=None, common=partial(self._common, folder.name))

@@ -26,6 +26,10 @@ def test_paths_of_the_sandbox_on_the_host(inside: str, outside: str | None) -> N
     assert ON_HOST(inside) == outside
 
 
+def test_files_of_a_thread_that_travels_have_no_path_on_the_host() -> None:
+    assert host_path(None)("/results/x.csv") is None
+
+
 def test_title_is_one_visible_line() -> None:
     assert title_of("execute", {"command": "ls\nrm x\nrm y"}) == "ls … (3 lines)"
     assert title_of("execute", {"command": "a\u202eb"}) == "a‹U+202E›b"

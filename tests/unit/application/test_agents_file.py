@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from syrupy.assertion import SnapshotAssertion
 
 from agent.code_graph import build_graph as build_code
-from agent.commands.doctor import Check, check_all
+from agent.commands.machine.doctor import Check, check_all
 from agent.exec_graph import build_graph as build_exec
 from agent.graph import build_graph as build_deep
 from agent.parts import AgentsFile

@@ -122,6 +122,24 @@ def test_threads_in_the_workspace_are_refused(tmp_path: Path, monkeypatch: pytes
         load_settings(None, workspace_dir=tmp_path / "workspace")
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"sandbox_scope": "shared"}, "set SANDBOX_SCOPE=thread"),
+        ({"app_env": "production", "database_url": "postgresql://h/d"}, "set DATABASE_URL and SNAPSHOTS_URL"),
+        ({"app_env": "production", "snapshots_url": "s3://b/p"}, "set DATABASE_URL and SNAPSHOTS_URL"),
+    ],
+)
+def test_cluster_is_refused_if_files_could_not_travel(
+    tmp_path: Path, more: dict[str, str], message: str
+) -> None:
+    given: dict[str, Any] = {"sandbox_cluster": "auto", "sandbox_scope": "thread"}
+    workspace = tmp_path / "workspace"
+    assert load_settings(None, workspace_dir=workspace, **given).sandbox_wait == 60
+    with pytest.raises(SettingsError, match=f"^SANDBOX_CLUSTER: .*{message}"):
+        load_settings(None, workspace_dir=workspace, **(given | more))
+
+
 def test_order_of_model_settings() -> None:
     openai = {"openai_base_url": "http://localhost:1/v1", "openai_api_key": "k", "openai_model": "gpt-x"}
     assert load_settings(None, model="anthropic:claude-x", **openai).chosen_model == "anthropic:claude-x"

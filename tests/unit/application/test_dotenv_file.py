@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from agent.cli import app
 from agent.commands.command_output import read_settings
-from agent.commands.doctor import check_all
+from agent.commands.machine.doctor import check_all
 from agent.secrets.secret_values import PROVIDER_KEYS, secret_filter
 from agent.settings import ROOT, Settings, SettingsError, checked_settings, load_settings, unchecked_settings
 from tests.support.canaries import listening

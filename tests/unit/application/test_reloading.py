@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.commands.doctor import reload_check
+from agent.commands.machine.doctor import reload_check
 
 
 @contextmanager

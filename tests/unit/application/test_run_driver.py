@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
 from langgraph.graph import MessagesState, StateGraph
 
+from agent.listing import Listing
 from agent.run.agent_run import Run
 from agent.run.driver import carry_out
 from agent.run.run_events import Event, Message
@@ -31,13 +31,17 @@ async def _step(state: MessagesState) -> None:
         at_work.remove("step")
 
 
+async def _no_files() -> Listing:
+    return {}
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
+def run() -> Iterator[Run]:
     graph = StateGraph(MessagesState)
     graph.add_node("step", _step)
     graph.set_entry_point("step")
     compiled = answer_by_id(graph.compile(checkpointer=InMemorySaver()))
-    yield Run(compiled, "code", "thread", tmp_path, budget=Budget(seconds=1))
+    yield Run(compiled, "code", "thread", _no_files, budget=Budget(seconds=1))
     at_work.clear()
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import docker.errors
 import pytest
 
-from agent.commands.doctor import doctor
-from agent.commands.setup_command import build_image, ensure_engine
+from agent.commands.machine.doctor import doctor
+from agent.commands.machine.setup_command import build_image, ensure_engine
 from libs.sandbox.docker.engine import connect, endpoint
 from libs.sandbox.docker.engine_errors import explain
 from libs.sandbox.errors import DockerUnavailable
@@ -138,7 +138,7 @@ def test_doctor_reports_a_missing_engine_and_continues(missing_socket: str, tmp_
 
 def test_importing_needs_no_docker() -> None:
     modules = (
-        "agent.commands.setup_command, agent.commands.doctor, "
+        "agent.commands.machine.setup_command, agent.commands.machine.doctor, "
         "libs.sandbox.docker.engine, libs.backends.docker.sandbox_image"
     )
     program = f"import sys, {modules}; print('docker' in sys.modules)"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.commands import runtime_setup
-from agent.commands.runtime_setup import ensure_gvisor, registered
+from agent.commands.machine import runtime_setup
+from agent.commands.machine.runtime_setup import ensure_gvisor, registered
 from libs.sandbox.docker import runtimes
 from libs.sandbox.docker.runtimes import check_runtime
 from libs.sandbox.errors import DockerUnavailable, SandboxDied

@@ -1,0 +1,159 @@
+"""Places sandboxes on the nodes of a Ray cluster, and notices nodes that do not answer."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from libs.sandbox.cluster import ray_client
+from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder
+from libs.sandbox.cluster.node import Node
+from libs.sandbox.cluster.node_transport import NodeTransport
+from libs.sandbox.errors import ClusterFull, ClusterUnavailable
+
+__all__ = ["Cluster", "Placed"]
+
+logger = logging.getLogger(__name__)
+
+_SPARE_SECONDS: Final = 5.0
+"""Seconds that a spare waits for room. A longer wait would take the room from sandboxes that wait."""
+_LOOK_SECONDS: Final = 2.0
+"""Seconds between two looks at the nodes."""
+_SILENT_SECONDS: Final = 12.0
+"""Seconds without an answer after which a node counts as lost. N2: the next command runs elsewhere in 30."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Room for one sandbox on a node."""
+
+    node: Node
+    place: ray_client.Place
+
+    def open(self, order: ContainerOrder) -> NodeTransport:
+        """Start a container. The room is given back when it ends."""
+        return self.node.open(order, self.place)
+
+    def free(self) -> None:
+        """Give the room back, if no container was started."""
+        ray_client.free_place(self.place)
+
+
+class Cluster:
+    """A cluster, joined at the first sandbox. Thread-safe.
+
+    Args:
+        address: `host:port` of the head, or `auto` for the node that runs on this machine.
+        check_image: see `CheckImage`.
+        memory: bytes that Ray sets aside for each sandbox. Apart from the sandbox's limit.
+        cpus: processors that Ray sets aside for each sandbox.
+        wait_seconds: how long a sandbox waits for room.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        check_image: CheckImage,
+        *,
+        memory: int = 0,
+        cpus: float = 0.0,
+        wait_seconds: float = 60.0,
+    ) -> None:
+        self.address = address
+        self._check_image = check_image
+        self._memory = memory
+        self._cpus = cpus
+        self._wait_seconds = wait_seconds
+        self._nodes: dict[str, Node] = {}
+        self._making: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+        self._watcher: threading.Thread | None = None
+
+    def place(self, node: str | None = None) -> Placed:
+        """Reserve room for a sandbox. Waits while the cluster is full.
+
+        Args:
+            node: id of the node, for a spare, which does not wait long; None: Ray chooses.
+
+        Raises:
+            ClusterFull: there was no room in time.
+            ClusterUnavailable: no cluster or no node answers.
+        """
+        if ray_client.connect(self.address):
+            self._lose_all("the head of the cluster was started again")
+        wait = min(self._wait_seconds, _SPARE_SECONDS) if node else self._wait_seconds
+        deadline = time.monotonic() + wait
+        while True:
+            left = max(0.1, deadline - time.monotonic())
+            found = ray_client.new_place(node, memory=self._memory, cpus=self._cpus, seconds=left)
+            if found is None:
+                raise self._full()
+            place, node_id = found
+            try:
+                return Placed(self._node(node_id), place)
+            except BaseException as error:
+                ray_client.free_place(place)
+                # Ray may place on a node that has just died, until it notices.
+                if not isinstance(error, ClusterUnavailable) or time.monotonic() > deadline or node:
+                    raise
+                time.sleep(0.5)
+
+    def sandboxes(self) -> dict[str, int]:
+        """Return the id of each node -> the number of sandboxes of this process there, if there are any."""
+        counts = {node.id: node.sandboxes for node in list(self._nodes.values()) if not node.lost}
+        return {node: count for node, count in counts.items() if count}
+
+    def close(self) -> None:
+        """End the actors of this process, and its sandboxes with them. A later `place` starts new ones."""
+        self._lose_all("the server has closed its sandboxes")
+
+    def _lose_all(self, why: str) -> None:
+        with self._lock:
+            nodes, self._nodes = list(self._nodes.values()), {}
+        for node in nodes:
+            node.lose(why)
+
+    def _node(self, node_id: str) -> Node:
+        with self._lock:
+            making = self._making.setdefault(node_id, threading.Lock())
+        with making:
+            node = self._nodes.get(node_id)
+            if node is None or node.lost:
+                names = {each.id: each.name for each in ray_client.living_nodes()}
+                node = self._nodes[node_id] = Node(node_id, names.get(node_id, node_id), self._check_image)
+                self._watch()
+            return node
+
+    def _full(self) -> ClusterFull:
+        rooms = [node.room for node in ray_client.living_nodes()]
+        if not any(rooms):
+            return ClusterFull(
+                "No node of the cluster takes sandboxes.",
+                hint="Join a node with `ray start … --resources='{\"sandbox\": 50}'`: see docs/cluster.md.",
+            )
+        return ClusterFull(
+            f"The cluster was full for {self._wait_seconds:.0f} seconds: its {sum(rooms)} places are taken, "
+            "or no node has the memory and the processors that a sandbox reserves.",
+            hint="Add a node, wait until other sandboxes are idle, or lower SANDBOX_RESERVE_MEMORY and "
+            "SANDBOX_RESERVE_CPUS.",
+        )
+
+    def _watch(self) -> None:
+        with self._lock:
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._look, name="cluster-watch", daemon=True)
+                self._watcher.start()
+
+    def _look(self) -> None:
+        while True:
+            time.sleep(_LOOK_SECONDS)
+            for node in list(self._nodes.values()):
+                try:
+                    if not node.lost and (silent := node.silent_seconds()) > _SILENT_SECONDS:
+                        logger.warning("node %s has not answered for %.0f seconds", node.name, silent)
+                        node.lose(f"its node {node.name} has not answered for {silent:.0f} seconds")
+                except ClusterUnavailable as error:
+                    node.lose(f"its node {node.name} is gone: {error}")

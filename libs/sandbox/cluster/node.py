@@ -1,0 +1,171 @@
+"""A node as the server sees it: the actor there, and the sandboxes of this server."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TimedOut
+from typing import Any, Final
+from weakref import WeakSet
+
+from libs.sandbox.cluster import ray_client
+from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder, Listed, Refusal
+from libs.sandbox.cluster.mirror import Folder, bring, folder_key
+from libs.sandbox.cluster.node_folders import Entry
+from libs.sandbox.cluster.node_transport import NodeTransport
+from libs.sandbox.cluster.sources import sources_digest
+from libs.sandbox.errors import ClusterUnavailable, program
+
+__all__ = ["Node"]
+
+_LOOK_SECONDS: Final = 0.2
+"""Seconds between two looks whether the node is lost, while a call waits."""
+_BRIEF: Final = 20.0
+"""Seconds for a call that needs no work."""
+_ACTOR_SECONDS: Final = 60.0
+"""Seconds for the start of the actor, which imports the project."""
+_OPEN_SECONDS: Final = 130.0
+"""Seconds for the start of a container: the Engine has 60 for each of two steps."""
+_PIECE_SECONDS: Final = 60.0
+"""Seconds for a piece of a file."""
+_HINT: Final = "Ask again: the sandbox starts on another node. `ray status` shows the nodes."
+
+
+class Node:
+    """Thread-safe. Methods raise ClusterUnavailable if the node does not answer.
+
+    Args:
+        name: the node as people read it: its address and host name.
+    """
+
+    def __init__(self, node_id: str, name: str, check_image: CheckImage) -> None:
+        self.id = node_id
+        self.name = name
+        self.lost: str | None = None
+        """Why no more is asked of the node."""
+        self._transports: WeakSet[NodeTransport] = WeakSet()
+        self._lock = threading.Lock()
+        self._bringing = threading.Lock()
+        self._brought: dict[str, Mapping[str, Entry]] = {}
+        """Key of a folder -> what it held when it was brought to the node."""
+        self._asked: tuple[Future[Any], float] | None = None
+        """The latest ping, and when it was sent."""
+        self.host = ray_client.make_host(node_id, f"{os.getpid()} {secrets.token_hex(4)}", check_image)
+        try:
+            there = self._ask(self.host.sources, seconds=_ACTOR_SECONDS)
+            if there != sources_digest():
+                raise ClusterUnavailable(
+                    f"Node {name} has other sources of this project than this machine.",
+                    hint=f"On the node: `git pull` the same commit, then `{program()} setup --node`.",
+                )
+        except BaseException:
+            ray_client.kill(self.host)
+            raise
+
+    @property
+    def sandboxes(self) -> int:
+        """Number of sandboxes of this server on the node. Spares are among them."""
+        return sum(not transport.closed for transport in list(self._transports))
+
+    def open(self, order: ContainerOrder, place: ray_client.Place) -> NodeTransport:
+        """Start a container. `place` is given back when the container has ended.
+
+        Raises:
+            SandboxError: the node's Engine refuses, with the name of the node.
+        """
+        try:
+            refusal: Refusal | None = self._ask(self.host.open, order, seconds=_OPEN_SECONDS)
+        except BaseException:
+            if not self.lost:  # the container may still start
+                ray_client.submit(self.host.close, order.name)
+            raise
+        if refusal:
+            raise refusal.error(self.name)
+        transport = NodeTransport(self.host, self.name, order.name, place, self.lose)
+        with self._lock:
+            self._transports.add(transport)
+        if self.lost:  # meanwhile
+            transport.cut(self.lost)
+        return transport
+
+    def mirror(self, folder: Folder) -> str:
+        """Bring a folder to the node, as it is now. Return its key there."""
+        key = folder_key(folder.place)
+        with self._bringing:
+            now = folder.entries()
+            if self._brought.get(key) != now:
+                bring(folder, now, _Writer(self))
+                self._brought[key] = now
+        return key
+
+    def belongs_to(self, container: str, thread: str) -> None:
+        """Tell the node the thread of a container that was a spare."""
+        ray_client.submit(self.host.belongs_to, container, thread)
+
+    def listed(self) -> list[Listed]:
+        """Return the containers of this server on the node."""
+        found: list[Listed] | Refusal = self._ask(self.host.listed, seconds=_BRIEF)
+        if isinstance(found, Refusal):
+            raise found.error(self.name)
+        return found
+
+    def silent_seconds(self) -> float:
+        """Send a ping if none is under way. Return for how long the latest has had no answer."""
+        if self._asked is None or self._asked[0].done():
+            if self._asked and self._asked[0].exception():
+                self.lose(f"its node {self.name} is gone")
+            self._asked = ray_client.submit(self.host.ping), time.monotonic()
+            return 0.0
+        return time.monotonic() - self._asked[1]
+
+    def lose(self, why: str) -> None:
+        """Ask nothing more of the node, and end its sandboxes for this server.
+
+        Args:
+            why: as in "The sandbox ended: …".
+        """
+        with self._lock:
+            if self.lost:
+                return
+            self.lost = why
+            transports = list(self._transports)
+        for transport in transports:
+            transport.cut(why)
+        # If the node comes back, its containers end.
+        ray_client.kill(self.host)
+
+    def _ask(self, method: Any, *arguments: Any, seconds: float) -> Any:
+        future = ray_client.submit(method, *arguments)
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return future.result(_LOOK_SECONDS)
+            except TimedOut:
+                if self.lost or time.monotonic() > deadline:
+                    why = "is gone" if self.lost else f"has not answered for {seconds:.0f} seconds"
+                    raise ClusterUnavailable(f"Node {self.name} {why}.", hint=_HINT) from None
+            except ClusterUnavailable as error:
+                self.lose(f"its node {self.name} is gone")
+                raise ClusterUnavailable(f"Node {self.name} is gone: {error}", hint=_HINT) from error
+
+
+class _Writer:
+    """Changes mirrored folders of a node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def known(self, key: str) -> Mapping[str, Entry]:
+        found: Mapping[str, Entry] = self._node._ask(self._node.host.known, key, seconds=_BRIEF)
+        return found
+
+    def write(self, key: str, path: str, entry: Entry, offset: int, data: bytes) -> None:
+        host = self._node.host
+        self._node._ask(host.write, key, path, entry, offset, data, seconds=_PIECE_SECONDS)
+
+    def arrange(self, key: str, entries: Mapping[str, Entry], gone: list[str]) -> None:
+        self._node._ask(self._node.host.arrange, key, entries, gone, seconds=_PIECE_SECONDS)

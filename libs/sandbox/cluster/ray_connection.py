@@ -1,0 +1,148 @@
+"""Joins a Ray cluster, and bounds the time for its answers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TimedOut
+from typing import Final, TypeVar
+
+from libs.sandbox.errors import ClusterUnavailable
+
+__all__ = ["ASK_SECONDS", "NAMESPACE", "answered", "begun", "connect", "unavailable"]
+
+NAMESPACE: Final = "code-agent"
+"""Ray's namespace of the actors of all servers."""
+ASK_SECONDS: Final = 20.0
+"""Seconds for an answer of the head."""
+_HEAD_SECONDS: Final = 5.0
+"""Seconds for a connection to the head."""
+_FOREVER: Final = 10**9
+"""Seconds without the head after which Ray would end this program."""
+_HINT: Final = "`ray status` shows the nodes: see docs/cluster.md."
+
+_connecting = threading.Lock()
+Result = TypeVar("Result")
+
+
+def connect(address: str) -> bool:
+    """Join a cluster as a program that offers nothing, unless this process has joined it.
+
+    A head that was started again counts as another cluster, which this process joins, too.
+
+    Args:
+        address: `host:port` of the cluster's head, or `auto` for the node that runs on this machine.
+
+    Returns:
+        Whether the cluster was joined now. Actors and places of an earlier cluster are gone.
+
+    Raises:
+        ClusterUnavailable: Ray is not installed, or no cluster answers.
+    """
+    # Read by Ray when it is imported.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray would print the last lines of the log of a dead node to this program's standard output.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".*")
+    # Ray would end this program after a minute without the head, and running sandboxes with it.
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(_FOREVER))
+    try:
+        import ray
+    except ImportError:
+        raise ClusterUnavailable(
+            "Ray is not installed.", hint="Run `make cluster`, or install the extra `cluster`."
+        ) from None
+    with _connecting:
+        # Ray warns about what does not matter here, such as signals of a program that it does not own.
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        try:
+            joined = ray.is_initialized()
+            own = _own_address(ray.get_runtime_context().gcs_address if joined else address)
+            if joined:
+                if _knows_us():
+                    return False
+                ray.shutdown()
+            ray.init(
+                address,
+                namespace=NAMESPACE,
+                # Otherwise Ray takes the address from which this machine reaches the internet.
+                _node_ip_address=own,
+                log_to_driver=False,
+                configure_logging=False,
+            )
+        except (ray.exceptions.RayError, ConnectionError, OSError, ValueError, RuntimeError) as error:
+            why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise ClusterUnavailable(
+                f"No Ray cluster answers at {address!r}: {why}",
+                hint="Start Ray on this machine and join the cluster: see docs/cluster.md.",
+            ) from error
+        return True
+
+
+def _own_address(head: str) -> str | None:
+    """Return the address of this machine from which it reaches the head. None: Ray finds it.
+
+    Raises:
+        OSError: nothing answers at the head's address.
+    """
+    host, _, port = head.rpartition(":")
+    if not port.isdigit():
+        return None  # `auto`
+    # Most calls of Ray would wait for a head that is gone until it is back.
+    with socket.create_connection((host, int(port)), _HEAD_SECONDS) as probe:
+        own = str(probe.getsockname()[0])
+    return None if own.startswith("127.") else own
+
+
+def _knows_us() -> bool:
+    """Return whether the head is the one that this process has joined, and was not started again since.
+
+    Raises:
+        ClusterUnavailable: the head does not answer.
+    """
+    import ray
+
+    try:
+        answered(ray.util.list_named_actors, ASK_SECONDS)
+    except ClusterUnavailable as error:
+        if isinstance(error.__cause__, ray.exceptions.AuthenticationError):
+            return False
+        raise
+    return True
+
+
+def unavailable(error: BaseException) -> ClusterUnavailable:
+    """Return our error for an error of Ray."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return ClusterUnavailable(f"Ray says: {lines[0]}", hint=_HINT)
+
+
+def begun(work: Callable[[], Result]) -> Future[Result]:
+    """Run a call of Ray in a thread, because it would not return while the head is gone."""
+    answer: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is awaited
+            answer.set_exception(error)
+
+    threading.Thread(target=run, name="ray-call", daemon=True).start()
+    return answer
+
+
+def answered(work: Callable[[], Result], seconds: float) -> Result:
+    """Return the result of a call of Ray. Raises ClusterUnavailable if there is none in time."""
+    from ray.exceptions import RayError
+
+    try:
+        return begun(work).result(seconds)
+    except TimedOut:
+        raise ClusterUnavailable(
+            f"The head of the cluster has not answered for {seconds:.0f} seconds.", hint=_HINT
+        ) from None
+    except RayError as error:
+        raise unavailable(error) from error

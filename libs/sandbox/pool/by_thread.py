@@ -1,0 +1,62 @@
+"""Keeps one sandbox object for each thread."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from libs.sandbox.host import ChannelSandbox
+from libs.sandbox.workspace import thread_folder
+
+__all__ = ["SandboxesByThread"]
+
+_MOST_KEPT: Final = 1_000
+"""Sandbox objects that are kept although stopped, with their notes for interpreters."""
+_ENDED_AT_ONCE: Final = 32
+"""Sandboxes that are closed at the same time."""
+
+S = TypeVar("S", bound=ChannelSandbox)
+
+
+class SandboxesByThread(Generic[S]):
+    """Thread-safe. Starts no sandbox.
+
+    Args:
+        make: creates the sandbox of a thread. Called with the thread and its folder name.
+    """
+
+    def __init__(self, make: Callable[[str, str], S]) -> None:
+        self._make = make
+        self._sandboxes: WeakValueDictionary[str, S] = WeakValueDictionary()
+        """Every sandbox object that is still in use, so that no thread gets two."""
+        self._lately: OrderedDict[str, S] = OrderedDict()
+        self._lock = threading.Lock()
+        """Held only briefly, because `sandbox_for` is called on an event loop."""
+
+    def sandbox_for(self, thread: str) -> S:
+        """Return the thread's sandbox: the same object as long as it is in use."""
+        name = thread_folder(thread)
+        with self._lock:
+            found = self._sandboxes.get(name)
+            if found is None:
+                found = self._sandboxes[name] = self._make(thread, name)
+            self._lately[name] = found
+            self._lately.move_to_end(name)
+            if len(self._lately) > _MOST_KEPT:
+                self._lately.popitem(last=False)
+            return found
+
+    def close(self) -> None:
+        """Close every sandbox. A later call starts its sandbox again."""
+        with self._lock:
+            sandboxes = list(self._sandboxes.values())
+            self._sandboxes.clear()
+            self._lately.clear()
+        if sandboxes:
+            # Each close waits for the Engine, which may be slow.
+            with ThreadPoolExecutor(min(_ENDED_AT_ONCE, len(sandboxes))) as threads:
+                list(threads.map(lambda sandbox: sandbox.close(), sandboxes))

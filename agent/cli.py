@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib.metadata import version as package_version
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -14,6 +14,7 @@ from agent.commands.acp_command import acp
 from agent.commands.approvals_command import approvals_app
 from agent.commands.command_output import AsJson, end, read_settings, say_json, table
 from agent.commands.fork_command import fork
+from agent.commands.machine.sandbox_command import sandbox_app
 from agent.commands.model_command import model_app
 from agent.commands.rewind_command import rewind
 from agent.commands.skills_command import skills_app
@@ -31,7 +32,6 @@ app = typer.Typer(
     help="An agent that works in a hardened Docker container of its own: it reads skills, runs code after "
     "your approval, and leaves what it makes in the workspace.",
 )
-sandbox_app = typer.Typer(no_args_is_help=True, help="List or remove the containers of this workspace.")
 app.add_typer(skills_app, name="skills")
 app.add_typer(sandbox_app, name="sandbox")
 app.add_typer(model_app, name="model")
@@ -149,10 +149,14 @@ def setup(
     runtime: Annotated[
         Literal["runsc"] | None, typer.Option(help="Also install gVisor and register it with the Engine.")
     ] = None,
+    *,
+    node: Annotated[
+        bool, typer.Option("--node", help="Then print how to join a cluster: see docs/cluster.md.")
+    ] = False,
 ) -> None:
     """Make this machine ready: a Docker Engine (Debian, as root, unless SETUP_ENGINE=0) and the image."""
-    from agent.commands.runtime_setup import ensure_gvisor
-    from agent.commands.setup_command import build_image, ensure_engine
+    from agent.commands.machine.runtime_setup import ensure_gvisor
+    from agent.commands.machine.setup_command import build_image, ensure_engine
     from agent.terminal import steps
     from libs.sandbox import SandboxError
 
@@ -172,6 +176,10 @@ def setup(
     typer.echo(f"Ready: Docker Engine answers, image {image.name} is {done}.")
     if runtime and settings.sandbox_runtime != runtime:
         typer.echo(f"The Engine knows {runtime}. To use it, set SANDBOX_RUNTIME={runtime}.")
+    if node:
+        from agent.commands.machine.cluster_commands import join_help
+
+        typer.echo(f"Join the cluster of the machine HEAD: {join_help('HEAD')}")
 
 
 @app.command()
@@ -180,9 +188,12 @@ def doctor(as_json: AsJson = False) -> None:
 
     Exit status 1 if a check fails.
     """
-    from agent.commands.doctor import check_all
+    from agent.commands.machine.cluster_commands import cluster_checks
+    from agent.commands.machine.doctor import check_all
 
     checks = check_all()
+    if checks[0].ok or checks[0].warning:
+        checks += cluster_checks(read_settings())
     fine = all(check.ok for check in checks)
     if as_json:
         rows = [{"name": c.name, "ok": c.ok, "detail": c.detail, "hint": c.hint} for c in checks]
@@ -204,41 +215,6 @@ def doctor(as_json: AsJson = False) -> None:
     raise typer.Exit(0 if fine else 1)
 
 
-@sandbox_app.command("ls")
-def sandbox_ls(as_json: AsJson = False) -> None:
-    """List the containers of this workspace, and whether the program that owns each is alive or gone."""
-    rows = [
-        {"name": c.name, "state": c.state, "owner": "alive" if c.alive else "gone"} for c in _containers()
-    ]
-    if as_json:
-        say_json(rows)
-    elif rows:
-        table(("container", "state", "owner"), [tuple(row.values()) for row in rows])
-    else:
-        typer.echo("No sandbox is running.")
-
-
-@sandbox_app.command("reset")
-def sandbox_reset(
-    names: Annotated[list[str] | None, typer.Argument(help="Only these containers.")] = None,
-) -> None:
-    """Remove the containers of this workspace, including those of running programs. The workspace is kept."""
-    from agent.commands.containers_command import remove
-    from libs.sandbox import SandboxError
-
-    found = _containers()
-    if unknown := sorted(set(names or ()) - {container.name for container in found}):
-        end(f"No such sandbox: {', '.join(unknown)}. See `code-agent sandbox ls`.", status=2)
-    chosen = [container for container in found if not names or container.name in names]
-    for container in chosen:
-        typer.echo(f"removing {container.name} (its owner is {'alive' if container.alive else 'gone'})")
-    try:
-        remove([container.name for container in chosen])
-    except SandboxError as error:
-        end(f"{error}\n{error.hint}")
-    typer.echo(f"Removed: {len(chosen)}.")
-
-
 def _exit_with(command: Callable[[], int]) -> NoReturn:
     """Run a command and exit with its status; with 1 where the reader of the output has gone."""
     try:
@@ -248,13 +224,3 @@ def _exit_with(command: Callable[[], int]) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     raise typer.Exit(status)
-
-
-def _containers() -> list[Any]:
-    from agent.commands.containers_command import containers
-    from libs.sandbox import SandboxError
-
-    try:
-        return list(containers(read_settings().workspace_dir))
-    except SandboxError as error:
-        end(f"{error}\n{error.hint}")

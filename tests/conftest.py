@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
-from agent.commands.setup_command import build_image, ensure_engine
+from agent.commands.machine.setup_command import build_image, ensure_engine
 from agent.config import load_settings
 from libs.backends.docker import DockerExecutionBackend
 from tests.integration import gvisor
@@ -48,13 +48,16 @@ _DEADLINES = (
 class FilesByServer(LoadFileScheduling):
     """Gives all tests of a file to one worker, and all files that share a server to the same worker.
 
-    Files with short deadlines go to one worker, too, so that they do not delay each other.
+    Files with short deadlines go to one worker, too, so that they do not delay each other. So do files that
+    share a Ray cluster.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
         if file.removeprefix("tests/integration/").startswith(_DEADLINES):
             return "deadlines"
+        if file.startswith("tests/integration/cluster/"):
+            return "cluster"
         return _server_of(ROOT / file) or file
 
 

@@ -112,7 +112,8 @@ async def _run(
         if human and any(map(is_plot, outcome.result.files)):
             from agent.terminal.terminal_plots import show_plots
 
-            await show_plots(outcome.result.files, runtime.computer, human.console)
+            with runtime.within(thread_id) as computer:
+                await show_plots(outcome.result.files, computer, human.console)
         if human:
             human.goes_on = await runtime.goes_on(thread_id)
         view.finish(outcome.result)

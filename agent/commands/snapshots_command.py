@@ -34,7 +34,8 @@ def list_snapshots(as_json: AsJson = False) -> None:
     Besides, list the paths that the newest snapshots leave out, such as a file over SNAPSHOT_FILE_MAX.
     Threads that have the same files share the contents, so the sizes of the threads add up to more.
     """
-    from libs.workspace.history import made_at, thread_uses
+    from libs.workspace.ledger import made_at
+    from libs.workspace.prune import thread_uses
 
     async def read(kept: SnapshotStore) -> tuple[list[dict[str, Any]], int]:
         rows = [

@@ -15,7 +15,7 @@ import docker
 import pytest
 import trustme
 
-from agent.commands.setup_command import build_image, ensure_engine
+from agent.commands.machine.setup_command import build_image, ensure_engine
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker.build_context import context_tar, host_certificates
 from libs.backends.docker.sandbox_image import _build, ensure_image, image_state, require_image

@@ -18,7 +18,7 @@ import docker
 import docker.errors
 import pytest
 
-from agent.commands.setup_command import ensure_engine
+from agent.commands.machine.setup_command import ensure_engine
 from libs.backends.docker import DockerExecutionBackend
 from libs.backends.docker import base_image as base
 from libs.backends.docker.sandbox_image import ensure_image, image_state

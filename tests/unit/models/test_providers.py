@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.cli import app
-from agent.commands.doctor import check_all
+from agent.commands.machine.doctor import check_all
 from agent.config import build_model
 from agent.parts import build_parts
 from agent.parts.chat_model import served_model

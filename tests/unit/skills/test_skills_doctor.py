@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.commands.doctor import Check, check_all
+from agent.commands.machine.doctor import Check, check_all
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from agent.commands.setup_command import engine_process, install_packages, last_lines, root_on_debian
+from agent.commands.machine.setup_command import engine_process, install_packages, last_lines, root_on_debian
 from libs.sandbox import DockerUnavailable, program
 from libs.sandbox.docker import DEFAULT_SOCKET, connect, endpoint, explained
 

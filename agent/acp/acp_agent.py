@@ -137,7 +137,9 @@ class EditorAgent:
             logger.warning("tools of MCP servers are not used: the agent works in its sandbox alone")
         logger.info("the agent works in %s", runtime.settings.workspace_dir.absolute())
         if session_id not in self._sessions:
-            self._sessions[session_id] = Session(session_id, runtime, self._client)
+            folder = await runtime.folder_of(session_id)
+            made = Session(session_id, runtime, self._client, folder)
+            return self._sessions.setdefault(session_id, made)
         return self._sessions[session_id]
 
     async def _shared(self) -> Runtime:

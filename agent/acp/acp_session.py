@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from acp.exceptions import RequestError
@@ -35,13 +36,17 @@ _STOPPED = "It was not run, or not to its end."
 
 
 class Session:
-    """A session, which is one thread."""
+    """A session, which is one thread.
 
-    def __init__(self, session_id: str, runtime: Runtime, client: Client) -> None:
+    Args:
+        folder: the folder on this machine with the files of the thread; None if there is none.
+    """
+
+    def __init__(self, session_id: str, runtime: Runtime, client: Client, folder: Path | None) -> None:
         self._id = session_id
         self._runtime = runtime
         self._client = client
-        self._on_host = host_path(str(runtime.settings.workspace_of(session_id).absolute()))
+        self._on_host = host_path(str(folder.absolute()) if folder else None)
         self._running: asyncio.Task[StopReason] | None = None
         self._cancelled = False
         self._answer_first = False

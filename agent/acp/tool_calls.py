@@ -54,12 +54,12 @@ _STATUSES = ("pending", "in_progress", "completed")
 _LINKED = re.compile(r"/(?:workspace/)?((?:data|scripts|results)(?:/.*)?)|/workspace(?:/(.*))?", re.DOTALL)
 
 
-def host_path(workspace: str) -> HostPath:
-    """Return the mapping for a workspace folder on the host."""
+def host_path(workspace: str | None) -> HostPath:
+    """Return the mapping for a workspace folder on the host; None: the host has no such folder."""
 
     def find(path: str) -> str | None:
         found = _LINKED.fullmatch(path)
-        if found is None or ".." in path.split("/"):
+        if workspace is None or found is None or ".." in path.split("/"):
             return None
         return f"{workspace}/{found[1] or found[2] or ''}".rstrip("/")
 

@@ -15,7 +15,6 @@ from langchain_core.messages import AIMessage, AnyMessage
 from rich.console import Console
 
 from agent.chat.typed_lines import TypedLines
-from agent.listing import listing
 from agent.parts import shown_name
 from agent.run import Approval, Result, Runtime, complaint
 from agent.secrets import KNOWN
@@ -177,8 +176,7 @@ class Chat:
     async def refresh(self) -> None:
         """Update the completions."""
         self.threads = await self.runtime.threads.newest(50)
-        workspace = self.runtime.settings.workspace_of(self.thread_id)
-        self.files = sorted(await asyncio.to_thread(listing, workspace))
+        self.files = sorted(await self.runtime.listing(self.thread_id))
 
     async def _open(self) -> None:
         await self.introduce()

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 
 from agent.chat.chat_session import Chat, Command, tasks
 from agent.chat.rewind_commands import fork, rewind
-from agent.listing import is_plot, listing
+from agent.listing import is_plot
 from agent.parts import shown_name
 from agent.run import GRAPH_IDS, agent_of, model_in
 from agent.terminal import NoSuchGrant, grant_lines, grants_of
@@ -130,8 +130,7 @@ async def _approvals(chat: Chat, words: str) -> None:
 
 
 async def _files(chat: Chat, folder: str) -> None:
-    workspace = chat.runtime.settings.workspace_of(chat.thread_id)
-    found = await asyncio.to_thread(listing, workspace)
+    found = await chat.runtime.listing(chat.thread_id)
     begin = folder.strip("/").removeprefix("workspace/")
     paths = sorted(path for path in found if f"{path}/".startswith(f"{begin}/" if begin else ""))
     paths = [path for path in paths if not path.endswith("/.gitkeep")]
@@ -161,9 +160,8 @@ async def _show(chat: Chat, words: str) -> None:
         chat.complain("Say /show plot, or /show plot PATH.", 2)
         return
     path = path.strip().lstrip("/").removeprefix("workspace/")
-    workspace = chat.runtime.settings.workspace_of(chat.thread_id)
     if not path:
-        found = await asyncio.to_thread(listing, workspace)
+        found = await chat.runtime.listing(chat.thread_id)
         plots = [name for name in found if is_plot(name)]
         if not plots:
             chat.view.say("There is no plot yet.")
@@ -172,7 +170,9 @@ async def _show(chat: Chat, words: str) -> None:
     chat.view.say(path, "magenta")
     with chat.runtime.within(chat.thread_id) as computer:
         if reason := await show_plot(path, computer, chat.console):
-            chat.view.say(f"Not shown: {reason}. On this machine: {workspace.absolute() / path}", "yellow")
+            folder = await chat.runtime.folder_of(chat.thread_id)
+            where = f" On this machine: {folder.absolute() / path}" if folder else ""
+            chat.view.say(f"Not shown: {reason}.{where}", "yellow")
 
 
 async def _continue(chat: Chat, _: str) -> None:

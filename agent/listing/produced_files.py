@@ -1,16 +1,20 @@
-"""Finds the files that a run made or changed in the workspace, from the host."""
+"""Finds the files that a run made or changed in the workspace: in its folder, or in two captures of it."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from libs.sandbox import FOLDERS
 
-__all__ = ["Listing", "is_plot", "listing", "made_since"]
+if TYPE_CHECKING:
+    from libs.workspace import Manifest
 
-Listing = dict[str, tuple[int, int, int]]
-"""Path below the workspace -> modification time in ns, size in bytes, inode."""
+__all__ = ["Listing", "captured_listing", "is_plot", "listing", "made_since"]
+
+Listing = dict[str, tuple[int, int, int | str | None]]
+"""Path below the workspace -> modification time in ns, size in bytes, inode (in a capture: SHA-256)."""
 
 _MOST = 20_000
 _PLOTS = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
@@ -46,6 +50,15 @@ def listing(workspace: Path) -> Listing:
                         continue
                     found[path] = (state.st_mtime_ns, state.st_size, state.st_ino)
     return found
+
+
+def captured_listing(files: Manifest) -> Listing:
+    """Return the files in data/, scripts/ and results/ of a capture."""
+    return {
+        path[1:]: (entry.mtime_ns, entry.size, entry.sha256)
+        for path, entry in files.entries.items()
+        if entry.kind == "file" and path.split("/")[1] in FOLDERS
+    }
 
 
 def made_since(before: Listing, after: Listing) -> list[str]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot, StreamMode
 
-from agent.listing import listing, made_since
+from agent.listing import Listing, made_since
 from agent.run.agents import AgentName, steps_of
 from agent.run.run_events import (
     Approval,
@@ -31,6 +29,7 @@ from agent.run.run_steps import messages_of
 from agent.threads import DRAIN
 from libs.middleware.approvals import GRANTS, AddressedGraph, shown
 from libs.middleware.budget import Budget
+from libs.middleware.captures import WORKSPACE
 from libs.sandbox import Execution
 
 __all__ = ["Run"]
@@ -51,7 +50,8 @@ class Run:
         graph: the agent's graph, with a checkpointer.
         agent: name of the agent.
         thread_id: thread of the run; a new thread is begun at the first step.
-        workspace: folder on the host, where the run looks for new files. None: the run yields no events.
+        look: lists the files of the thread, among which the run looks for new ones. None: the run yields no
+            events.
         redact: redacts names of files and errors of providers, which the sandbox's channel does not see.
         budget: limits of the run.
         metadata: metadata for the thread's checkpoints.
@@ -63,7 +63,7 @@ class Run:
         graph: AddressedGraph,
         agent: AgentName,
         thread_id: str,
-        workspace: Path | None,
+        look: Callable[[], Awaitable[Listing]] | None,
         *,
         redact: Callable[[str], str] = str,
         budget: Budget = _DEFAULT,
@@ -79,11 +79,12 @@ class Run:
             "configurable": {"thread_id": thread_id},
             "metadata": dict(metadata),
         }
-        self._workspace = workspace
+        self._look = look
         self._redact = redact
         self._absent = absent
-        self._before = listing(workspace) if workspace else {}
-        self._now = self._before
+        self._before: Listing | None = None
+        """The files at the begin. None: the run has not begun."""
+        self._now: Listing = {}
         self._said: dict[str, str] = {}
         """Message id -> text."""
         self._executions: list[Execution] = []
@@ -145,7 +146,7 @@ class Run:
 
     def ended(self, status: str, text: str) -> Result:
         """Return a result with the executions and files so far."""
-        files = [self._redact(path) for path in made_since(self._before, self._now)]
+        files = [self._redact(path) for path in made_since(self._before or {}, self._now)]
         return Result(self.thread_id, status, self._redact(text), self._executions, files)
 
     async def _stream(self, given: Any, *, settled: bool = False) -> AsyncGenerator[Event, None]:
@@ -158,9 +159,11 @@ class Run:
         if settled:
             await self.settle()
         with DRAIN.run() as control:
-            if self._workspace is None:
+            if (look := self._look) is None:
                 await self.graph.ainvoke(given, self._config, durability="sync", control=control)
                 return
+            if self._before is None:
+                self._before = self._now = await look()
             before = (await self.state()).values.get("messages", [])
             self._said |= {str(message.id): message.text for message in before}
             # "sync": an approval is saved before the command that it allows begins.
@@ -173,8 +176,12 @@ class Run:
                         if isinstance(event, CommandEnded):
                             self._executions.append(event.execution)
                         if isinstance(event, CommandEnded | ToolEnded):
-                            for path in await self._look(self._workspace):
-                                yield FileMade(self._redact(path))
+                            for made in await self._new_files(look):
+                                yield made
+                    # A block has ended before its capture, which may be the only place of its files.
+                    if mode == "updates" and any(_captured(update) for update in data.values()):
+                        for made in await self._new_files(look):
+                            yield made
 
     def _read(self, mode: str, data: Any, *, subagent: bool) -> Iterator[Event]:
         if mode == "messages":
@@ -207,7 +214,12 @@ class Run:
             elif added := message.text.removeprefix(before).strip():  # text that was appended to a message
                 yield Message(str(message.id), added, [], subagent)
 
-    async def _look(self, workspace: Path) -> list[str]:
+    async def _new_files(self, look: Callable[[], Awaitable[Listing]]) -> list[FileMade]:
         """Return the files that are new or changed since the last look."""
-        before, self._now = self._now, await asyncio.to_thread(listing, workspace)
-        return made_since(before, self._now)
+        before, self._now = self._now, await look()
+        return [FileMade(self._redact(path)) for path in made_since(before, self._now)]
+
+
+def _captured(update: Any) -> bool:
+    """Return whether an update names a capture."""
+    return isinstance(update, dict) and WORKSPACE in update

@@ -6,13 +6,14 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.types import StateSnapshot
 
-from agent.listing import NamedPath, absent
+from agent.listing import Listing, NamedPath, absent, captured_listing, listing
 from agent.parts import DeferredCaptures, Parts, build_model, build_parts, captures_of, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
@@ -104,13 +105,14 @@ class Runtime:
             with self.within(thread_id) as computer:
                 return await absent(computer.sandbox, [NamedPath(path) for path in paths])
 
-        # In a thread, because `Run` lists the workspace, and the first redaction reads `.env`.
+        look = functools.partial(self._listing, thread_id, name)
+        # In a thread, because the first redaction reads `.env`.
         return await asyncio.to_thread(
             lambda: Run(
                 graph,
                 name,
                 thread_id,
-                self.settings.workspace_of(thread_id) if watched else None,
+                look if watched else None,
                 redact=self._redact,
                 budget=run_budget(self.settings),
                 metadata=metadata,
@@ -125,6 +127,26 @@ class Runtime:
             return None
         graph = await self._graph(name, "ask")
         return await graph.aget_state({"configurable": {"thread_id": thread_id}})
+
+    async def listing(self, thread_id: str) -> Listing:
+        """Return the files in data/, scripts/ and results/ of a thread, as they are now or were last kept."""
+        return await self._listing(thread_id, await agent_of(self.threads, thread_id))
+
+    async def folder_of(self, thread_id: str) -> Path | None:
+        """Return the folder on this machine with the files of a thread; None if they travel."""
+        return self._folder_of(thread_id, await agent_of(self.threads, thread_id))
+
+    def _folder_of(self, thread_id: str, name: AgentName | None) -> Path | None:
+        # The programs of the one-tool agent run on this machine.
+        here = name == "exec" or not self.settings.travels
+        return self.settings.workspace_of(thread_id) if here else None
+
+    async def _listing(self, thread_id: str, name: AgentName | None) -> Listing:
+        if folder := self._folder_of(thread_id, name):
+            return await asyncio.to_thread(listing, folder)
+        captures = captures_of(self.settings, self._parts.backend)
+        files = (await captures.made()).files if captures else None
+        return await asyncio.to_thread(captured_listing, await files.latest(thread_id)) if files else {}
 
     async def points(self, thread_id: str) -> ThreadPoints:
         """Return the turns of a thread, to go back to one of them.

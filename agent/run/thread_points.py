@@ -20,7 +20,8 @@ from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person, told
 from libs.persistence.served_saver import ServedSaver
 from libs.workspace import Manifest
-from libs.workspace.history import Moved, NoCapture, TurnChange, WayBack, WorkspaceHistory
+from libs.workspace.history import Moved, NoCapture, TurnChange, WorkspaceHistory
+from libs.workspace.ledger import WayBack
 
 __all__ = ["ThreadPoints"]
 

@@ -13,7 +13,8 @@ from libs.persistence.thread_database import Database, PostgresDatabase, SqliteD
 
 if TYPE_CHECKING:
     from libs.workspace import Catalog, Contents
-    from libs.workspace.history import Ledger, Pruner
+    from libs.workspace.ledger import Ledger
+    from libs.workspace.prune import Pruner
 
 __all__ = ["SnapshotStore", "build_snapshots", "kept_snapshots"]
 
@@ -36,7 +37,8 @@ def build_snapshots(settings: Settings) -> SnapshotStore:
         SnapshotsUnavailable: SNAPSHOTS_URL is not valid.
     """
     from libs.workspace import Catalog, Contents
-    from libs.workspace.history import Ledger, Pruner
+    from libs.workspace.ledger import Ledger
+    from libs.workspace.prune import Pruner
 
     database = PostgresDatabase(url) if (url := settings.postgres_url) else SqliteDatabase(WORKSPACES)
     catalog, contents = Catalog(database), Contents(settings.snapshots_url)

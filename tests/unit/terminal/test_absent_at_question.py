@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
@@ -11,6 +10,7 @@ from langgraph.graph import MessagesState, StateGraph
 from langgraph.types import interrupt
 from rich.console import Console
 
+from agent.listing import Listing
 from agent.run import Approval, LeftPending
 from agent.run.agent_run import Run
 from agent.terminal import EventView, take_turn
@@ -29,11 +29,15 @@ def _ask(state: _State) -> None:
     interrupt({"action_requests": []})
 
 
-async def test_absent_path_below_data_is_named_before_the_question(tmp_path: Path) -> None:
+async def _no_files() -> Listing:
+    return {}
+
+
+async def test_absent_path_below_data_is_named_before_the_question() -> None:
     graph = StateGraph(_State)
     graph.add_sequence([("begin", _begin), ("ask", _ask)])
     graph.set_entry_point("begin")
-    run = Run(answer_by_id(graph.compile(checkpointer=InMemorySaver())), "code", "thread", tmp_path)
+    run = Run(answer_by_id(graph.compile(checkpointer=InMemorySaver())), "code", "thread", _no_files)
     file = io.StringIO()
     shown: list[str] = []
 

@@ -12,7 +12,7 @@ export TASK
 # Without bytecode on the disk, each program that the tests start would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup local model chosen-model run demo dev ui ui-check page-picture test run-tests test-all test-rest test-runsc chromium lint lines bench soak eval lock clean
+.PHONY: setup local cluster node model chosen-model run demo dev ui ui-check page-picture test run-tests test-all test-rest test-cluster test-runsc chromium lint lines bench soak eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup $(if $(RUNTIME),--runtime $(RUNTIME))
@@ -45,6 +45,18 @@ local: .venv/.local
 	@$(PIP_PROGRESS); $(BIN)/python -m pip install "$$@" --disable-pip-version-check --require-hashes -r libs/models/requirements.lock || { \
 	  echo "The engine of the local model could not be installed. README.md says how to choose another model; make demo needs none." >&2; exit 1; }
 	@touch $@
+
+# Ray, which `SANDBOX_CLUSTER` and the nodes of a cluster need.
+.venv/.cluster: libs/sandbox/cluster/requirements.lock .venv/.ready
+	@echo "installing Ray into .venv (about 80 MB)"
+	@$(PIP_PROGRESS); $(BIN)/python -m pip install "$$@" --disable-pip-version-check --require-hashes -r libs/sandbox/cluster/requirements.lock
+	@touch $@
+
+# What docs/cluster.md needs: on the machine of the server, and on each node.
+cluster: setup .venv/.cluster
+
+node: .venv/.cluster
+	@$(BIN)/code-agent setup --node
 
 # Run `make local` if the settings choose the local model (the default). With MODEL=local:FILE only the engine is installed.
 model: setup
@@ -146,13 +158,21 @@ test: setup chromium
 	@$(MAKE) --no-print-directory -j2 lint run-tests
 
 run-tests:
-	$(PYTEST) -m "not thorough"
+	$(PYTEST) -m "not thorough and not cluster"
 
 # Everything: at most 45 minutes on two cores.
 test-all: test test-rest
 
 test-rest: setup chromium
-	$(PYTEST) -m thorough
+	$(PYTEST) -m "thorough and not cluster"
+
+# The tests on two nodes, which are namespaces of this machine: at most 18 minutes. Needs root. All tests run in one
+# process, because they share the cluster.
+test-cluster: cluster
+	@command -v ip > /dev/null || { \
+	  echo "installing iproute2, for the network of the nodes"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends iproute2 > /dev/null; }
+	$(BIN)/python -m pytest -m cluster --durations 20 tests/integration/cluster
 
 # The tests of commands, attacks and interpreters in gVisor: about 20 minutes, by hand. tests/integration/gvisor.py lists
 # what cannot hold there. The long attacks at random moments are left out.
@@ -189,16 +209,18 @@ soak: setup
 eval: model
 	$(BIN)/python -m tests.eval $(or $(SUBSET),dev)
 
-# Pin every package to the newest version that pyproject.toml allows, then the packages of the extra `local`.
+# Pin every package to the newest version that pyproject.toml allows, then the packages of the extras `local` and `cluster`.
 # This takes minutes, because every wheel is hashed.
 # Extras stay in the lock file: pip cannot check the hash of a package that is pinned without its extra.
 COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --allow-unsafe --generate-hashes \
   --no-strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
-LOCAL = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["local"], sep="\n")
+EXTRA = import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")
+COMPILE_EXTRA = $(COMPILE) --constraint .venv/constraints.txt --output-file
 lock: .venv/.ready
 	$(COMPILE) --extra dev --output-file requirements.lock pyproject.toml
 	sed -E 's/\[[^]]+\]==/==/' requirements.lock > .venv/constraints.txt  # a constraint must not name an extra
-	$(BIN)/python -c '$(LOCAL)' | $(COMPILE) --constraint .venv/constraints.txt --output-file libs/models/requirements.lock -
+	$(BIN)/python -c '$(EXTRA)' local | $(COMPILE_EXTRA) libs/models/requirements.lock -
+	$(BIN)/python -c '$(EXTRA)' cluster | $(COMPILE_EXTRA) libs/sandbox/cluster/requirements.lock -
 
 # Keeps the workspace, the image and the threads.
 clean:

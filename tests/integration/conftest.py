@@ -4,28 +4,56 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import docker
 import httpx
 import pytest
 
+from libs.backends.docker import DockerExecutionBackend, SandboxLimits
 from libs.persistence.thread_database import Database
 from libs.sandbox.docker.engine import connect
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from tests.servers.postgres_server import Postgres, postgres
 from tests.servers.served import Served, served
 from tests.servers.thread_databases import DATABASES, opened
+from tests.support.commands.engines import Engines
 from tests.support.owners import ALICE, ALICES, BOB, BOBS
-from tests.support.sandboxes import Session, make_sandbox
+from tests.support.sandboxes import IMAGE, NEW_SANDBOX, RUNTIME, Session, make_sandbox
 
 
 @pytest.fixture
 def docker_client() -> Iterator[docker.DockerClient]:
     with closing(connect()) as client:
         yield client
+
+
+@pytest.fixture
+def engines(docker_client: docker.DockerClient) -> Engines:
+    """The Engines that run the sandboxes of `make_backend` and `sandbox_with`."""
+    return Engines([docker_client])
+
+
+@pytest.fixture
+def make_backend(tmp_path: Path, name: str) -> Callable[..., DockerExecutionBackend]:
+    """Makes a backend on `tmp_path / "workspace"`. Takes further arguments of the class."""
+    made = partial(DockerExecutionBackend, image=IMAGE, runtime=RUNTIME)
+    return lambda **more: made(tmp_path / "workspace", **{"name": name, **more})
+
+
+@pytest.fixture
+def sandbox_with(tmp_path: Path) -> Callable[[SandboxLimits], ChannelSandbox]:
+    """Makes a sandbox in a container, with these limits."""
+    return partial(make_sandbox, "docker", tmp_path)
+
+
+@pytest.fixture
+def new_sandbox() -> str:
+    """First line of an output if the latest call was in another sandbox."""
+    return NEW_SANDBOX
 
 
 @pytest.fixture

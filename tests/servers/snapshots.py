@@ -10,7 +10,9 @@ from pathlib import Path
 from libs.persistence.thread_database import Database
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Catalog, Contents, WorkspaceStore
-from libs.workspace.history import Ledger, Pruner, TurnCaptures, WorkspaceHistory
+from libs.workspace.history import TurnCaptures, WorkspaceHistory
+from libs.workspace.ledger import Ledger
+from libs.workspace.prune import Pruner
 
 __all__ = ["Snapshots", "noise", "race"]
 

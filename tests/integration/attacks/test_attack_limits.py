@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend, SandboxBusy, SandboxLimits
-from libs.sandbox.docker.container import DockerSandbox
-from tests.support.sandboxes import IMAGE, RUNTIME
+from libs.sandbox.host import ChannelSandbox
+from tests.support.commands.engines import Engines
 
 pytestmark = pytest.mark.docker
 
@@ -124,10 +124,8 @@ CHEAPEST = ("files in /tmp", "messages", "descriptors", "threads")
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[DockerExecutionBackend]:
-    with DockerExecutionBackend(
-        tmp_path, image=IMAGE, runtime=RUNTIME, name="attack", limits=LIMITS
-    ) as backend:
+def small(make_backend: Callable[..., DockerExecutionBackend]) -> Iterator[DockerExecutionBackend]:
+    with make_backend(limits=LIMITS) as backend:
         yield backend
 
 
@@ -170,7 +168,7 @@ def test_exhausted_resource_is_freed(small: DockerExecutionBackend, kind: str) -
     assert getattr(small.sandbox, "container_name", None) == first
 
 
-def test_all_resources_exhausted_at_once(small: DockerExecutionBackend, tmp_path: Path) -> None:
+def test_all_resources_exhausted_at_once(small: DockerExecutionBackend, engines: Engines) -> None:
     """Background programs hold everything, and no process is left: the next command fails with an error.
 
     The error ends the background programs, so the command after it works in the same container. Resources
@@ -181,7 +179,7 @@ def test_all_resources_exhausted_at_once(small: DockerExecutionBackend, tmp_path
         command = f"python3 /workspace/hoard-{index}.py {hoarder.place} 240 > /workspace/{index}.txt 2>&1 &"
         assert small.execute(command, timeout=5).exit_code == 0
     first = getattr(small.sandbox, "container_name", None)
-    wait_for_refusals(tmp_path)
+    wait_for_refusals(engines.on_host(small.sandbox))
     with pytest.raises(SandboxBusy, match="processes"):
         for _ in range(8):  # a command that gets a waiting shell still cannot start a process
             assert small.sandbox.run("echo on | cat", timeout=2).exit_code in (124, 254)
@@ -193,15 +191,16 @@ def test_all_resources_exhausted_at_once(small: DockerExecutionBackend, tmp_path
 
 
 def test_only_one_command_fails_when_the_background_took_all_processes(
-    small: DockerExecutionBackend, tmp_path: Path
+    small: DockerExecutionBackend, engines: Engines
 ) -> None:
     """The processes of earlier commands are at the limit. Only the first command after that fails."""
     small.write("/workspace/fork.py", FORK)
     for count in (12, 12, 64):
         started = f"touch {count}.txt; python3 fork.py {count} > {count}.txt 2>&1 &"
         assert small.execute(f"cd /workspace; {started}", timeout=5).exit_code == 0
+    last = engines.on_host(small.sandbox, "64.txt")
     deadline = time.monotonic() + 120
-    while "refused" not in (tmp_path / "64.txt").read_text():
+    while "refused" not in last.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.05)
     with ThreadPoolExecutor(6) as threads:
@@ -238,15 +237,12 @@ def test_download_of_a_growing_file_ends(backend: DockerExecutionBackend) -> Non
 
 
 @pytest.mark.thorough
-def test_more_requests_than_descriptors_are_all_served(tmp_path: Path) -> None:
-    limits = SandboxLimits(open_files=64)
-    with DockerExecutionBackend(
-        tmp_path, image=IMAGE, runtime=RUNTIME, name="attack-descriptors", limits=limits
-    ) as backend:
-        sandbox = backend.sandbox
-        assert isinstance(sandbox, DockerSandbox)
+def test_more_requests_than_descriptors_are_all_served(
+    sandbox_with: Callable[[SandboxLimits], ChannelSandbox],
+) -> None:
+    with sandbox_with(SandboxLimits(open_files=64)) as sandbox:
         sandbox.run("true")
-        container = sandbox.container_name
+        container = getattr(sandbox, "container_name", None)
         with ThreadPoolExecutor(40) as threads:
             commands = [threads.submit(sandbox.run, f"sleep 0.3; echo {number}") for number in range(40)]
             assert [done.result().output for done in commands] == [f"{number}\n" for number in range(40)]
@@ -255,4 +251,4 @@ def test_more_requests_than_descriptors_are_all_served(tmp_path: Path) -> None:
             for done in files:
                 done.result()
         assert sandbox.run("cd /data; ls | wc -l").output == "40\n"
-        assert sandbox.container_name == container
+        assert getattr(sandbox, "container_name", None) == container

@@ -13,7 +13,8 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
-from tests.support.sandboxes import ON_BOTH, alive, folder, mark, on_host
+from tests.support.commands.engines import Engines
+from tests.support.sandboxes import ON_BOTH, alive, folder, mark
 from tests.support.waiting import eventually
 
 BASH = [
@@ -108,12 +109,14 @@ class TestCommands:
         assert lines[5:] == ["on"]
 
     @ON_BOTH
-    def test_command_that_kills_its_worker_is_reported(self, sandbox: ChannelSandbox) -> None:
+    def test_command_that_kills_its_worker_is_reported(
+        self, sandbox: ChannelSandbox, engines: Engines
+    ) -> None:
         wait = "until [ -e shown ]; do sleep 0.02; done"
         result = sandbox.run(
             f"echo said; {wait}; kill -9 $PPID; sleep 20",
             timeout=30,
-            on_output=lambda _: on_host(sandbox, "shown").touch(),
+            on_output=lambda _: engines.on_host(sandbox, "shown").touch(),
         )
         assert result.exit_code == 137
         assert 0 < result.seconds < 30  # not the time-out
@@ -172,11 +175,11 @@ class TestFiles:
     """`read_file` and `write_file` raise what a local file would raise."""
 
     @ON_BOTH
-    async def test_round_trip(self, sandbox: ChannelSandbox) -> None:
+    async def test_round_trip(self, sandbox: ChannelSandbox, engines: Engines) -> None:
         content = os.urandom(3_000_000)
         sandbox.write_file("deep/new/place.bin", content)
         assert sandbox.read_file("deep/new/place.bin") == content
-        assert on_host(sandbox, "deep/new/place.bin").read_bytes() == content
+        assert engines.on_host(sandbox, "deep/new/place.bin").read_bytes() == content
         await sandbox.awrite_file("deep/new/place.bin", b"")
         assert await sandbox.aread_file("deep/new/place.bin") == b""
 

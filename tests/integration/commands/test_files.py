@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend as Backend
-from libs.sandbox.docker.container import DockerSandbox
+from tests.support.commands.engines import Engines
 from tests.support.file_places import content, empty_folder, shown
 from tests.support.programs import finished
 from tests.support.sandboxes import IMAGE, RUNTIME
@@ -128,7 +127,7 @@ class TestEdit:
 
 
 class TestPaths:
-    def test_file_tools_commands_and_host_see_the_same_file(self, backend: Backend) -> None:
+    def test_file_tools_commands_and_host_see_the_same_file(self, backend: Backend, engines: Engines) -> None:
         name = f"x-{os.urandom(4).hex()}.txt"
         for first, second in (
             (f"/data/{name}", f"/workspace/data/{name}"),
@@ -141,7 +140,7 @@ class TestPaths:
             assert content(backend, first) == b"second"
             assert backend.edit(second, "second", "third").error is None
             assert shown(backend.read(first)) == "third"
-        assert (backend.sandbox.root / "data" / name).read_text() == "third"  # type: ignore[attr-defined]
+        assert engines.on_host(backend.sandbox, f"data/{name}").read_text() == "third"
 
 
 class TestContent:
@@ -181,12 +180,12 @@ class TestContent:
                 assert backend.execute("echo on").output == "on\\n"
         """)
 
-    def test_replaced_file_is_always_complete(self, backend: Backend, place: str) -> None:
+    def test_replaced_file_is_always_complete(self, backend: Backend, place: str, engines: Engines) -> None:
         """For a command that reads all the time, and for the host."""
         versions = [bytes([65 + i]) * 300_000 for i in range(8)]
         path = f"{place}/whole"
-        seen_from = backend.sandbox.root / path.removeprefix("/workspace/")  # type: ignore[attr-defined]
         backend.upload_files([(path, versions[0])])
+        seen_from = engines.on_host(backend.sandbox, path.removeprefix("/workspace/"))
         check = (
             f"import os\nwhile not os.path.exists('{place}/stop'):\n"
             f"    data = open('{path}', 'rb').read()\n    assert len(data) == 300000 and len(set(data)) == 1"
@@ -224,16 +223,18 @@ class TestContent:
         if "cut" in left:  # it was faster
             assert backend.execute(f"wc -c < {place}/cut").output == "100000000\n"
 
-    def test_upload_to_a_killed_container_leaves_nothing(self, tmp_path: Path) -> None:
-        with Backend(tmp_path, image=IMAGE, runtime=RUNTIME, name="killed") as backend:
+    def test_upload_to_a_killed_container_leaves_nothing(
+        self, make_backend: Callable[[], Backend], engines: Engines
+    ) -> None:
+        with make_backend() as backend:
             backend.execute("true")
             upload = threading.Thread(
                 target=backend.upload_files, args=([("/workspace/f", bytes(200_000_000))],)
             )
             upload.start()
             time.sleep(0.2)
-            assert isinstance(backend.sandbox, DockerSandbox)
-            subprocess.run(["docker", "kill", str(backend.sandbox.container_name)], check=True)
+            engines.kill(getattr(backend.sandbox, "container_name", None))
             upload.join()
             backend.execute("true")
-        assert {path.name for path in tmp_path.iterdir()} == {"data", "scripts", "results"}
+            left = {path.name for path in engines.on_host(backend.sandbox).iterdir()}
+        assert left == {"data", "scripts", "results"}

@@ -9,8 +9,9 @@ import pytest
 
 from libs.sandbox import RunResult
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
+from tests.support.commands.engines import Engines
 from tests.support.programs import finished
-from tests.support.sandboxes import DOCKER, LIMIT, ON_BOTH, make_sandbox, on_host
+from tests.support.sandboxes import DOCKER, LIMIT, ON_BOTH, make_sandbox
 
 
 class TestOutput:
@@ -125,13 +126,13 @@ class TestStreaming:
     """Output is shown live."""
 
     @ON_BOTH
-    def test_live_output_is_complete_and_in_order(self, sandbox: ChannelSandbox) -> None:
+    def test_live_output_is_complete_and_in_order(self, sandbox: ChannelSandbox, engines: Engines) -> None:
         """The command waits after each line for a file that is made when the line is shown."""
         seen: list[bytes] = []
 
         def show(data: bytes) -> None:
             seen.append(data)
-            on_host(sandbox, f"shown-{len(seen)}").touch()
+            engines.on_host(sandbox, f"shown-{len(seen)}").touch()
 
         wait = "until [ -e shown-$i ]; do sleep 0.02; done"
         result = sandbox.run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -146,8 +147,10 @@ class TestTimeOut:
         assert (await sandbox.arun("cat stale")).exit_code == 1
 
     @pytest.mark.docker
-    def test_fork_bomb_ends_within_a_second(self, tmp_path: Path) -> None:
-        with make_sandbox("docker", tmp_path) as sandbox:
+    def test_fork_bomb_ends_within_a_second(
+        self, sandbox_with: Callable[[SandboxLimits], ChannelSandbox]
+    ) -> None:
+        with sandbox_with(SandboxLimits()) as sandbox:
             sandbox.run("true")  # the sandbox is started
             delay = machine_delay(sandbox, 1)
             late = []

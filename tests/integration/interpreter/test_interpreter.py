@@ -9,7 +9,8 @@ import time
 import pytest
 
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from tests.support.sandboxes import ON_BOTH, Session, on_host
+from tests.support.commands.engines import Engines
+from tests.support.sandboxes import ON_BOTH, Session
 
 
 class TestShared:
@@ -74,13 +75,13 @@ class TestOutput:
         )
         assert result.output == "one\ntwo\nthree\n"
 
-    def test_output_is_live(self, sandbox: ChannelSandbox, block: Session) -> None:
+    def test_output_is_live(self, sandbox: ChannelSandbox, block: Session, engines: Engines) -> None:
         """The block waits for a file that is made when its first line is shown."""
         shown: list[bytes] = []
 
         def show(data: bytes) -> None:
             shown.append(data)
-            on_host(sandbox, "shown").touch()
+            engines.on_host(sandbox, "shown").touch()
 
         wait = "while not os.path.exists('shown'):\n    time.sleep(0.02)"
         code = f"import os, time\nprint('first')\n{wait}\nprint('last')"
@@ -107,12 +108,12 @@ class TestOutput:
         assert block("print('next')").output == "next\n"
 
     def test_process_of_an_earlier_block_is_not_stopped_by_its_output(
-        self, sandbox: ChannelSandbox, block: Session
+        self, sandbox: ChannelSandbox, block: Session, engines: Engines
     ) -> None:
         code = "import subprocess\nloud = subprocess.Popen(['bash', '-c', 'sleep 1; seq 100000; touch loud'])"
         assert block(code).output == ""
         deadline = time.monotonic() + 30
-        while not on_host(sandbox, "loud").exists():
+        while not engines.on_host(sandbox, "loud").exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)
         note, printed = block("print('mine')").output.splitlines()

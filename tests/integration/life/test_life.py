@@ -6,50 +6,47 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-import docker
-import docker.errors
 import pytest
 from blockbuster import blockbuster_ctx
 
 from libs.backends.docker import DockerExecutionBackend, SandboxBusy, SandboxDied, SandboxError, SandboxLimits
 from libs.sandbox.host import awaited_answers
-from tests.load.left import containers
-from tests.support.sandboxes import IMAGE, NEW_SANDBOX
+from tests.support.commands.engines import Engines
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
 
 MIB = 2**20
+Make = Callable[..., DockerExecutionBackend]
 
 
 @pytest.fixture
-def backend(tmp_path: Path, name: str) -> Iterator[DockerExecutionBackend]:
-    with DockerExecutionBackend(tmp_path / "workspace", name=name, image=IMAGE) as backend:
+def backend(make_backend: Make) -> Iterator[DockerExecutionBackend]:
+    with make_backend() as backend:
         yield backend
 
 
 class TestStart:
     def test_first_use_starts_a_container_and_close_removes_it(
-        self, backend: DockerExecutionBackend, name: str
+        self, backend: DockerExecutionBackend, name: str, engines: Engines, new_sandbox: str
     ) -> None:
         root = backend.sandbox.root
-        assert containers(name) == {}
+        assert engines.containers(name) == {}
         assert not root.exists()
         assert backend.id == f"docker-exec-{name}"
         assert backend.execute("echo kept > kept; echo on").output == "on\n"
         first = backend.sandbox.container_name
-        assert list(containers(name)) == [first]
+        assert list(engines.containers(name)) == [first]
         backend.close()
-        assert containers(name) == {}
-        assert backend.execute("cat kept").output == f"{NEW_SANDBOX}kept\n"
+        assert engines.containers(name) == {}
+        assert backend.execute("cat kept").output == f"{new_sandbox}kept\n"
         assert backend.sandbox.container_name != first
 
     async def test_concurrent_first_calls_start_one_container(
-        self, backend: DockerExecutionBackend, name: str
+        self, backend: DockerExecutionBackend, name: str, engines: Engines
     ) -> None:
         async def of_thread(index: int) -> str:
             return (await asyncio.to_thread(backend.execute, f"echo {index}")).output
@@ -59,17 +56,19 @@ class TestStart:
 
         said = await asyncio.gather(*map(of_thread, range(10)), *map(of_task, range(10)))
         assert said == [f"{index}\n" for index in range(10)] * 2
-        assert len(await asyncio.to_thread(containers, name)) == 1
+        assert len(await asyncio.to_thread(engines.containers, name)) == 1
 
-    def test_reset_starts_a_fresh_container(self, backend: DockerExecutionBackend, name: str) -> None:
+    def test_reset_starts_a_fresh_container(
+        self, backend: DockerExecutionBackend, name: str, engines: Engines, new_sandbox: str
+    ) -> None:
         backend.execute(
             "echo kept > kept; echo gone > /tmp/gone; rm -r data; ln -s data data; sleep 600 & true"
         )
         first = backend.sandbox.container_name
         backend.reset()
         answer = backend.execute("cat kept; ls /tmp; pgrep -c sleep")
-        assert answer.output == f"{NEW_SANDBOX}kept\nhome\n0\n"
-        assert list(containers(name)) == [backend.sandbox.container_name] != [first]
+        assert answer.output == f"{new_sandbox}kept\nhome\n0\n"
+        assert list(engines.containers(name)) == [backend.sandbox.container_name] != [first]
 
     def test_close_ends_a_running_command(self, backend: DockerExecutionBackend) -> None:
         begun = threading.Event()
@@ -85,7 +84,7 @@ class TestDeath:
     """Running commands of a dead container fail. The next command gets a new container."""
 
     def test_container_killed_during_a_command(
-        self, backend: DockerExecutionBackend, name: str, docker_client: docker.DockerClient
+        self, backend: DockerExecutionBackend, name: str, engines: Engines, new_sandbox: str
     ) -> None:
         begun = threading.Event()
         backend.execute("echo kept > kept")
@@ -99,54 +98,55 @@ class TestDeath:
             backend.download_files(["/workspace/kept"])
             assert begun.wait(10)
             killed = time.monotonic()
-            docker_client.api.kill(first)
+            engines.kill(first)
             with pytest.raises(SandboxDied) as raised:
                 running.result(10)
             answers = [told.result(10), awaited.result(10)]
         assert time.monotonic() - killed < 5
         assert "closed" not in str(raised.value)
-        assert "same workspace" in raised.value.hint
+        assert "starts a new sandbox" in raised.value.hint
         assert [answer.exit_code for answer in answers] == [125, 125]
         assert raised.value.hint in answers[0].output
-        assert backend.execute("cat kept; pgrep -c sleep").output == f"{NEW_SANDBOX}kept\n0\n"
-        assert list(containers(name)) == [backend.sandbox.container_name] != [first]
+        assert backend.execute("cat kept; pgrep -c sleep").output == f"{new_sandbox}kept\n0\n"
+        assert list(engines.containers(name)) == [backend.sandbox.container_name] != [first]
 
     def test_container_killed_between_two_commands(
-        self, backend: DockerExecutionBackend, name: str, docker_client: docker.DockerClient
+        self, backend: DockerExecutionBackend, name: str, engines: Engines, new_sandbox: str
     ) -> None:
         backend.execute("echo kept > kept")
         for _ in range(2):
-            docker_client.api.kill(backend.sandbox.container_name)
-            eventually(lambda: "running" not in containers(name).values())
+            engines.kill(backend.sandbox.container_name)
+            eventually(lambda: "running" not in engines.containers(name).values())
             time.sleep(0.2)
-            assert backend.execute("cat kept").output == f"{NEW_SANDBOX}kept\n"
+            assert backend.execute("cat kept").output == f"{new_sandbox}kept\n"
 
     async def test_silent_container_is_given_up(
         self,
         backend: DockerExecutionBackend,
         name: str,
-        docker_client: docker.DockerClient,
+        engines: Engines,
         monkeypatch: pytest.MonkeyPatch,
+        new_sandbox: str,
     ) -> None:
         """The event loop is not blocked, neither here nor during a start."""
         monkeypatch.setattr(awaited_answers, "_PATIENCE", 1.0)
         with blockbuster_ctx():
             await backend.aexecute("echo kept > kept")
         frozen = backend.sandbox.container_name
-        docker_client.api.pause(frozen)
+        engines.pause(frozen)
         with blockbuster_ctx():
             answer = await backend.aexecute("true", timeout=0.5)
         assert answer.exit_code == 125
         assert "does not answer" in answer.output
         monkeypatch.undo()
-        assert (await backend.aexecute("cat kept")).output == f"{NEW_SANDBOX}kept\n"
-        await asyncio.to_thread(eventually, lambda: frozen not in containers(name))
+        assert (await backend.aexecute("cat kept")).output == f"{new_sandbox}kept\n"
+        await asyncio.to_thread(eventually, lambda: frozen not in engines.containers(name))
 
     @pytest.mark.thorough
-    async def test_many_commands_that_leave_background_children(self, tmp_path: Path, name: str) -> None:
+    async def test_many_commands_that_leave_background_children(self, make_backend: Make) -> None:
         """Commands that have left background children make room for queued commands."""
         limits = SandboxLimits(pids=1500, cpus=64)
-        with DockerExecutionBackend(tmp_path, name=name, image=IMAGE, limits=limits) as backend:
+        with make_backend(limits=limits) as backend:
             begun = time.monotonic()
             answers = await asyncio.gather(*(backend.aexecute(f"sleep 30 & echo {i}") for i in range(75)))
             assert [answer.output for answer in answers] == [f"{i}\n" for i in range(75)]
@@ -163,9 +163,9 @@ class TestDeath:
         assert backend.download_files(["/workspace/kept"])[0].content == b"kept\n"
         assert backend.sandbox.container_name == first
 
-    def test_exhausted_memory_ends_only_the_command(self, tmp_path: Path, name: str) -> None:
+    def test_exhausted_memory_ends_only_the_command(self, make_backend: Make) -> None:
         limits = SandboxLimits(memory=128 * MIB, tmp=16 * MIB)
-        with DockerExecutionBackend(tmp_path, name=name, image=IMAGE, limits=limits) as backend:
+        with make_backend(limits=limits) as backend:
             backend.execute("true")
             first = backend.sandbox.container_name
             for hog in ("python3 -c 'x = bytearray(10**9)'", "tail /dev/zero", "x=$(yes)"):
@@ -217,14 +217,14 @@ class TestSabotage:
         assert backend.sandbox.container_name == first
 
     @pytest.mark.thorough
-    def test_exhausted_process_limit_is_an_error_with_a_hint(self, tmp_path: Path, name: str) -> None:
+    def test_exhausted_process_limit_is_an_error_with_a_hint(self, make_backend: Make) -> None:
         hold = (
             "import os, time\ntry:\n    while True:\n"
             "        if os.fork() == 0:\n            time.sleep(12); os._exit(0)\n"
             "except BlockingIOError:\n    print('full', flush=True)\ntime.sleep(12)"
         )
         limits = SandboxLimits(pids=64)
-        with DockerExecutionBackend(tmp_path, name=name, image=IMAGE, limits=limits) as backend:
+        with make_backend(limits=limits) as backend:
             backend.write("/tmp/hold.py", hold)
             # From here on, only builtins of bash work.
             wait = "until read -r told < /tmp/told; do :; done"
@@ -247,7 +247,9 @@ class TestSabotage:
             # The sandbox recovers.
             eventually(lambda: backend.execute("echo on", timeout=5).output == "on\n", 30)
 
-    def test_fork_bomb_in_the_background_can_be_ended(self, backend: DockerExecutionBackend) -> None:
+    def test_fork_bomb_in_the_background_can_be_ended(
+        self, backend: DockerExecutionBackend, new_sandbox: str
+    ) -> None:
         backend.execute("bomb() { bomb | bomb & }; bomb", timeout=2)
         for _ in range(2):
             begun = time.monotonic()
@@ -255,4 +257,4 @@ class TestSabotage:
             assert time.monotonic() - begun < 5
             assert answer.exit_code in (0, 1, 124, 125, 137, 254)
         backend.reset()
-        assert backend.execute("echo on", timeout=10).output == f"{NEW_SANDBOX}on\n"
+        assert backend.execute("echo on", timeout=10).output == f"{new_sandbox}on\n"

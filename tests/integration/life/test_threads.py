@@ -8,46 +8,46 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import docker
 import pytest
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 
 from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import SandboxError
-from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.docker.strays import THREAD_LABEL, WORKSPACE_LABEL
+from libs.sandbox.host import ChannelTree
 from libs.sandbox.process_owner import label_in, owner_lives
-from tests.load import left
-from tests.support.sandboxes import IMAGE, NEW_INTERPRETER, NEW_SANDBOX
+from tests.support.commands.engines import Engines
+from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
-
-NAME = f"threads-{os.urandom(4).hex()}"
-
-
-def containers() -> list[str]:
-    return sorted(left.containers(NAME))
 
 
 class Threads:
     """A backend, and the sandboxes of its threads."""
 
-    def __init__(self, root: Path, **options: Any) -> None:
+    def __init__(self, backend: DockerExecutionBackend, root: Path, engines: Engines) -> None:
         self.root = root
-        self.backend = DockerExecutionBackend(root, name=NAME, image=IMAGE, scope="thread", **options)
+        self.backend = backend
+        self._engines = engines
 
-    def of(self, thread: str) -> DockerSandbox:
+    def of(self, thread: str) -> Any:
         """Return the sandbox that a graph's node finds for a thread."""
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        found = RunnableLambda(lambda _: self.backend.sandbox).invoke(None, config)
-        assert isinstance(found, DockerSandbox)
-        return found
+        return RunnableLambda(lambda _: self.backend.sandbox).invoke(None, config)
+
+    def containers(self) -> list[str]:
+        return sorted(self._engines.containers(self.backend.name))
+
+    def spares(self) -> int:
+        """Return the number of spares that are ready."""
+        ready = self.backend._pool and self.backend._pool._spares._ready
+        return sum(map(len, ready.values())) if isinstance(ready, dict) else len(ready or ())
 
     def run(self, thread: str, command: str) -> str:
         result = self.of(thread).run(command)
@@ -55,12 +55,22 @@ class Threads:
         return result.output
 
 
+MakeThreads = Callable[..., Threads]
+
+
 @pytest.fixture
-def threads(tmp_path: Path) -> Iterator[Threads]:
-    made = Threads(tmp_path / "workspace", warm=0)
+def make_threads(
+    make_backend: Callable[..., DockerExecutionBackend], tmp_path: Path, engines: Engines
+) -> MakeThreads:
+    return lambda **options: Threads(make_backend(scope="thread", **options), tmp_path / "workspace", engines)
+
+
+@pytest.fixture
+def threads(make_threads: MakeThreads) -> Iterator[Threads]:
+    made = make_threads(warm=0)
     yield made
     made.backend.close()
-    assert containers() == []
+    assert made.containers() == []
 
 
 class TestApart:
@@ -161,27 +171,27 @@ class TestApart:
 
 class TestSpares:
     @pytest.fixture
-    def warm(self, tmp_path: Path) -> Iterator[Threads]:
-        made = Threads(tmp_path / "workspace", warm=1)
+    def warm(self, make_threads: MakeThreads, tmp_path: Path) -> Iterator[Threads]:
+        made = make_threads(warm=1)
         made.run("first", "true")
-        eventually(lambda: len(containers()) == 2)
-        eventually(lambda: made.backend._pool and made.backend._pool._spares._ready)
+        eventually(lambda: made.spares() == 1)
+        assert len(made.containers()) == 2
         yield made
         made.backend.close()
-        assert containers() == []
+        assert made.containers() == []
         assert not list((tmp_path / "workspace" / "threads").glob(".spare-*"))
 
-    def test_new_thread_gets_the_spare(self, warm: Threads, docker_client: docker.DockerClient) -> None:
-        [spare] = set(containers()) - {warm.of("first").container_name}
+    def test_new_thread_gets_the_spare(self, warm: Threads, engines: Engines) -> None:
+        [spare] = set(warm.containers()) - {warm.of("first").container_name}
         warm.run("second", "echo 1 > /results/f; touch g")
         assert warm.of("second").container_name == spare
-        folder = warm.root / "threads" / "second"
+        folder = engines.on_host(warm.of("second"))
         assert (folder / "results" / "f").read_text() == "1\n"
         assert (folder / "g").exists()
-        eventually(lambda: len(containers()) == 3)  # another spare is started
+        eventually(lambda: len(warm.containers()) == 3)  # another spare is started
         # A spare has no thread label.
         labels = {
-            thread: docker_client.api.inspect_container(warm.of(thread).container_name)["Config"]["Labels"]
+            thread: engines.inspect(warm.of(thread).container_name)["Config"]["Labels"]
             for thread in ("first", "second")
         }
         assert labels["first"][THREAD_LABEL] == "first"
@@ -190,17 +200,19 @@ class TestSpares:
         # As docs/docker-setup.md says.
         assert warm.run("second", "stat -c %i /workspace") == f"{folder.stat().st_ino}\n"
 
-    def test_old_spares_of_running_programs_are_kept_and_leftovers_removed(self, tmp_path: Path) -> None:
+    def test_old_spares_of_running_programs_are_kept_and_leftovers_removed(
+        self, make_threads: MakeThreads, tmp_path: Path
+    ) -> None:
         """Neither this program nor another on the same workspace removes them."""
         long_ago = time.time() - 3_600
         root = tmp_path / "workspace"
-        made = Threads(root, warm=2)
-        other = Threads(root, warm=1)
+        made = make_threads(warm=2)
+        other = make_threads(warm=1)
         try:
             made.run("first", "true")
             spares = made.backend._pool and made.backend._pool._spares
             assert spares
-            eventually(lambda: len(spares._ready) == 2)
+            eventually(lambda: made.spares() == 2)
             waiting = [spare.result().container_name for spare in spares._ready._spares]
             left = root / "threads" / ".spare-00000000"
             left.mkdir()
@@ -210,21 +222,23 @@ class TestSpares:
             eventually(lambda: not left.exists())
             for thread in ("second", "third"):  # each start of a spare looks for leftovers, too
                 made.run(thread, "echo 1 > f")
-                eventually(lambda: len(spares._ready) == 2)
+                eventually(lambda: made.spares() == 2)
             assert {made.of(thread).container_name for thread in ("second", "third")} == set(waiting)
         finally:
             made.backend.close()
             other.backend.close()
-        assert containers() == []
+        assert made.containers() == []
         assert not list((root / "threads").glob(".spare-*"))
 
-    def test_spares_of_a_killed_program_are_removed_at_the_next_start(self, tmp_path: Path) -> None:
+    def test_spares_of_a_killed_program_are_removed_at_the_next_start(
+        self, make_threads: MakeThreads, tmp_path: Path
+    ) -> None:
         root = tmp_path / "workspace"
         program = "from libs.sandbox.process_owner import *; print(name_with(owner_label(), '00000000'))"
         name = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         left = root / "threads" / f".spare-{name.stdout.strip()}"
         (left / "data").mkdir(parents=True)
-        made = Threads(root, warm=1)
+        made = make_threads(warm=1)
         try:
             made.run("first", "true")
             eventually(lambda: not left.exists())
@@ -234,22 +248,33 @@ class TestSpares:
         finally:
             made.backend.close()
 
-    def test_dead_spare_is_not_used_for_a_thread(
-        self, warm: Threads, docker_client: docker.DockerClient
-    ) -> None:
-        [spare] = set(containers()) - {warm.of("first").container_name}
-        docker_client.api.kill(spare)
-        eventually(lambda: spare not in containers())
+    def test_spare_is_filled_when_a_thread_takes_it(self, warm: Threads) -> None:
+        [spare] = set(warm.containers()) - {warm.of("first").container_name}
+        filled: list[str | None] = []
+        second = warm.of("second")
+
+        async def fill(tree: ChannelTree) -> None:
+            await tree.atree("walk", most=1, again=[])
+            filled.append(second.container_name)
+
+        second.fill = fill
+        assert second.run("echo on").output == "on\n"
+        assert filled == [spare]
+
+    def test_dead_spare_is_not_used_for_a_thread(self, warm: Threads, engines: Engines) -> None:
+        [spare] = set(warm.containers()) - {warm.of("first").container_name}
+        engines.kill(spare)
+        eventually(lambda: spare not in warm.containers())
         folder = warm.root / "threads" / "old"  # a thread with existing files
         folder.mkdir()
         (folder / "f").write_text("kept\n")
         assert warm.run("old", "cat f") == "kept\n"
 
     def test_missing_engine_is_reported_to_the_thread_only(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, make_threads: MakeThreads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
-        lonely = Threads(tmp_path / "workspace", warm=2)
+        lonely = make_threads(warm=2)
         with pytest.raises(SandboxError, match="socket is not there"):
             lonely.of("a").run("true")
         lonely.backend.close()
@@ -257,22 +282,22 @@ class TestSpares:
 
 class TestIdle:
     @pytest.fixture
-    def restful(self, tmp_path: Path) -> Iterator[Threads]:
-        made = Threads(tmp_path / "workspace", warm=0, idle_seconds=0.5)
+    def restful(self, make_threads: MakeThreads) -> Iterator[Threads]:
+        made = make_threads(warm=0, idle_seconds=0.5)
         yield made
         made.backend.close()
 
     def test_idle_container_is_stopped_and_started_again(self, restful: Threads) -> None:
         restful.run("a", "echo kept > f")
-        [first] = containers()
-        eventually(lambda: containers() == [])
+        [first] = restful.containers()
+        eventually(lambda: restful.containers() == [])
         assert restful.run("a", "cat f") == "kept\n"
-        assert containers() != [first]
+        assert restful.containers() != [first]
 
     def test_next_block_says_that_variables_are_lost(self, restful: Threads) -> None:
         sandbox = restful.of("a")
         assert sandbox.run_python("x = 1; print(x)", session="s").output == "1\n"
-        eventually(lambda: containers() == [])
+        eventually(lambda: restful.containers() == [])
         output = sandbox.run_python("print(2)", session="s").output
         assert output == f"{NEW_INTERPRETER}2\n"
         assert sandbox.run_python("print(3)", session="s").output == "3\n"
@@ -286,8 +311,10 @@ class TestIdle:
             time.sleep(0.5 + (number % 6) * 0.03)
             assert sandbox.run(f"echo {number}").output == f"{number}\n"
 
-    def test_idle_container_is_stopped_in_scope_shared(self, tmp_path: Path) -> None:
-        with DockerExecutionBackend(tmp_path / "w", name=NAME, image=IMAGE, idle_seconds=0.3) as backend:
+    def test_idle_container_is_stopped_in_scope_shared(
+        self, make_backend: Callable[..., DockerExecutionBackend], name: str, engines: Engines
+    ) -> None:
+        with make_backend(idle_seconds=0.3) as backend:
             backend.execute("echo kept > f")
-            eventually(lambda: containers() == [])
+            eventually(lambda: not engines.containers(name))
             assert backend.execute("cat f").output == f"{NEW_SANDBOX}kept\n"

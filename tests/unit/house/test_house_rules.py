@@ -7,8 +7,11 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.support.cluster.ray_start import NOTICE_DEAD_NODES
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,6 +25,7 @@ TOP_LEVEL = {
 READS_ENVIRONMENT = {
     "agent/settings/application_settings.py": "reads all settings",
     "agent/http_app.py": "LANGGRAPH_API_URL is the address that `langgraph dev` gives its server",
+    "libs/sandbox/cluster/ray_connection.py": "Ray reads its variables when it is imported",
     "libs/gateway/packages/host_index_settings.py": "REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE belong to pip",
     "libs/models/weight_packages.py": "passes its own on to pip",
     "libs/sandbox/docker/engine.py": "DOCKER_CONTEXT belongs to Docker",
@@ -64,17 +68,40 @@ def test_code_blocks_use_no_tool_calls() -> None:
     assert [path for path, text in _sources("libs/code_blocks").items() if words.search(text)] == []
 
 
-def test_lock_file_pins_every_dependency_with_a_hash_and_names_no_index() -> None:
+LOCKS = {
+    "requirements.lock": "dev",
+    "libs/models/requirements.lock": "local",
+    "libs/sandbox/cluster/requirements.lock": "cluster",
+}
+"""Lock file -> its extra."""
+
+
+@pytest.mark.parametrize(("file", "extra"), LOCKS.items())
+def test_lock_file_pins_every_dependency_with_a_hash_and_names_no_index(file: str, extra: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    direct = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
-    lock = (ROOT / "requirements.lock").read_text()
+    direct = [*project["optional-dependencies"][extra], *(project["dependencies"] if extra == "dev" else [])]
+    lock = (ROOT / file).read_text()
     assert re.findall(r"^(?!#).*(?:://|--index|--find-links).*", lock, re.M) == []
-    pins = re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==(\S+)[^\n]*\\\n    --hash=sha256:", lock, re.M)
-    assert len(pins) == len(re.findall(r"^\S+==", lock, re.M)) > len(direct)
-    pinned = {canonicalize_name(name): version for name, version in pins}
+    pinned = _pins(lock)
+    assert len(pinned) == len(re.findall(r"^\S+==", lock, re.M)) > len(direct)
     wanted = [Requirement(line) for line in direct]
     assert [
         str(r) for r in wanted if not r.specifier.contains(pinned.get(canonicalize_name(r.name), "0"), True)
+    ] == []
+    always = _pins((ROOT / "requirements.lock").read_text())
+    assert {name: version for name, version in pinned.items() if always.get(name, version) != version} == {}
+
+
+def _pins(lock: str) -> dict[str, str]:
+    """Return name and version of each package that is pinned with a hash."""
+    pins = re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==(\S+)[^\n]*\\\n    --hash=sha256:", lock, re.M)
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def test_silent_nodes_are_noticed_as_fast_as_the_pages_say() -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    assert [
+        f"{name}={value}" for name, value in NOTICE_DEAD_NODES.items() if f"{name}={value}" not in page
     ] == []
 
 

@@ -1,0 +1,54 @@
+"""A node that was cut off and comes back cannot write, and two nodes can be lost one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster.cluster_threads import ClusterThreads, cluster_threads
+from tests.support.cluster.ray_cluster import Cluster
+from tests.support.cluster.ray_node import Node
+from tests.support.waiting import eventually
+
+
+@pytest.fixture
+def threads(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterThreads]:
+    monkeypatch.chdir(tmp_path)
+    with cluster_threads(cluster.address, tmp_path) as made:
+        yield made
+
+
+def node_of(cluster: Cluster, threads: ClusterThreads, thread: str = "t") -> Node:
+    return next(node for node in cluster.nodes if node.ip in threads.node(thread))
+
+
+def size_there(node: Node, name: str) -> int:
+    """Return the size of a file in the workspaces on a node, 0 without it. Needs no network."""
+    volumes = (node.folder / "data" / "volumes").glob(f"*/_data/{name}")
+    return sum(path.stat().st_size for path in volumes)
+
+
+async def test_node_that_was_cut_off_and_comes_back_cannot_write(
+    cluster: Cluster, threads: ClusterThreads
+) -> None:
+    await threads.captures.begin_turn("t")
+    result, note = await threads.step(
+        "echo 1 > counter; (while :; do echo tick >> ticks; sleep 0.1; done) > /dev/null 2>&1 &"
+    )
+    assert (result.exit_code, note) == (0, "")
+    old = node_of(cluster, threads)
+    old.cut_off()
+    moved = await threads.elsewhere("cat counter; wc -l < ticks; echo 2 > counter")
+    kept = moved.output.splitlines()[-1]
+    assert moved.output.splitlines()[-2] == "1"
+    assert node_of(cluster, threads) is not old
+
+    # The old sandbox does not know yet, and writes on.
+    before = size_there(old, "ticks")
+    eventually(lambda: size_there(old, "ticks") > before)
+    old.join_again()
+    eventually(lambda: size_there(old, "ticks") == 0, 120)
+    result, note = await threads.step("cat counter; wc -l < ticks")
+    assert (result.output, note) == (f"2\n{kept}\n", "")

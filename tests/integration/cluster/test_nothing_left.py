@@ -1,0 +1,52 @@
+"""What a test cluster leaves when its test process is killed: nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+from tests.load.own_engine import command_lines
+from tests.support.cluster.ray_start import ROOT
+from tests.support.sandboxes import IMAGE
+from tests.support.waiting import eventually
+
+PROGRAM = f"""
+from tests.support.cluster.network import Network
+from tests.support.cluster.ray_node import Node
+
+network = Network()
+network.open()
+node = Node("node-1", network, head="", image="{IMAGE}", sandboxes=1)
+node.start()
+run = ["docker", "--host", node.engine.socket, "run", "--detach", "--network=none", "--entrypoint=sleep"]
+node.machine.run([*run, "{IMAGE}", "infinity"])
+print(network.folder, flush=True)
+input()
+"""
+"""A node with a running container, without Ray, whose processes would end in the same way."""
+
+
+def test_killed_test_process_leaves_nothing() -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with program:
+        assert program.stdout
+        folder = Path(program.stdout.readline().strip())
+        assert left(folder) == ["folder", "processes", "control groups", "interface"]
+        program.kill()
+    eventually(lambda: not left(folder), 60)
+
+
+def left(folder: Path) -> list[str]:
+    """Return what is there of a cluster."""
+    there = {
+        "folder": folder.exists(),
+        "processes": any(str(folder).encode() in line for _, line in command_lines()),
+        "control groups": any(Path("/sys/fs/cgroup").glob(f"**/{folder.name}")),
+        "interface": any(name.endswith(folder.name[-8:]) for name in psutil.net_if_addrs()),
+    }
+    return [what for what, is_there in there.items() if is_there]

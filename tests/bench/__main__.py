@@ -1,6 +1,7 @@
 """Measure all figures in one run: `make bench`, or some parts: `python -m tests.bench PART …`.
 
-The parts: commands, blocks, files, life, crowd, programs, tokens, workspace, forks.
+The parts: commands, blocks, files, life, crowd, programs, tokens, workspace, forks; and cluster, which needs
+Ray (`make cluster`) and root.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rich.table import Table
 from libs.backends.docker import DockerExecutionBackend
 from tests.bench import (
     bench_blocks,
+    bench_cluster,
     bench_commands,
     bench_crowd,
     bench_files,
@@ -55,6 +57,7 @@ PARTS: dict[str, Part] = {
     "tokens": lambda _root, _peers: bench_tokens.figures(),
     "workspace": lambda root, _: bench_workspace.figures(root),
     "forks": lambda root, _: bench_forks.figures(root),
+    "cluster": lambda root, _: bench_cluster.figures(root),
 }
 WITH_PEERS = {"commands", "blocks", "files", "life"}
 

@@ -15,6 +15,7 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.docker.engine import connect
 from libs.sandbox.docker.strays import NAME_LABEL
+from libs.sandbox.pool import SandboxPool
 from libs.sandbox.workspace import prepare_workspace
 from tests.bench.bench_sandboxes import container_of, image, in_thread, memory_of, runtime, wait_until
 from tests.bench.measure import Figure, Times, timed
@@ -100,8 +101,10 @@ def _spares(root: Path) -> list[float]:
     )
     spared.execute("true")
     samples = []
+    pool = spared._pool
+    assert isinstance(pool, SandboxPool)
     for number in range(ROUNDS // 2 + 2):
-        wait_until(lambda: spared._pool and spared._pool._spares._ready)
+        wait_until(lambda: bool(pool._spares._ready))
         time.sleep(SETTLE_SECONDS)
         thread = f"thread-{number}"
         samples.append(in_thread(thread, lambda: timed(lambda: _hi(spared))))

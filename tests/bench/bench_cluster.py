@@ -1,0 +1,186 @@
+"""Sandboxes on the nodes of a cluster, beside sandboxes of this machine. The nodes are namespaces of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import docker
+
+from libs.backends.docker import require_image
+from libs.persistence.thread_database import SqliteDatabase
+from libs.sandbox.cluster import Cluster, ClusterPool, ClusterSandbox
+from libs.sandbox.docker import THREAD_LABEL, DockerSandbox, connect
+from libs.sandbox.host import ChannelTree
+from libs.workspace import Catalog, Contents, WorkspaceStore
+from tests.bench.bench_sandboxes import image, memory_of, wait_until
+from tests.bench.measure import Figure, Times, interleaved, timed
+
+if TYPE_CHECKING:
+    from tests.support.cluster.ray_node import Node
+
+ROOM = 110
+"""Sandboxes of a node."""
+CROWDS = (1, 10, 50, 200)
+LOCAL, THERE = "on this machine", "sandbox"
+SIZE = 50_000_000
+TRAVELLING = 10_000_000
+
+
+def figures(root: Path) -> Iterator[Figure]:
+    """Start two nodes, and measure sandboxes on them."""
+    from tests.support.cluster.ray_cluster import ray_cluster
+
+    root.mkdir(parents=True)
+    with ExitStack() as stack:
+        machines = stack.enter_context(ray_cluster(image(), nodes=0))
+        nodes = [machines.add_node(sandboxes=ROOM) for _ in range(2)]
+        cluster = Cluster(machines.address, partial(require_image, name=image()))
+        stack.callback(_leave, cluster)
+        make = partial(_sandbox, cluster)
+        local = stack.enter_context(DockerSandbox(root / "local", image=image(), name="bench-local"))
+        there = stack.enter_context(make("first"))
+        yield _commands(local, there)
+        yield from _files(local, there)
+        yield _idle_memory(local, there, nodes)
+        yield _first_command(cluster, make)
+        yield _taken_up(root, cluster, make)
+        yield from _crowds(make)
+
+
+def _sandbox(cluster: Cluster, thread: str | None, **more: object) -> ClusterSandbox:
+    labels = {} if thread is None else {THREAD_LABEL: thread}
+    return ClusterSandbox(cluster, image=image(), name="bench-there", labels=labels, **more)  # type: ignore[arg-type]
+
+
+def _leave(cluster: Cluster) -> None:
+    import ray
+
+    cluster.close()
+    ray.shutdown()
+
+
+def _commands(local: DockerSandbox, there: ClusterSandbox) -> Figure:
+    times = interleaved(
+        {LOCAL: lambda: local.run("echo hi"), THERE: lambda: there.run("echo hi")}, rounds=300
+    )
+    more = (times.median(THERE) - times.median(LOCAL)) * 1000
+    return times.figure(
+        "echo hi, warm, on a node", "at most 3 ms more", more <= 3, note=f"{more:.1f} ms more"
+    )
+
+
+def _files(local: DockerSandbox, there: ClusterSandbox) -> Iterator[Figure]:
+    content = os.urandom(SIZE)
+    for name, does in {
+        "up": lambda sandbox: sandbox.write_file("/results/big", content),
+        "down": lambda sandbox: sandbox.read_file("/results/big"),
+    }.items():
+        times = interleaved({LOCAL: partial(does, local), THERE: partial(does, there)}, rounds=7, warm_up=1)
+        share = times.median(LOCAL) / times.median(THERE)
+        yield times.figure(
+            f"50 MB {name}",
+            "at least half as fast",
+            share >= 0.5,
+            unit="s",
+            note=f"{share:.2f} times as fast",
+        )
+
+
+def _idle_memory(local: DockerSandbox, there: ClusterSandbox, nodes: list[Node]) -> Figure:
+    values = {}
+    for name, sandbox, clients in (
+        (LOCAL, local, [connect()]),
+        (THERE, there, [docker.DockerClient(node.engine.socket) for node in nodes]),
+    ):
+        sandbox.reset()
+        sandbox.run("true")
+        time.sleep(1)
+        assert sandbox.container_name
+        for client in clients:
+            if any(each.name == sandbox.container_name for each in client.containers.list()):
+                values[name] = memory_of(client, sandbox.container_name)
+            client.close()
+    more = values[THERE] - values[LOCAL]
+    return Figure("memory of an idle sandbox", "MB", values, "at most 2 MB more", more <= 2)
+
+
+def _first_command(cluster: Cluster, make: partial[ClusterSandbox]) -> Figure:
+    """Measure the first command of a thread whose spare is ready."""
+    pool = ClusterPool(cluster, make, warm=1)
+    pool.sandbox_for("before").run("true")
+    samples = []
+    for number in range(30):
+        wait_until(lambda: any(len(ready) for ready in pool._spares._ready.values()))
+        time.sleep(0.5)
+        sandbox = pool.sandbox_for(f"thread-{number}")
+        samples.append(timed(partial(sandbox.run, "echo hi")))
+        sandbox.close()
+    pool._threads.close()
+    pool._spares.close()
+    times = Times({THERE: samples[2:]})
+    return times.figure("first command with a spare on a node", "at most 60 ms", times.median(THERE) <= 0.06)
+
+
+def _taken_up(root: Path, cluster: Cluster, make: partial[ClusterSandbox]) -> Figure:
+    """Measure the first command on another node, in a new container, with the files of a snapshot."""
+    database = SqliteDatabase(root / "threads.sqlite")
+    store = WorkspaceStore(Catalog(database), Contents(str(root / "snapshots")))
+    places = [cluster.place() for _ in range(2)]
+    ids = sorted({place.node.id for place in places})
+    for place in places:
+        place.free()
+    assert len(ids) == 2, "Ray has placed two sandboxes on one node"
+    samples = []
+    for number in range(10):
+        before, after = (make(f"moves-{number}", node=node) for node in ids)
+        before.run(f"head -c {TRAVELLING} /dev/urandom | split -b 100000 - /results/part-")
+        captured = store.capture(before)
+        before.close()
+
+        async def fill(tree: ChannelTree, captured: str = captured.id) -> None:
+            await store.arestore(tree, captured)
+
+        after.fill = fill
+        samples.append(timed(partial(after.run, "ls /results")))
+        after.close()
+    database.close()
+    times = Times({THERE: samples})
+    holds = times.median(THERE) <= 1
+    return times.figure("a thread of 10 MB taken up on another node", "at most 1 s", holds, unit="s")
+
+
+def _crowds(make: partial[ClusterSandbox]) -> Iterator[Figure]:
+    """Start many sandboxes on two nodes, and run a command in all of them at once."""
+    sandboxes: list[ClusterSandbox] = []
+    with ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(16))
+        for count in CROWDS:
+            begun = time.perf_counter()
+            new = [
+                stack.enter_context(make(f"crowd-{len(sandboxes) + n}"))
+                for n in range(count - len(sandboxes))
+            ]
+            list(threads.map(lambda sandbox: sandbox.run("true"), new))
+            started = (time.perf_counter() - begun) / max(1, len(new))
+            sandboxes += new
+            seconds = [asyncio.run(_all(sandboxes)) for _ in range(5)]
+            nodes = {sandbox.node for sandbox in sandboxes}
+            spread = max(sum(sandbox.node == node for sandbox in sandboxes) for node in nodes)
+            times = Times({"start of one": [started], "a command in all": seconds})
+            note = f"at most {spread} on one node"
+            yield times.figure(f"{count} threads over two nodes", "all answer", True, unit="s", note=note)
+
+
+async def _all(sandboxes: list[ClusterSandbox]) -> float:
+    begun = time.perf_counter()
+    results = await asyncio.gather(*(sandbox.arun("echo hi") for sandbox in sandboxes))
+    assert all(result.output == "hi\n" for result in results)
+    return time.perf_counter() - begun

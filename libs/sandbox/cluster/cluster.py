@@ -22,6 +22,8 @@ _SPARE_SECONDS: Final = 5.0
 """Seconds that a spare waits for room. A longer wait would take the room from sandboxes that wait."""
 _LOOK_SECONDS: Final = 2.0
 """Seconds between two looks at the nodes."""
+_AGAIN_SECONDS: Final = 8.0
+"""Seconds after which a place is asked for anew: Ray may be waiting for the answer of a node that is lost."""
 _SILENT_SECONDS: Final = 12.0
 """Seconds without an answer after which a node counts as lost. N2: the next command runs elsewhere in 30."""
 
@@ -88,9 +90,13 @@ class Cluster:
         deadline = time.monotonic() + wait
         while True:
             left = max(0.1, deadline - time.monotonic())
-            found = ray_client.new_place(node, memory=self._memory, cpus=self._cpus, seconds=left)
+            found = ray_client.new_place(
+                node, memory=self._memory, cpus=self._cpus, seconds=min(left, _AGAIN_SECONDS)
+            )
             if found is None:
-                raise self._full()
+                if left <= _AGAIN_SECONDS:
+                    raise self._full()
+                continue
             place, node_id = found
             try:
                 return Placed(self._node(node_id), place)

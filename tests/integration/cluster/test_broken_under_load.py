@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -44,8 +45,9 @@ def load(cluster: Cluster, tmp_path: Path) -> Iterator[ClusterLoad]:
 def kill_actor(node: Node) -> None:
     """Kill the program that starts the containers on a node."""
     for process in psutil.Process(node.machine.pid).children(recursive=True):
-        if process.name().startswith("ray::NodeHost"):
-            process.kill()
+        with suppress(psutil.NoSuchProcess):  # ended meanwhile
+            if process.name().startswith("ray::NodeHost"):
+                process.kill()
 
 
 Break = Callable[[ClusterLoad, Node, Random], object]

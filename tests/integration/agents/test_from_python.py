@@ -48,10 +48,12 @@ def carried_out(program: str, folder: Path, command: str, answer: str) -> str:
     The model calls `execute` with the command, then answers.
     """
     call = {"name": "execute", "args": {"command": command}}
-    (folder / "script.json").write_text(json.dumps([{"tool_calls": [call]}, {"text": answer}]))
+    home = folder.with_name(f"{folder.name}-home")  # threads must be apart from the workspace
+    home.mkdir()
+    (home / "script.json").write_text(json.dumps([{"tool_calls": [call]}, {"text": answer}]))
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=folder,
+        cwd=home,
         env=os.environ | {"PYTHONPATH": str(ROOT), "WORKSPACE_DIR": str(folder), "APPROVALS": "ask"},
         input="approve\n",
         capture_output=True,
@@ -78,12 +80,14 @@ def test_example_of_an_own_deep_agent(tmp_path: Path) -> None:
     said = carried_out(program, tmp_path, "echo a frog jumps > results/haiku.txt", "Three words.")
     assert "echo a frog jumps > results/haiku.txt" in said
     assert said.endswith("approve or reject? Three words.\n")
-    assert (tmp_path / "my-workspace" / "results" / "haiku.txt").read_text() == "a frog jumps\n"
+    home = tmp_path.with_name(f"{tmp_path.name}-home")
+    assert (home / "my-workspace" / "results" / "haiku.txt").read_text() == "a frog jumps\n"
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["invoke", "asyncio.run"])
 def test_ctrl_c_waits_for_the_command_or_ends_it(tmp_path: Path, *, asynchronous: bool) -> None:
     command = "touch begun; until [ -e go ]; do sleep 0.1; done; echo to its end > ended"
+    workspace = tmp_path / "workspace"
     call = {"name": "execute", "args": {"command": command}}
     (tmp_path / "script.json").write_text(json.dumps([{"tool_calls": [call]}, {"text": "Done."}]))
     run = "asyncio.run(graph.ainvoke(task, config))" if asynchronous else "graph.invoke(task, config)"
@@ -101,21 +105,21 @@ def test_ctrl_c_waits_for_the_command_or_ends_it(tmp_path: Path, *, asynchronous
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "WORKSPACE_DIR": str(tmp_path), "APPROVALS": "auto"},
+        env=os.environ | {"PYTHONPATH": str(ROOT), "WORKSPACE_DIR": str(workspace), "APPROVALS": "auto"},
         stdout=subprocess.PIPE,
         text=True,
     )
     try:
-        eventually((tmp_path / "begun").exists, 120)
+        eventually((workspace / "begun").exists, 120)
         process.send_signal(signal.SIGINT)
         if not asynchronous:
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(2)
-            (tmp_path / "go").touch()
+            (workspace / "go").touch()
         assert process.communicate(timeout=60)[0] == "interrupted\n"
     finally:
         process.kill()
-    assert (tmp_path / "ended").exists() != asynchronous
+    assert (workspace / "ended").exists() != asynchronous
 
 
 async def answer_after_approval(graph: Any, call: Any, thread: str) -> str:

@@ -81,7 +81,7 @@ def test_read_only_disk_is_named_as_the_cause(tmp_path: Path) -> None:
                 backend.delete("/workspace/file").error,
                 backend.delete("/workspace/sub").error,
             ):
-                assert "Read-only file system" in str(error)
+                assert "read-only" in str(error).lower()
             backend.reset()
             started = backend.execute("true")
             assert started.exit_code == 125

@@ -118,7 +118,7 @@ class Sandbox(Tree, Protocol):
                 class. Without a command log it has no effect.
             note_new: whether the output, also the live output, begins with a note if an earlier call of the
                 thread, with `note_new` or a file change with a key, was in another sandbox, whatever ended
-                that one. With a command log, calls before this object was made count, too.
+                that one. With a command log, the calls of earlier programs count, too.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB, a variable

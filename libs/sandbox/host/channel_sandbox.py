@@ -164,7 +164,7 @@ class ChannelSandbox(SandboxLife):
     async def _begins(self) -> bool:
         """Note the sandbox of the thread's first call.
 
-        Return whether it is not the first, because something ran in the thread before this object was made.
+        Return whether it is not the first, because an earlier program has run something in the thread.
         """
         thread = self._thread()
         if self._programs.has_called(thread):

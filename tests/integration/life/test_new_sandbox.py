@@ -73,10 +73,7 @@ def test_live_output_begins_with_the_note(sandbox: LocalSandbox) -> None:
     assert b"".join(live).decode() == f"{NEW_SANDBOX}on\non\n{NEW_SANDBOX}2\n"
 
 
-@pytest.mark.parametrize("another", [True, False], ids=["another program", "the same program"])
-def test_calls_in_an_earlier_sandbox_object_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, another: bool
-) -> None:
+def test_calls_of_earlier_programs_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def new() -> tuple[CommandRecords, LocalSandbox]:
         records = CommandRecords(tmp_path / "records.sqlite")
         return records, LocalSandbox(tmp_path / "workspace", records=records, thread=thread.get)
@@ -84,8 +81,7 @@ def test_calls_in_an_earlier_sandbox_object_count(
     records, sandbox = new()
     with closing(records), sandbox:
         sandbox.file("write", path="a", replace=True, content=b"", key="1")
-    if another:
-        monkeypatch.setattr(log_file, "owner_label", lambda: "a later program")
+    monkeypatch.setattr(log_file, "owner_label", lambda: "a later program")
     records, sandbox = new()
     with closing(records), sandbox:
         sandbox.file("write", path="b", replace=True, content=b"", key="2")

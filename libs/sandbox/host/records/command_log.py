@@ -30,7 +30,7 @@ __all__ = ["CommandRecords", "Entry", "process_ends"]
 logger = logging.getLogger(__name__)
 
 _OTHERS = "SELECT thread, began, ended, state FROM commands WHERE owner <> ? AND coalesce(ended, ?) >= ?"
-_EARLIER = "SELECT 1 FROM commands WHERE thread = ? AND (owner <> ? OR state <> 'running') LIMIT 1"
+_EARLIER = "SELECT 1 FROM commands WHERE thread = ? AND owner <> ? LIMIT 1"
 _RUNNING = "SELECT DISTINCT owner FROM commands WHERE state = 'running' AND owner <> ?"
 _LOST = "UPDATE commands SET state = 'lost', ended = ? WHERE state = 'running' AND owner = ?"
 _FIND = "SELECT digest, state, owner, result FROM commands WHERE thread = ? AND key = ?"
@@ -120,7 +120,7 @@ class CommandRecords:
         await self.awaited(self._forget, _name(thread), began)
 
     async def has_earlier(self, thread: str) -> bool:
-        """Return whether another program has run something in a thread, or this program before now."""
+        """Return whether another program has run something in a thread."""
         return await self.awaited(self._has_earlier, _name(thread))
 
     async def of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:

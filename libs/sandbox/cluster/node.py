@@ -13,7 +13,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from libs.sandbox.cluster import ray_client
-from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder, Listed, Refusal
+from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder, Refusal
 from libs.sandbox.cluster.mirror import Folder, bring, folder_key
 from libs.sandbox.cluster.node_folders import Entry
 from libs.sandbox.cluster.node_transport import NodeTransport
@@ -105,13 +105,6 @@ class Node:
     def belongs_to(self, container: str, thread: str) -> None:
         """Tell the node the thread of a container that was a spare."""
         ray_client.submit(self.host.belongs_to, container, thread)
-
-    def listed(self) -> list[Listed]:
-        """Return the containers of this server on the node."""
-        found: list[Listed] | Refusal = self._ask(self.host.listed, seconds=_BRIEF)
-        if isinstance(found, Refusal):
-            raise found.error(self.name)
-        return found
 
     def silent_seconds(self) -> float:
         """Send a ping if none is under way. Return for how long the latest has had no answer."""

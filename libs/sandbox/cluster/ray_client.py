@@ -17,6 +17,7 @@ __all__ = [
     "NodeInfo",
     "Place",
     "connect",
+    "free_place",
     "hosts",
     "kill",
     "living_nodes",

@@ -8,7 +8,6 @@ no plain command.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 __all__ = ["Word", "literal", "plain_commands"]
 
@@ -84,8 +83,3 @@ def literal(raw: str) -> Word:
             case _, text:
                 pieces.append(text)
     return "".join(pieces)
-
-
-def shown(words: Sequence[Word]) -> str:
-    """Return the words of a command for a person."""
-    return " ".join("…" if word is None else word for word in words)

@@ -25,7 +25,9 @@ from libs.sandbox.docker import (
     explained,
     hardened_config,
     process_limit,
+    remove_stray_volumes,
     sweep_once,
+    volume,
 )
 from libs.sandbox.errors import SandboxError
 from libs.sandbox.process_owner import owner_label
@@ -51,6 +53,8 @@ class NodeHost:
         self._open: dict[str, NodeConnection] = {}
         self._unwanted: set[str] = set()
         """Containers that were closed before they had started."""
+        self._starting: set[str] = set()
+        """Containers that may not exist yet, although their volumes do."""
         self._work = ThreadPoolExecutor(_AT_ONCE, "node-work")
         place = Path(tempfile.gettempdir())
         remove_old_folders(place)
@@ -94,12 +98,21 @@ class NodeHost:
     def _attached(self, order: ContainerOrder) -> AttachedTransport:
         client = answering_client(time.monotonic())
         self._check_image(client)
-        transport = attached_container(client, self._config(client, order), order.name, order.image)
+        self._starting.add(order.name)
+        try:
+            transport = attached_container(client, self._config(client, order), order.name, order.image)
+        finally:
+            self._starting.discard(order.name)
         sweep_once(client)
+        self._work.submit(self._remove_stray_volumes, client)
         return transport
 
+    def _remove_stray_volumes(self, client: docker.DockerClient) -> None:
+        with suppress(SandboxError):  # the next start tries again
+            remove_stray_volumes(client, self._starting)
+
     def _config(self, client: docker.DockerClient, order: ContainerOrder) -> dict[str, Any]:
-        mounts: list[dict[str, Any]] = [{"Type": "volume", "Target": "/workspace", "ReadOnly": False}]
+        mounts = [volume("/workspace", order.name)]
         mounts += [
             bind(self._folders.place(key), path, read_only=True)
             for path, key in sorted(order.read_only.items())

@@ -22,6 +22,7 @@ from libs.sandbox.docker.strays import (
     name_of,
     sweep_once,
 )
+from libs.sandbox.docker.volumes import remove_stray_volumes, volume
 
 __all__ = [
     "DEFAULT_SOCKET",
@@ -47,7 +48,9 @@ __all__ = [
     "hardened_config",
     "name_of",
     "process_limit",
+    "remove_stray_volumes",
     "shared_client",
     "sweep_once",
     "variables",
+    "volume",
 ]

@@ -1,4 +1,4 @@
-"""What a test cluster leaves when its test process is killed: nothing."""
+"""Nothing is left of a killed Engine's sandboxes, or of a test cluster whose process was killed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 import psutil
 
+from libs.sandbox.cluster import Cluster, ClusterSandbox
 from tests.load.own_engine import command_lines
+from tests.support.cluster.ray_cluster import Cluster as Machines
+from tests.support.cluster.ray_node import Node
 from tests.support.cluster.ray_start import ROOT
 from tests.support.sandboxes import IMAGE
 from tests.support.waiting import eventually
@@ -27,6 +30,25 @@ print(network.folder, flush=True)
 input()
 """
 """A node with a running container, without Ray, whose processes would end in the same way."""
+
+
+def volumes_of(node: Node) -> list[str]:
+    return node.machine.run(["docker", "--host", node.engine.socket, "volume", "ls", "-q"]).splitlines()
+
+
+def test_next_start_on_a_node_removes_volumes_that_its_engine_left(
+    joined: Cluster, shared_cluster: Machines, name: str
+) -> None:
+    with ClusterSandbox(joined, image=IMAGE, name=name) as before:
+        before.run("echo secret > /workspace/file")
+        node = next(each for each in shared_cluster.nodes if each.ip in before.node)
+        node.engine.kill()
+        shared_cluster.repair()
+    assert volumes_of(node)
+    with ClusterSandbox(joined, image=IMAGE, name=name, node=node.ray_id()) as after:
+        after.run("true")
+        eventually(lambda: len(volumes_of(node)) == 1)
+    eventually(lambda: not volumes_of(node))
 
 
 def test_killed_test_process_leaves_nothing() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import docker.errors
 import psutil
 import pytest
 
+from libs.sandbox.docker import remove_stray_volumes, volume, volumes
 from libs.sandbox.docker.strays import NAME_LABEL, OWNER_LABEL, remove_strays
 from libs.sandbox.process_owner import owner_label
 from tests.load.left import containers
@@ -191,3 +193,38 @@ class TestSweep:
         finally:
             for left in containers(name):
                 docker_client.api.remove_container(left, force=True)
+
+    def test_only_unused_volumes_of_dead_owners_and_of_this_process_are_removed(
+        self, name: str, docker_client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        dead = dead_label()
+        unknown = json.dumps({**json.loads(dead), "boot": "another boot"})
+        api = docker_client.api
+
+        def leave_volume(container: str, owner: str) -> str:
+            labels = volume("/workspace", container)["VolumeOptions"]["Labels"]
+            return str(api.create_volume(labels={**labels, OWNER_LABEL: owner})["Name"])
+
+        def left(volumes: set[str]) -> set[str]:
+            return volumes & {each["Name"] for each in api.volumes()["Volumes"]}
+
+        with python(
+            "from libs.sandbox.process_owner import owner_label; print(owner_label(), flush=True); input()"
+        ) as living:
+            assert living.stdout is not None
+            gone = {leave_volume(f"{name}-1", dead), leave_volume(f"{name}-2", owner_label())}
+            kept = {
+                leave_volume(f"{name}-starts", owner_label()),
+                leave_volume(name, living.stdout.readline()),
+            }
+            young = leave_volume(name, unknown)
+            try:
+                remove_stray_volumes(docker_client, {f"{name}-starts"})
+                assert left({*gone, *kept, young}) == {*kept, young}
+                monkeypatch.setattr(volumes, "_UNUSED", timedelta())
+                remove_stray_volumes(docker_client, {f"{name}-starts"})
+                assert left({*kept, young}) == kept
+            finally:
+                for each in left({*gone, *kept, young}):
+                    api.remove_volume(each)
+            living.communicate("\n", timeout=30)

@@ -37,7 +37,9 @@ TRAVELLING = 10_000_000
 def figures(root: Path) -> Iterator[Figure]:
     """Start two nodes, and measure sandboxes on them."""
     from tests.support.cluster.ray_cluster import ray_cluster
+    from tests.support.cluster.ray_start import AUTHENTICATION
 
+    os.environ |= AUTHENTICATION
     root.mkdir(parents=True)
     with ExitStack() as stack:
         machines = stack.enter_context(ray_cluster(image(), nodes=0))

@@ -66,12 +66,13 @@ def cluster_checks(settings: Settings) -> list[Check]:
         for each in found
     ]
     room = sum(each.room for each in found if each.problem is None)
-    enough = Check("cluster", True, f"room for {room} sandboxes on {len(found)} machines")
+    machines = f"{len(found)} machine{'s' * (len(found) != 1)}"
+    enough = Check("cluster", True, f"room for {room} sandboxes on {machines}")
     none = Check("cluster", False, "no node takes sandboxes", f"Join one: {join_help('HEAD')}")
     return [enough if room else none, *checks]
 
 
 def join_help(head: str) -> str:
     """Return the command that joins this machine to a cluster."""
-    ray = f"{program().removesuffix('code-agent')}ray"
+    ray = f"RAY_AUTH_MODE=token RAY_AUTH_TOKEN=TOKEN {program().removesuffix('code-agent')}ray"
     return f"{ray} start --address={head}:6379 --num-cpus=0 --resources='{{\"sandbox\": 50}}'"

@@ -6,6 +6,7 @@ cluster instead of local ones.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
@@ -18,6 +19,7 @@ import pytest
 
 from libs.backends.docker import DockerExecutionBackend, SandboxLimits, require_image
 from libs.sandbox.cluster import Cluster, ClusterSandbox, Folder
+from tests.support.cluster.ray_start import AUTHENTICATION
 from tests.support.commands.engines import Engines
 from tests.support.sandboxes import IMAGE
 
@@ -28,6 +30,8 @@ collect_ignore_glob = [] if find_spec("ray") else ["test_*.py"]
 """Without the extra `cluster` there is nothing to collect: `make test-cluster` installs the extra."""
 
 ROOT = Path(__file__).parents[3]
+
+os.environ |= AUTHENTICATION  # Ray reads the environment when a test module imports Ray
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

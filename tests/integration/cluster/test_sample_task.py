@@ -13,6 +13,7 @@ import yaml
 from tests.clients.cli_program import Program, check_lines, containers_of
 from tests.support.cluster.ray_cluster import Cluster
 from tests.support.cluster.ray_node import Node
+from tests.support.cluster.ray_start import AUTHENTICATION
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -49,7 +50,7 @@ def program(tmp_path: Path, cluster: Cluster) -> Program:
         "SANDBOX_CLUSTER": cluster.address,
         "SANDBOX_SCOPE": "thread",
         "SANDBOX_WARM": "0",
-        "RAY_AUTH_MODE": "disabled",
+        **AUTHENTICATION,
     }
     return Program(tmp_path, environment)
 

@@ -101,7 +101,7 @@ class Cluster:
 
 @contextmanager
 def ray_cluster(image: str, nodes: int = 2) -> Iterator[Cluster]:
-    """Run a cluster whose nodes have the image."""
+    """Run a cluster whose nodes have the image. The environment of its drivers needs `AUTHENTICATION`."""
     with ExitStack() as stack:
         network = Network()
         stack.callback(network.close)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from tests.support.cluster.namespace_machine import Machine, Program
 
-__all__ = ["NOTICE_DEAD_NODES", "ROOT", "start_ray"]
+__all__ = ["AUTHENTICATION", "NOTICE_DEAD_NODES", "ROOT", "start_ray"]
 
 ROOT = Path(__file__).parents[3]
 RAY = Path(sys.executable).with_name("ray")
@@ -26,10 +27,12 @@ With Ray's defaults that takes up to a minute: five failures of 10 s each. A fai
 longer than the time-out, so a node that does not answer for less than 12 s is kept.
 """
 
+AUTHENTICATION = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+"""Environment of all programs of the cluster."""
+
 _OWN = {
+    **AUTHENTICATION,
     "RAY_USAGE_STATS_ENABLED": "0",
-    # A token in the home of the user would lock out the nodes, which have homes of their own.
-    "RAY_AUTH_MODE": "disabled",
     # Do not start worker processes before somebody needs them: one takes 70 MB and a second of a processor.
     "RAY_enable_worker_prestart": "0",
     "RAY_prestart_worker_first_driver": "0",

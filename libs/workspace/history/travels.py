@@ -76,7 +76,7 @@ class Travels:
         self.note_lost(thread)
         try:
             # First: from now on, no earlier sandbox can add a capture.
-            self._generations[tree] = await self._ledger.claims.claim(thread, self._sandbox_of(thread).node)
+            self._generations[tree] = await self._ledger.claims.claim(thread)
             if latest := await self._ledger.latest(thread_workspace(thread)):
                 await self._restore(tree, latest.manifest)
         except (SnapshotsUnavailable, CheckpointerUnavailable, FileFailed) as error:

@@ -28,7 +28,7 @@ from libs.persistence.served_saver import ServedSaver
 
 if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
-    from libs.workspace.history import Moved
+    from libs.workspace.history import Moved, ThreadFiles
 
 __all__ = ["Runtime", "open_runtime"]
 
@@ -144,9 +144,13 @@ class Runtime:
     async def _listing(self, thread_id: str, name: AgentName | None) -> Listing:
         if folder := self._folder_of(thread_id, name):
             return await asyncio.to_thread(listing, folder)
-        captures = captures_of(self.settings, self._parts.backend)
-        files = (await captures.made()).files if captures else None
+        files = await self.travelling_files()
         return await asyncio.to_thread(captured_listing, await files.latest(thread_id)) if files else {}
+
+    async def travelling_files(self) -> ThreadFiles | None:
+        """Return the captured files of the threads; None if their workspaces are on this machine."""
+        captures = captures_of(self.settings, self._parts.backend) if self.settings.travels else None
+        return (await captures.made()).files if captures else None
 
     async def points(self, thread_id: str) -> ThreadPoints:
         """Return the turns of a thread, to go back to one of them.

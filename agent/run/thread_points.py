@@ -116,7 +116,7 @@ class ThreadPoints:
 
     async def content(self, manifest: Manifest, path: str) -> bytes:
         """Return the content of a file of a manifest. Raises as `WorkspaceStore.aread`."""
-        return await self._captures().captures.store.aread(manifest.id, path)
+        return await self._captures().files.content(manifest, path)
 
     async def go_to(self, number: int, *, dry_run: bool = False, files_only: bool = False) -> Moved:
         """Go back to the end of a turn; 0: to before the first.

@@ -7,7 +7,8 @@ or a picture whose first bytes prove its type. `own_threads.py` has checked the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Literal
 from urllib.parse import quote
@@ -17,14 +18,16 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.parts import served
 from agent.server.json_exchange import Refused, answer, endpoint, read_query
 from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import BYTES, described
+from agent.server.routes.captured_files import CapturedFiles
 from agent.server.routes.held_bytes import ROOM, HeldResponse
 from agent.server.routes.kept_files import beginning, find_kept
-from agent.server.routes.turn_requests import points_of, refusing
+from agent.server.routes.turn_requests import points_of, refusing, runtime_of
 from agent.server.routes.workspace_files import MOST_ROWS, Listing, Table, WorkspaceFiles
+from libs.sandbox.host import ChannelSandbox
+from libs.workspace.ledger import ClaimLost
 
 __all__ = ["ROUTES", "picture_type", "thread_of"]
 
@@ -195,9 +198,9 @@ async def _pdf(request: Request) -> Response:
     refusals=_REFUSALS,
 )
 async def _write(request: Request) -> Response:
-    asked, files = read_query(request, _Upload), await _files(request)
-    content = await request.body()
-    place = await files.write(asked.path, content, replace=asked.replace == "1")
+    asked, content = read_query(request, _Upload), await request.body()
+    async with refusing(), _kept(await _sandbox(request)) as sandbox:
+        place = await WorkspaceFiles(sandbox).write(asked.path, content, replace=asked.replace == "1")
     return answer(_Written(path=place, bytes=len(content)).model_dump())
 
 
@@ -221,13 +224,36 @@ def picture_type(content: bytes) -> str | None:
     return "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None
 
 
-async def _files(request: Request) -> WorkspaceFiles:
+async def _files(request: Request) -> WorkspaceFiles | CapturedFiles:
+    runtime, sandbox = runtime_of(request), await _sandbox(request)
+    if sandbox.running or (kept := await runtime.travelling_files()) is None:
+        return WorkspaceFiles(sandbox)
+    async with refusing():
+        latest = await kept.latest(thread_of(request))
+    return CapturedFiles(latest, kept.content, runtime.computer.fresh_sandbox)
+
+
+async def _sandbox(request: Request) -> ChannelSandbox:
+    """Return the sandbox of a thread. It does not run if another server has taken the thread over."""
     # In a thread: the first look-up may read the disk.
-    return await asyncio.to_thread(_of, thread_of(request))
+    sandbox = await asyncio.to_thread(runtime_of(request).computer.sandbox_of, thread_of(request))
+    if sandbox.running and sandbox.check:
+        async with refusing():
+            with suppress(ClaimLost):
+                await sandbox.check()
+    return sandbox
 
 
-def _of(thread: str) -> WorkspaceFiles:
-    return WorkspaceFiles(served().computer.sandbox_of(thread))
+@asynccontextmanager
+async def _kept(sandbox: ChannelSandbox) -> AsyncIterator[ChannelSandbox]:
+    """Keep what the block changes, if the workspace would end with the sandbox. Starts the sandbox."""
+    await sandbox.astart()
+    tree = sandbox.tree
+    yield sandbox
+    if sandbox.keep:
+        await sandbox.keep()
+        if sandbox.tree is not tree:
+            raise Refused(503, "The sandbox ended before the file was kept: put it there again.")
 
 
 def _data(model: BaseModel) -> Response:

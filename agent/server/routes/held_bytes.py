@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.responses import Response
@@ -33,6 +35,15 @@ class Room:
     def give_back(self, size: int) -> None:
         """Return bytes to the budget."""
         self.taken -= size
+
+    @contextmanager
+    def held(self, size: int) -> Iterator[None]:
+        """Take bytes for the length of the block. Raises as `take`."""
+        self.take(size)
+        try:
+            yield
+        finally:
+            self.give_back(size)
 
 
 class HeldResponse(Response):

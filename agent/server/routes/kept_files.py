@@ -1,4 +1,4 @@
-"""Reads files as they were before or after a turn, from the snapshots of a thread.
+"""Reads files from the snapshots of a thread, such as before or after a turn.
 
 The content comes from the store and not from a sandbox, so secrets are removed here, by the same rules.
 Only UTF-8 text is decoded.
@@ -7,6 +7,7 @@ Only UTF-8 text is decoded.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent.run import ThreadPoints
@@ -18,7 +19,10 @@ from libs.sandbox import FileFailed
 from libs.sandbox.host import redacted_content
 from libs.workspace import Manifest, inside, shown
 
-__all__ = ["KeptFile", "beginning", "find_kept"]
+__all__ = ["Content", "KeptFile", "beginning", "find_kept", "kept_file"]
+
+Content = Callable[[Manifest, str], Awaitable[bytes]]
+"""Reads a file of a snapshot. Raises ContentMissing if the content is not kept any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class KeptFile:
     path: str
     size: int
     manifest: Manifest
-    points: ThreadPoints
+    content: Content
 
     async def read(self) -> bytes:
         """Return the content without known secrets.
@@ -37,7 +41,7 @@ class KeptFile:
             Refused: 422, the file is binary and holds a secret.
             ContentMissing: the content is not kept any more.
         """
-        content = await self.points.content(self.manifest, self.path)
+        content = await self.content(self.manifest, self.path)
         try:
             return await asyncio.to_thread(redacted_content, KNOWN, content)
         except FileFailed as error:
@@ -56,11 +60,23 @@ async def find_kept(points: ThreadPoints, path: str, turn: int, *, begin: bool) 
     except ValueError as error:
         raise Refused(404, f"{error}.") from None
     manifest = await points.manifest(turn, begin=begin)
-    entry = manifest.entries.get(path)
-    if entry is None and (why := manifest.reason(path)):
-        raise Refused(410, f"{path} was not kept in this snapshot: {why}.")
-    if entry is None:
+    found = kept_file(manifest, path, points.content)
+    if found is None:
         raise Refused(404, f"There was no file {path} {'before' if begin else 'after'} turn {turn}.")
+    return found
+
+
+def kept_file(manifest: Manifest, path: str, content: Content) -> KeptFile | None:
+    """Return a file of a snapshot, None if there was none.
+
+    Raises:
+        Refused: 409 or 422, it was no file; 410, the content was not kept; 413, the file is too large.
+    """
+    entry = manifest.entries.get(path)
+    if entry is None:
+        if why := manifest.reason(path):
+            raise Refused(410, f"{path} was not kept in this snapshot: {why}.")
+        return None
     if entry.kind == "dir":
         raise Refused(409, "It was a folder, and a file is needed.")
     if entry.kind == "link":
@@ -69,11 +85,17 @@ async def find_kept(points: ThreadPoints, path: str, turn: int, *, begin: bool) 
         raise Refused(410, f"The content of {path} was not kept: {manifest.reason(path) or 'unknown why'}.")
     if entry.size > MOST_DOWNLOADED:
         raise Refused(413, f"It had {entry.size:,} bytes; {MOST_DOWNLOADED:,} are sent at most.")
-    return KeptFile(path, entry.size, manifest, points)
+    return KeptFile(path, entry.size, manifest, content)
 
 
 def beginning(content: bytes) -> tuple[bytes, bool]:
-    """Return the first 256 KiB of a text in UTF-8, and whether there is more."""
-    cut = len(content) > MOST_TEXT
-    text = content[:MOST_TEXT].decode("utf-8", "replace")
+    """Return the first 256 KiB of a text in UTF-8, and whether there is more.
+
+    Raises:
+        Refused: 422, it is not text.
+    """
+    cut, begun = len(content) > MOST_TEXT, content[:MOST_TEXT]
+    if b"\0" in begun:
+        raise Refused(422, "It cannot be shown: it holds NUL bytes, so it is not text.")
+    text = begun.decode("utf-8", "replace")
     return (text.rstrip("\ufffd") if cut else text).encode(), cut

@@ -38,6 +38,7 @@ __all__ = [
     "Table",
     "WorkspaceFiles",
     "absolute",
+    "refused",
     "says",
 ]
 
@@ -228,8 +229,8 @@ class WorkspaceFiles:
             if done.exit_code:
                 logger.info("a preview failed in the sandbox: %s", done.output[-500:])
                 if done.timed_out:
-                    raise Refused(*_SAYS["timeout"])
-                raise Refused(*_SAYS["ENOSPC"]) if "No space left" in done.output else _no_answer()
+                    raise refused("timeout")
+                raise refused("ENOSPC") if "No space left" in done.output else _no_answer()
             try:
                 _, content = await self._file("read", path=answer)
             finally:
@@ -245,6 +246,11 @@ class WorkspaceFiles:
             raise Refused(*says(error)) from error
         except SandboxError as error:
             raise _failed(error) from error
+
+
+def refused(code: str) -> Refused:
+    """Return the refusal for an error code of the sandbox."""
+    return Refused(*_SAYS[code])
 
 
 def says(error: FileFailed) -> tuple[int, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, cast
 
 from deepagents.backends.protocol import ExecuteResponse
 from langgraph.config import get_config
@@ -24,7 +25,7 @@ from libs.sandbox import SandboxError, SandboxLimits, command_places
 from libs.sandbox.host import OUTSIDE, core, current_call, failed_result
 
 if TYPE_CHECKING:
-    from libs.sandbox.cluster import CheckImage, Cluster
+    from libs.sandbox.cluster import CheckImage, Cluster, ClusterPool
     from libs.sandbox.host import ChannelSandbox, CommandRecords, Egress
 
 __all__ = ["DockerExecutionBackend"]
@@ -158,12 +159,26 @@ class DockerExecutionBackend(SandboxFiles):
 
     def sandbox_of(self, thread: str) -> ChannelSandbox:
         """Return the sandbox of a thread, for callers outside of its runs."""
+        if self._per_thread:
+            return self._of_threads().sandbox_for(thread)
         with self._making:
-            if self._per_thread:
-                self._pool = self._pool or self._makers.threads(self._warm, self._cluster)
-                return self._pool.sandbox_for(thread)
             self._shared = self._shared or self._makers.shared()
             return self._shared
+
+    @asynccontextmanager
+    async def fresh_sandbox(self) -> AsyncIterator[ChannelSandbox]:
+        """Provide a new sandbox of the cluster for the length of the block. It belongs to no thread."""
+        pool = cast("ClusterPool", await asyncio.to_thread(self._of_threads))
+        sandbox = pool.fresh()
+        try:
+            yield sandbox
+        finally:
+            await sandbox.aclose()
+
+    def _of_threads(self) -> SandboxesOfThreads:
+        with self._making:
+            self._pool = self._pool or self._makers.threads(self._warm, self._cluster)
+            return self._pool
 
     def _attach(self, thread: str, sandbox: ChannelSandbox) -> None:
         if self.attach:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from libs.sandbox.cluster import ray_client
@@ -24,6 +25,11 @@ _LOOK_SECONDS: Final = 2.0
 """Seconds between two looks at the nodes."""
 _AGAIN_SECONDS: Final = 8.0
 """Seconds after which a place is asked for anew: Ray may be waiting for the answer of a node that is lost."""
+_FAILED_SECONDS: Final = 60.0
+"""Seconds for which a node that has failed is avoided. Ray goes on choosing it until Ray counts it as dead,
+which takes a minute by default; a node whose Engine has ended is even the emptiest of all."""
+_ELSEWHERE_SECONDS: Final = 2.0
+"""Seconds to find room on other nodes than those that have failed."""
 _SILENT_SECONDS: Final = 12.0
 """Seconds without an answer after which a node counts as lost. N2: the next command runs elsewhere in 30."""
 
@@ -90,9 +96,7 @@ class Cluster:
         deadline = time.monotonic() + wait
         while True:
             left = max(0.1, deadline - time.monotonic())
-            found = ray_client.new_place(
-                node, memory=self._memory, cpus=self._cpus, seconds=min(left, _AGAIN_SECONDS)
-            )
+            found = self._reserved(node, min(left, _AGAIN_SECONDS))
             if found is None:
                 if left <= _AGAIN_SECONDS:
                     raise self._full()
@@ -106,6 +110,16 @@ class Cluster:
                 if not isinstance(error, ClusterUnavailable) or time.monotonic() > deadline or node:
                     raise
                 time.sleep(0.5)
+
+    def _reserved(self, node: str | None, seconds: float) -> tuple[ray_client.Place, str] | None:
+        reserve = partial(ray_client.new_place, memory=self._memory, cpus=self._cpus)
+        since = time.monotonic() - _FAILED_SECONDS
+        failed = [each.id for each in list(self._nodes.values()) if each.failed_at > since]
+        if failed and node is None:
+            found = reserve(None, seconds=min(seconds, _ELSEWHERE_SECONDS), without=failed)
+            if found:
+                return found
+        return reserve(node, seconds=seconds)
 
     def sandboxes(self) -> dict[str, int]:
         """Return the id of each node -> the number of sandboxes of this process there, if there are any."""

@@ -26,12 +26,17 @@ class ClusterPool:
 
     def __init__(self, cluster: Cluster, make: MakeSandbox, *, warm: int) -> None:
         self.cluster = cluster
+        self._make = make
         self._spares = _Spares(cluster, make, warm)
         self._threads = SandboxesByThread(lambda thread, _: make(thread, spares=self._spares))
 
     def sandbox_for(self, thread: str) -> ClusterSandbox:
         """Return the thread's sandbox: the same object as long as it is in use."""
         return self._threads.sandbox_for(thread)
+
+    def fresh(self) -> ClusterSandbox:
+        """Return a new sandbox that belongs to no thread, for a short use. The caller closes it."""
+        return self._make(None, spares=self._spares)
 
     def close(self) -> None:
         """Close every sandbox and spare. A later call starts its sandbox again."""

@@ -134,10 +134,10 @@ class ClusterSandbox(ChannelSandbox):
             door.belongs_to(self.container_name or "", self._labels.get(THREAD_LABEL, ""))
 
     def _begin(self) -> Channel:
-        """Start a container. If its node dies meanwhile, try another one."""
-        for _ in range(_TRIES - 1):
-            placed = self._cluster.place(self._wanted)  # tries other nodes itself
-            with suppress(ClusterUnavailable):
+        """Start a container. If its node dies meanwhile, or has no Engine, try another one."""
+        for _ in range(0 if self._wanted else _TRIES - 1):
+            placed = self._cluster.place()  # tries other nodes itself
+            with suppress(ClusterUnavailable, DockerUnavailable):
                 return self._begin_on(placed)
         return self._begin_on(self._cluster.place(self._wanted))
 

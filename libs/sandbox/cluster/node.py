@@ -18,7 +18,7 @@ from libs.sandbox.cluster.mirror import Folder, bring, folder_key
 from libs.sandbox.cluster.node_folders import Entry
 from libs.sandbox.cluster.node_transport import NodeTransport
 from libs.sandbox.cluster.sources import sources_digest
-from libs.sandbox.errors import ClusterUnavailable, program
+from libs.sandbox.errors import ClusterUnavailable, DockerUnavailable, program
 
 __all__ = ["Node"]
 
@@ -47,6 +47,8 @@ class Node:
         self.name = name
         self.lost: str | None = None
         """Why no more is asked of the node."""
+        self.failed_at = float("-inf")
+        """When the node was lost or its Engine did not answer, as `time.monotonic`."""
         self._transports: WeakSet[NodeTransport] = WeakSet()
         self._lock = threading.Lock()
         self._bringing = threading.Lock()
@@ -84,7 +86,10 @@ class Node:
                 ray_client.submit(self.host.close, order.name)
             raise
         if refusal:
-            raise refusal.error(self.name)
+            error = refusal.error(self.name)
+            if isinstance(error, DockerUnavailable):
+                self.failed_at = time.monotonic()
+            raise error
         transport = NodeTransport(self.host, self.name, order.name, place, self.lose)
         with self._lock:
             self._transports.add(transport)
@@ -124,7 +129,7 @@ class Node:
         with self._lock:
             if self.lost:
                 return
-            self.lost = why
+            self.lost, self.failed_at = why, time.monotonic()
             transports = list(self._transports)
         for transport in transports:
             transport.cut(why)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -72,12 +73,15 @@ def living_nodes() -> list[NodeInfo]:
     return answered(look, ASK_SECONDS)
 
 
-def new_place(node: str | None, *, memory: int, cpus: float, seconds: float) -> tuple[Place, str] | None:
+def new_place(
+    node: str | None, *, memory: int, cpus: float, seconds: float, without: Collection[str] = ()
+) -> tuple[Place, str] | None:
     """Reserve room for one sandbox. Return it and the id of its node; None if there is no room in time.
 
     Args:
         node: id of the node; None: Ray chooses.
         memory, cpus: what Ray sets aside for the sandbox: bytes and processors.
+        without: ids of nodes that Ray must not choose.
 
     Raises:
         ClusterUnavailable: Ray does not answer.
@@ -89,7 +93,8 @@ def new_place(node: str | None, *, memory: int, cpus: float, seconds: float) -> 
         bundle["memory"] = memory
     if cpus:
         bundle["CPU"] = cpus
-    labels = [{"ray.io/node-id": node}] if node else None
+    chosen = node or (f"!in({','.join(without)})" if without else "")
+    labels = [{"ray.io/node-id": chosen}] if chosen else None
 
     def reserve() -> tuple[Place, str] | None:
         place = placement_group([bundle], strategy="SPREAD", bundle_label_selector=labels)

@@ -229,6 +229,8 @@ class ChannelSandbox(SandboxLife):
         async def work() -> tuple[dict[str, Any], bytes]:
             if key is not None:
                 await self._begins()
+            if self.check and do not in CHANGES:
+                await self.check()
             async with self.turns.command(self._thread()) if do in CHANGES else nullcontext():
                 call, answer = await self._ask(payload, seconds, content=content or b"")
             return await decoded(call, answer, lambda: file_result(call, answer, seconds))

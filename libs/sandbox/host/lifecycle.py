@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +51,8 @@ class SandboxLife(ABC):
     keep: Keep | None = None
     """Keeps the workspace before the sandbox is closed because it is idle, or by `close`. If that fails, an
     idle sandbox stays open."""
+    check: Callable[[], Awaitable[None]] | None = None
+    """Called before files are read. Raises SandboxError if the workspace may be older than another one."""
     node = ""
     """The machine of a cluster on which the sandbox runs. Empty: this machine."""
 

@@ -5,7 +5,7 @@ In come the moments of a thread, named by tickets. Out come captures in the ledg
 
 from __future__ import annotations
 
-from libs.workspace.history.thread_files import NoCapture, TurnChange
+from libs.workspace.history.thread_files import NoCapture, ThreadFiles, TurnChange
 from libs.workspace.history.thread_history import Moved, WorkspaceHistory
 from libs.workspace.history.travels import FilesNotKept, Travels, Unkept
 from libs.workspace.history.turn_captures import TurnCaptures
@@ -15,6 +15,7 @@ __all__ = [
     "FilesNotKept",
     "Moved",
     "NoCapture",
+    "ThreadFiles",
     "Travels",
     "TurnCaptures",
     "TurnChange",

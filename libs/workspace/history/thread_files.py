@@ -63,6 +63,10 @@ class ThreadFiles:
         row = await self._ledger.latest(thread_workspace(thread))
         return await self._store.amanifest(row.manifest) if row else Manifest({})
 
+    async def content(self, manifest: Manifest, path: str) -> bytes:
+        """Return the content of a file of a manifest. Raises as `WorkspaceStore.aread`."""
+        return await self._store.aread(manifest.id, path)
+
     @on_core
     async def changed(self, thread: str, before: str | None, after: str | None) -> TurnChange:
         """Return what a turn has changed, without what changed between the turns.

@@ -9,7 +9,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from libs.persistence import CheckpointerUnavailable
-from libs.sandbox import FileFailed, SandboxError
+from libs.sandbox import FileFailed, RecordUnavailable, SandboxError
 from libs.sandbox.host import ChannelSandbox, ChannelTree, on_core
 from libs.workspace import SnapshotsUnavailable, WorkspaceStore
 from libs.workspace.ledger import ClaimLost, Ledger, thread_workspace
@@ -76,7 +76,7 @@ class Travels:
         self.note_lost(thread)
         try:
             # First: from now on, no earlier sandbox can add a capture.
-            self._generations[tree] = await self._ledger.claims.claim(thread, self._sandbox_of(thread).node)
+            self._generations[tree] = await self._ledger.claims.claim(thread)
             if latest := await self._ledger.latest(thread_workspace(thread)):
                 await self._restore(tree, latest.manifest)
         except (SnapshotsUnavailable, CheckpointerUnavailable, FileFailed) as error:
@@ -98,16 +98,21 @@ class Travels:
             raise FilesNotKept("The sandbox ended right after its start.", hint="Repeat the call.")
         return tree, self._generations[tree]
 
+    @on_core
     async def check(self, thread: str) -> None:
         """Start the sandbox of a thread, or end it if its claim is lost.
 
         Raises:
             ClaimLost: the claim is lost.
+            RecordUnavailable: the database cannot be used.
             SandboxError: the sandbox cannot be started.
-            CheckpointerUnavailable: the database cannot be used.
         """
         tree, generation = await self.held(thread)
-        if not await self._ledger.claims.holds(thread, generation):
+        try:
+            holds = await self._ledger.claims.holds(thread, generation)
+        except CheckpointerUnavailable as error:
+            raise RecordUnavailable(str(error), hint=error.hint) from error
+        if not holds:
             await self.end(thread, tree)
             raise ClaimLost
 

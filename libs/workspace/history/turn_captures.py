@@ -84,13 +84,14 @@ class TurnCaptures:
         """Let the workspace of a thread travel. Its sandbox must not have been started."""
         assert self.travels is not None  # noqa: S101 - a mistake of the caller
         sandbox.fill = partial(self.travels.fill, thread)
-        sandbox.keep = partial(self._keep_before_end, thread)
+        sandbox.keep = on_core(partial(self._keep_now, thread))
+        sandbox.check = partial(self.travels.check, thread)
         sandbox.turns.watched = True
         # Whatever thread a call belongs to, such as a call of the page.
         sandbox.turns.look = lambda _: self._look(thread)
 
-    async def _keep_before_end(self, thread: str) -> None:
-        """Keep what has changed since the latest step, such as by programs in the background."""
+    async def _keep_now(self, thread: str) -> None:
+        """Keep what has changed since the latest step, such as by a person or a background program."""
         try:
             async with self.one_at_a_time(thread) as workspace:
                 await self.keep(thread, workspace, [])

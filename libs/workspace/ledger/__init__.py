@@ -7,7 +7,7 @@ belongs to which moment, where a thread is among its moments, and which sandbox 
 from __future__ import annotations
 
 from libs.workspace.ledger.capture_ledger import Ledger, Row, thread_workspace
-from libs.workspace.ledger.claims import Claim, ClaimLost, Claims
+from libs.workspace.ledger.claims import ClaimLost, Claims
 from libs.workspace.ledger.packed_changes import packed, unpacked
 from libs.workspace.ledger.thread_places import Move, News, ThreadPlaces, WayBack
 from libs.workspace.ledger.tickets import NOTHING_RAN, START, Ticket, made_at
@@ -15,7 +15,6 @@ from libs.workspace.ledger.tickets import NOTHING_RAN, START, Ticket, made_at
 __all__ = [
     "NOTHING_RAN",
     "START",
-    "Claim",
     "ClaimLost",
     "Claims",
     "Ledger",

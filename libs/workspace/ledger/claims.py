@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import socket
-from dataclasses import dataclass
-
 from libs.persistence.thread_database import Database, Do
 from libs.sandbox import SandboxError
 
-__all__ = ["Claim", "ClaimLost", "Claims", "check_claim"]
+__all__ = ["ClaimLost", "Claims", "check_claim"]
 
 
 class ClaimLost(SandboxError):
@@ -25,19 +21,6 @@ class ClaimLost(SandboxError):
         super().__init__(message, hint=hint)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The latest claim of a thread."""
-
-    thread: str
-    generation: int
-    """Grows with each claim. No two claims, of any threads, have the same."""
-    holder: str
-    """The server: its host and process id."""
-    node: str
-    """The machine on which the sandbox runs."""
-
-
 class Claims:
     """Each new sandbox of a thread claims the thread. An earlier claim of the thread is lost then.
 
@@ -51,21 +34,19 @@ class Claims:
         )
         database.needs(
             # Both databases give a number once, even if its row was deleted.
-            f"CREATE TABLE IF NOT EXISTS workspace_claims (generation {number}, thread TEXT NOT NULL UNIQUE, "
-            "holder TEXT NOT NULL, node TEXT NOT NULL)",
+            f"CREATE TABLE IF NOT EXISTS workspace_claims (generation {number}, thread TEXT NOT NULL UNIQUE)",
         )
 
-    async def claim(self, thread: str, node: str = "") -> int:
-        """Claim a thread for a new sandbox. Return the generation of the claim."""
-        holder = f"{socket.gethostname()} {os.getpid()}"
+    async def claim(self, thread: str) -> int:
+        """Claim a thread for a new sandbox. Return the generation of the claim.
+
+        Generations grow. No two claims, of any threads, have the same.
+        """
 
         def work(do: Do) -> int:
             self._database.serialize(do)
             do("DELETE FROM workspace_claims WHERE thread = ?", thread)
-            rows = do(
-                "INSERT INTO workspace_claims (thread, holder, node) VALUES (?, ?, ?) RETURNING generation",
-                *(thread, holder, node),
-            )
+            rows = do("INSERT INTO workspace_claims (thread) VALUES (?) RETURNING generation", thread)
             return int(rows[0][0])
 
         return await self._database.awaited(work)
@@ -73,14 +54,6 @@ class Claims:
     async def holds(self, thread: str, generation: int) -> bool:
         """Return whether a claim is still the latest of its thread."""
         return await self._database.awaited(lambda do: _holds(do, thread, generation), reads=True)
-
-    async def latest(self) -> list[Claim]:
-        """Return the latest claim of each thread. Its sandbox may have ended since."""
-        rows = await self._database.awaited(
-            lambda do: do("SELECT thread, generation, holder, node FROM workspace_claims ORDER BY thread"),
-            reads=True,
-        )
-        return [Claim(*row) for row in rows]
 
 
 def check_claim(do: Do, thread: str, generation: int) -> None:

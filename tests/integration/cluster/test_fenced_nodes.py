@@ -1,4 +1,4 @@
-"""A node that was cut off and comes back cannot write, and two nodes can be lost one after the other."""
+"""A node that was cut off and comes back cannot write, and a node that has failed is avoided."""
 
 from __future__ import annotations
 
@@ -52,3 +52,16 @@ async def test_node_that_was_cut_off_and_comes_back_cannot_write(
     eventually(lambda: size_there(old, "ticks") == 0, 120)
     result, note = await threads.step("cat counter; wc -l < ticks")
     assert (result.output, note) == (f"2\n{kept}\n", "")
+
+
+async def test_threads_go_on_where_an_engine_answers(cluster: Cluster, threads: ClusterThreads) -> None:
+    """Ray knows nothing of Engines: the node without an Engine is the emptiest, and so its first choice."""
+    await threads.captures.begin_turn("t")
+    await threads.step("echo 1 > kept")
+    old = node_of(cluster, threads)
+    old.engine.kill()
+    eventually(lambda: not threads.backend.sandbox_of("t").running)
+    for thread, command in {"t": "cat kept", "u": "echo 1", "v": "echo 1"}.items():
+        result, _ = await threads.step(command, thread)
+        assert result.output.splitlines()[-1] == "1"
+        assert node_of(cluster, threads, thread) is not old

@@ -56,7 +56,7 @@ async def test_claims_in_postgres(postgres_server: Postgres, stack: ExitStack) -
         stack.callback(database.close)
         ledgers.append(Ledger(database))
     one, two = (ledger.claims for ledger in ledgers)
-    made = await asyncio.gather(*(claims.claim("t", "node") for claims in (one, two) * 5))
+    made = await asyncio.gather(*(claims.claim("t") for claims in (one, two) * 5))
     assert len(set(made)) == 10
     assert [await two.holds("t", each) for each in sorted(made)] == [False] * 9 + [True]
     with pytest.raises(ClaimLost):

@@ -54,7 +54,7 @@ class Network:
         _ip(f"link add {self._leg} type veth peer name host netns {self._keeper.pid}")
         _ip(f"addr add {self.address}/{self._subnet.prefixlen} dev {self._leg}")
         _ip(f"link set {self._leg} up")
-        self._in_switch("link set host master switch up")
+        self._in_switch("ip link set host master switch up")
 
     def close(self) -> None:
         """Remove the switch, the files and the control groups. The machines must be off."""
@@ -72,18 +72,29 @@ class Network:
         assert self._keeper
         port = f"port{address.ip.packed[-1]}"
         _ip(f"link add {port} netns {self._keeper.pid} type veth peer name eth0 netns {machine.pid}")
-        self._in_switch(f"link set {port} master switch up")
+        self._in_switch(f"ip link set {port} master switch up")
         machine.run(["ip", "addr", "add", str(address), "dev", "eth0"])
         machine.run(["ip", "link", "set", "eth0", "up"])
         self._ports[machine.name] = port
 
     def cut_off(self, machine: Machine) -> None:
         """Drop all packets from and to a machine. Nobody is told: connections stay open."""
-        self._in_switch(f"link set {self._ports[machine.name]} down")
+        self._in_switch(f"ip link set {self._ports[machine.name]} down")
 
     def join_again(self, machine: Machine) -> None:
         """End `cut_off`. Harmless if the machine is not cut off."""
-        self._in_switch(f"link set {self._ports[machine.name]} up")
+        self._in_switch(f"ip link set {self._ports[machine.name]} up")
+
+    def slow_down(self, machine: Machine, megabits: int) -> None:
+        """Limit what a machine sends to megabits a second, and likewise what it receives."""
+        limit = f"root tbf rate {megabits}mbit burst 32kb latency 200ms"
+        self._in_switch(f"tc qdisc replace dev {self._ports[machine.name]} {limit}")
+        machine.run(["tc", *f"qdisc replace dev eth0 {limit}".split()])
+
+    def speed_up(self, machine: Machine) -> None:
+        """End `slow_down`."""
+        self._in_switch(f"tc qdisc delete dev {self._ports[machine.name]} root")
+        machine.run(["tc", *["qdisc", "delete", "dev", "eth0", "root"]])
 
     def free_port(self) -> int:
         """Return a port that is free at the host's address."""
@@ -92,9 +103,7 @@ class Network:
 
     def _in_switch(self, command: str) -> None:
         assert self._keeper
-        subprocess.run(
-            ["nsenter", f"--target={self._keeper.pid}", "--net", "ip", *command.split()], check=True
-        )
+        subprocess.run(["nsenter", f"--target={self._keeper.pid}", "--net", *command.split()], check=True)
 
 
 def _ip(command: str) -> None:

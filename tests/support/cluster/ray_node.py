@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from ipaddress import IPv4Interface
 
 import psutil
@@ -109,6 +110,15 @@ class Node:
     def join_again(self) -> None:
         """End `cut_off`. If Ray has declared the node dead, its raylet ends, and `repair` starts another."""
         self._network.join_again(self.machine)
+
+    @contextmanager
+    def slow_network(self, megabits: int) -> Iterator[None]:
+        """Limit what the node sends, and what it receives, to megabits a second."""
+        self._network.slow_down(self.machine, megabits)
+        try:
+            yield
+        finally:
+            self._network.speed_up(self.machine)
 
     def doubt(self) -> None:
         """Let `repair` start Ray again, although it may run."""

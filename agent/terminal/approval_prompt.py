@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent.parts import RuleBook
 from agent.run import Approval, LeftPending
 from agent.terminal.harmless_text import harmless
+from agent.terminal.rule_choice import write_rule
 from agent.terminal.terminal_view import EventView
-from libs.middleware.approvals import Request
+from libs.middleware.approvals import Request, is_ruled
 
 if TYPE_CHECKING:
     from agent.terminal.typed_answers import TypedAnswers
 
-__all__ = ["ask_person"]
+__all__ = ["Person", "ask_person"]
 
 _HOW = (
     "Type a letter and press Enter; y is a, n is r. The model reads a reason after r, as in "
@@ -23,11 +26,12 @@ _HOW = (
 )
 _PROMPT = (
     "[a]pprove; for the rest of the thread [e]xactly this, or any call of the [t]ool {tool};\n"
-    "{change}[r]eject, or [q]uit and leave it pending: "
+    "{write}{change}[r]eject, or [q]uit and leave it pending: "
 )
-_PROMPT_ONCE = "[a]pprove, {change}[r]eject, or [q]uit and leave it pending: "
+_PROMPT_ONCE = "[a]pprove, {write}{change}[r]eject, or [q]uit and leave it pending: "
 """The prompt where a grant for the rest of the thread is not possible."""
 _CHANGE = "[c]hange it first, "
+_WRITE = "[w]rite a rule that allows it, "
 _ANSWERS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("a", "approve", "y", "yes"): {"type": "approve"},
     ("e", "exactly"): {"type": "approve", "scope": "command"},
@@ -35,10 +39,23 @@ _ANSWERS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("r", "reject", "n", "no"): {"type": "reject"},
 }
 _CHANGES = {"type": "edit"}
+_WRITES = {"type": "approve", "by": "rule"}
 
 
-async def ask_person(approval: Approval, *, view: EventView, answers: TypedAnswers) -> list[dict[str, Any]]:
-    """Return a decision for each call of an approval.
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person at the terminal."""
+
+    answers: TypedAnswers
+    """Reads what the person types."""
+    rules: RuleBook
+    """Writes the rules that the person chooses."""
+
+
+async def ask_person(
+    approval: Approval, *, view: EventView, person: Person, thread: str
+) -> list[dict[str, Any]]:
+    """Return a decision for each call of an approval in a thread.
 
     Each decision carries the digest of its call, so that the gate cannot apply it to another call.
 
@@ -58,7 +75,8 @@ async def ask_person(approval: Approval, *, view: EventView, answers: TypedAnswe
         while True:
             decision = await _decision(
                 request,
-                answers,
+                person,
+                thread,
                 may_change="edit" in allowed.get(request["name"], ()),
                 once=question.get("scopes") == ["call"],
             )
@@ -72,10 +90,13 @@ async def ask_person(approval: Approval, *, view: EventView, answers: TypedAnswe
 
 
 async def _decision(
-    request: Mapping[str, Any], answers: TypedAnswers, *, may_change: bool, once: bool
+    request: Mapping[str, Any], person: Person, thread: str, *, may_change: bool, once: bool
 ) -> dict[str, Any] | None:
-    """Return the person's decision; None if the person changed the call and then refused the change."""
+    """Return the person's decision; None to ask again: the person took back a change, or wrote no rule."""
+    answers = person.answers
     offered = dict(_ANSWERS)
+    if is_ruled(request["name"]):
+        offered["w", "write"] = _WRITES
     if may_change:
         offered["c", "change"] = _CHANGES
     if once:
@@ -84,8 +105,11 @@ async def _decision(
     if chosen["type"] == "reject":
         reason = reason or await answers.line("Why not? The model reads this line (Enter: no reason): ")
         return {**chosen, "message": reason} if reason else dict(chosen)
-    if chosen["type"] == "edit":
+    if chosen is _CHANGES:
         return await _changed(request, answers)
+    if chosen is _WRITES:
+        written = await write_rule(request, person.rules, answers, thread=thread)
+        return {"type": "approve"} if written else None
     return dict(chosen)
 
 
@@ -94,8 +118,10 @@ async def _choice(
 ) -> tuple[Mapping[str, str], str]:
     """Return the decision, and the reason that was typed after it on the same line."""
     change = _CHANGE if _CHANGES in offered.values() else ""
+    write = _WRITE if _WRITES in offered.values() else ""
     lasting = any("scope" in decision for decision in offered.values())
-    prompt = (_PROMPT if lasting else _PROMPT_ONCE).format(tool=harmless(tool), change=change)
+    template = _PROMPT if lasting else _PROMPT_ONCE
+    prompt = template.format(tool=harmless(tool), write=write, change=change)
     while True:
         word, _, reason = (await answers.choice(f"{_HOW}{prompt}")).partition(" ")
         if word.lower() in ("q", "quit") and not reason:

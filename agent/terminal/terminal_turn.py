@@ -36,7 +36,7 @@ async def take_turn(
     view: EventView | JsonLines,
     task: str | None,
     *,
-    approvals: Literal["ask", "auto"],
+    approvals: Literal["ask", "auto", "reject"],
     ask: Decide | None,
 ) -> Outcome:
     """Carry out a run and return its outcome, which is not shown yet.
@@ -45,7 +45,7 @@ async def take_turn(
 
     Args:
         task: the task; None: resume what is pending in the thread.
-        approvals: `auto`: each waiting call is shown and approved.
+        approvals: `auto`: each waiting call is shown and approved. `reject`: it is shown and rejected.
         ask: asks a person; None: waiting calls stay pending.
     """
 
@@ -60,7 +60,8 @@ async def take_turn(
             raise LeftPending(by_ctrl_c=False)
         view.show(approval)
         requests = approval.question["action_requests"]
-        return [{"type": "approve", "digest": request["digest"]} for request in requests]
+        decision = {"type": "reject"} if approvals == "reject" else {"type": "approve"}
+        return [{**decision, "digest": request["digest"]} for request in requests]
 
     try:
         waits = task is None and await run.approvals()

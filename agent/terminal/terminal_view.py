@@ -36,6 +36,7 @@ from libs.sandbox import program
 __all__ = ["APPROVALS_OFF", "EventView", "HumanView"]
 
 APPROVALS_OFF = "Approvals are off: every command, edit and deletion runs without asking."
+_ALL_REJECTED = "Nobody is asked: every call that needs approval is rejected."
 
 _PROMPTS = {"bash": "$", "python": ">>>"}
 _GRANTED = {
@@ -244,8 +245,8 @@ class HumanView(EventView):
         if task is not None:
             said = " ".join(KNOWN(task).split())
             self._line(f"Task: {said if len(said) <= _TASK else f'{said[:_TASK]} …'}", "dim")
-        if approvals == "auto":
-            self._line(APPROVALS_OFF, "yellow")
+        if approvals in ("auto", "reject"):
+            self._line(APPROVALS_OFF if approvals == "auto" else _ALL_REJECTED, "yellow")
 
     def finish(self, result: Result) -> None:
         """Print how the run ended, its files, and the command that goes on."""

@@ -158,12 +158,12 @@ def test_invisible_characters_and_differences_are_shown(page: Page) -> None:
 def test_grants_for_the_chat_are_given_listed_and_revoked(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "again and again")
-    page.get_by_role("button", name="Approve for the rest of this chat").click()
+    page.get_by_role("button", name="Approve for the rest of this chat, or always").click()
     page.get_by_role("button", name="Approve this exact call").click()
     expect(cards(page)).to_contain_text("echo other")  # the second call ran without a question
     expect(command(page, 1)).to_contain_text("Approved earlier in this chat: exactly this")
     assert (page_server.workspace / "again.txt").read_text() == "again\nagain\n"
-    page.get_by_role("button", name="Approve for the rest of this chat").press("Enter")
+    page.get_by_role("button", name="Approve for the rest of this chat, or always").press("Enter")
     expect(page.get_by_role("button", name="Approve this exact call")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Approve this exact call")).to_be_hidden()

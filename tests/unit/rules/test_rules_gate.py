@@ -133,6 +133,18 @@ def test_rule_that_is_written_while_a_question_waits_does_not_answer_it(place: P
     assert (questions(result), ran(place.folder)) == ([], ["one", "two"]), "the second reply is allowed"
 
 
+def test_rule_that_is_written_while_a_question_waits_leaves_the_other_calls_of_the_reply_allowed(
+    place: Place,
+) -> None:
+    place.rules.write_text(ALLOW_TWO)
+    graph = place.agent([[run("two"), run("one")], "Done."])
+    [question] = questions(graph.invoke(say("go"), thread()))
+    assert [each["args"]["command"].split()[1] for each in question["action_requests"]] == ["one"]
+    place.rules.write_text(f"# A comment.\n{ALLOW_TWO}\n{DENY_TOUCH}")
+    result = graph.invoke(decide(APPROVE), thread())
+    assert (questions(result), sorted(ran(place.folder))) == ([], ["one", "two"])
+
+
 def test_deny_that_is_written_while_a_question_waits_beats_the_approval(place: Place) -> None:
     graph = place.agent([[TOUCH], "Done."])
     graph.invoke(say("go"), thread())

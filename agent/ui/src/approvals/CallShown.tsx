@@ -43,6 +43,9 @@ const TOOLS: Record<string, [question: string, noun: string]> = {
   delete: ["Delete this?", "deletion"],
 };
 
+/** Whether a rule can be about calls of a tool. */
+export const canHaveRules = (tool: string): boolean => tool in TOOLS || tool.startsWith("mcp:");
+
 /** The name of a call of a tool, such as "command". */
 export const nounOf = (tool: string): string => TOOLS[tool]?.[1] ?? `call of ${visible(tool)}`;
 

@@ -1,9 +1,11 @@
 import { useRef, useState } from "react";
+import { useChat } from "../chat/stream/ChatContext";
 import { Icon } from "../components/Icon";
 import { visible } from "../text/visible";
-import { CallShown, headingOf, nounOf } from "./CallShown";
+import { CallShown, canHaveRules, headingOf, nounOf } from "./CallShown";
 import { EditForm, ReasonForm } from "./forms";
 import { Menu } from "./Menu";
+import { RuleForm } from "./RuleForm";
 import { withDigest, type Decision, type Request, type Scope } from "./question";
 
 interface RequestCardProps {
@@ -21,7 +23,7 @@ interface RequestCardProps {
 
 /** One call that waits for a person, with the possible decisions. */
 export function RequestCard({ request, editable, once, position, decision, next, onDecide }: RequestCardProps) {
-  const [form, setForm] = useState<"reason" | "edit" | null>(null);
+  const [form, setForm] = useState<"reason" | "edit" | "rule" | null>(null);
   const reject = useRef<HTMLButtonElement>(null);
   const { question, path } = headingOf(request);
   const decide = (made: Decision) => {
@@ -29,7 +31,9 @@ export function RequestCard({ request, editable, once, position, decision, next,
     onDecide(withDigest(request, made));
   };
   const approve = (scope: Scope) => decide({ type: "approve", scope });
-  const choices = [
+  const { thread, writesRules } = useChat();
+  const { digest = "" } = request;
+  const lasting = [
     {
       name: "Approve this exact call for this chat",
       about: "From now on, exactly the same call runs without a question.",
@@ -41,6 +45,12 @@ export function RequestCard({ request, editable, once, position, decision, next,
       onChoose: () => approve("tool"),
     },
   ];
+  const always = {
+    name: "Always allow, by a rule …",
+    about: "You choose the rule, and see its text before it is written.",
+    onChoose: () => setForm("rule"),
+  };
+  const choices = [...(once ? [] : lasting), ...(writesRules && digest && canHaveRules(request.name) ? [always] : [])];
   const edited = decision?.type === "edit" ? decision.edited_action.args : null;
   // The description is the text of the call as the agent wrote it.
   const shown = edited ? { ...request, args: edited, description: visible(JSON.stringify(edited, null, 2)) } : request;
@@ -83,13 +93,18 @@ export function RequestCard({ request, editable, once, position, decision, next,
       {!decision && form === "reason" && (
         <ReasonForm onCancel={back} onSubmit={(message) => decide(message ? { type: "reject", message } : { type: "reject" })} />
       )}
+      {!decision && form === "rule" && thread && (
+        <RuleForm thread={thread} digest={digest} onWritten={() => approve("call")} onCancel={back} />
+      )}
       {!decision && form === null && (
         <div className="answers bar">
-          <div className={once ? "" : "split"}>
+          <div className={choices.length > 0 ? "split" : ""}>
             <button type="button" className="primary" data-answer="approve" onClick={() => approve("call")}>
               Approve {next && <kbd>a</kbd>}
             </button>
-            {!once && <Menu label="Approve for the rest of this chat" choices={choices} />}
+            {choices.length > 0 && (
+              <Menu label={once ? "Always allow" : "Approve for the rest of this chat, or always"} choices={choices} />
+            )}
           </div>
           <button ref={reject} type="button" data-answer="reject" onClick={() => setForm("reason")}>
             Reject {next && <kbd>r</kbd>}

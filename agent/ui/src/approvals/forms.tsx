@@ -54,7 +54,8 @@ export function ReasonForm({ onSubmit, onCancel }: FormProps<string>) {
   );
 }
 
-function Form({ submit, onSubmit, onCancel, children }: FormProps<void> & { submit: ReactNode; children: ReactNode }) {
+/** A form with a button to send it, and one to go back. */
+export function Form({ submit, onSubmit, onCancel, children }: FormProps<void> & { submit: ReactNode; children: ReactNode }) {
   return (
     <form
       onSubmit={(event) => {

@@ -31,12 +31,12 @@ class CallRules:
     rules: Rules | RulesError
 
     @property
-    def digest(self) -> str:
-        """Digest of the file, which is saved with a reply. An `allow` needs the same digest later.
+    def digests(self) -> str:
+        """Digests of the rules, which are saved with a reply. Only these rules can allow its calls later.
 
         A rule that is written while a question waits therefore does not answer the question.
         """
-        return self.rules.digest if isinstance(self.rules, Rules) else ""
+        return self.rules.digests if isinstance(self.rules, Rules) else "unreadable"
 
     def verdict(self, tool: str, args: Mapping[str, Any], at_reply: str | None) -> Verdict | Denied:
         """Return what the rules say about a call.
@@ -44,7 +44,7 @@ class CallRules:
         Args:
             tool: name of the tool.
             args: arguments of the call.
-            at_reply: `digest` at the time of the reply.
+            at_reply: `digests` at the time of the reply.
         """
         if isinstance(self.rules, RulesError):
             if tool not in RULED:
@@ -55,7 +55,8 @@ class CallRules:
         if verdict.decision == "deny":
             text = f"It is denied by {verdict.by}. Nobody can approve it, so do not send it again."
             return Denied(text, verdict.by)
-        if verdict.decision == "allow" and at_reply != self.rules.digest:
+        known = set((at_reply or "").split())
+        if verdict.decision == "allow" and not known.issuperset(rule.digest for rule in verdict.rules):
             return Verdict("ask")
         return verdict
 

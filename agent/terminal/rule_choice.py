@@ -33,7 +33,7 @@ async def write_rule(
         offer = await _chosen(offers, answers)
         if offer is None:
             return False
-        lines = "".join(f"  {line}\n" for line in offer.text.splitlines())
+        lines = "".join(f"  {line}\n" for line in visible(offer.text).splitlines())
         _say(f"To be added to {rules.path}:\n{lines}")
         if not await _agreed(answers):
             return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["is_unseen", "visible"]
+__all__ = ["visible"]
 
 _LAST_BLANK = re.compile(r"[ \t](?=\n|\Z)")
 """The last blank of a line. Once written out, the blanks before it are visible too."""
@@ -37,15 +37,14 @@ def visible(text: str) -> str:
     Newlines, tabs and plain blanks stay, except for the last blank of a line.
     """
     text = _LAST_BLANK.sub(lambda found: _written_out(found[0]), text)
-    return "".join(_written_out(char) if is_unseen(char) else char for char in text)
+    return "".join(_written_out(char) if _unseen(char) else char for char in text)
 
 
 def _written_out(char: str) -> str:
     return f"‹U+{ord(char):04X}›"
 
 
-def is_unseen(char: str) -> bool:
-    """Return whether a character cannot be seen. Newlines, tabs and plain blanks can."""
+def _unseen(char: str) -> bool:
     if char in " \n\t":
         return False
     hidden = any(first <= ord(char) <= last for first, last in _UNSEEN_RANGES)

@@ -69,10 +69,11 @@ def test_person_writes_a_rule_that_holds_after_a_restart_until_it_is_removed(pro
     more = execute("echo ran; echo more >> /results/log")
     program.script(execute("echo ran 1"), more, "First.", execute("echo ran 2"), "Second.", RUN, "Third.")
     terminal = program.at_terminal("run", "--thread", "t", "go")
+    asked = ("pending:", "1 to 4, or [n]one:", "approve this call?")
     for answers in (("w\n", "n\n"), ("w\n", "2\n", "n\n"), ("w\n", "2\n", "y\n")):
         terminal.wait_for("[w]rite a rule that allows it")
         assert not rules.exists()
-        for answer, question in zip(answers, ("pending:", "1 to 4, or [n]one:", "approve this call?")):
+        for answer, question in zip(answers, asked, strict=False):
             terminal.wait_for(question)
             terminal.type(answer)
     terminal.wait_for("approvals revoke --rule 1")

@@ -57,7 +57,7 @@ export function RuleForm({ thread, digest, onWritten, onCancel }: RuleFormProps)
           <p className="note">
             “…” stands for every further word, so for all that the program does with it. To be added to {visible(found.file)}:
           </p>
-          <Code code={offer.rule} label="The rule" />
+          <Code code={visible(offer.rule)} label="The rule" />
         </>
       )}
     </Form>

@@ -16,7 +16,6 @@ from wcmatch import glob
 from libs.middleware.approvals.rules.path_patterns import is_clear
 from libs.middleware.approvals.rules.rule import FILE_TOOLS, Call, Rule, is_ruled
 from libs.middleware.approvals.rules.rules import Rules
-from libs.middleware.approvals.visible_text import is_unseen
 
 __all__ = ["WRITTEN", "NoRule", "Offer", "offers"]
 
@@ -28,7 +27,7 @@ _MOST_WORDS = 12
 _MOST_IN_LABEL = 80
 _IN_LINE = re.compile(r'[\\"]|[ \t]\Z')
 _IN_LINES = re.compile(r'\\|"(?="")|"\Z|[ \t](?=\n|\Z)')
-"""Characters to escape in a string of one line and of several lines, besides characters that are not seen."""
+"""Characters to escape in a string of one line and of several lines, besides those that are not printable."""
 
 
 class NoRule(ValueError):
@@ -43,7 +42,7 @@ class Offer:
     """What the rule covers, for a list of choices: `git status …`, or `exactly this`."""
     rule: Rule
     text: str
-    """The rule as text for the rules file. Characters that cannot be seen are escaped."""
+    """The rule as text for the rules file. Characters that are not printable are escaped."""
 
 
 def offers(rules: Rules, tool: str, args: Mapping[str, Any]) -> list[Offer]:
@@ -126,7 +125,7 @@ def _value(value: str | Sequence[str]) -> str:
         return f"[{', '.join(map(_value, value))}]"
     quotes, begin, special = ('"""', "\n", _IN_LINES) if "\n" in value else ('"', "", _IN_LINE)
     escaped = special.sub(lambda found: _escaped(found[0]), value)
-    seen = "".join(_escaped(char) if is_unseen(char) else char for char in escaped)
+    seen = "".join(char if char in "\n\t" or char.isprintable() else _escaped(char) for char in escaped)
     return f"{quotes}{begin}{seen}{quotes}"
 
 

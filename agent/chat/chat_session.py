@@ -44,7 +44,7 @@ _ENDED = {
     "no_execution": "The model ran no code, although the task needs some.",
     "max_steps": "This turn reached its step limit. Send another message to continue.",
 }
-_WAITS = "The pending calls were not run. /continue asks again; another message drops them."
+_WAITS = "Pending calls wait for a decision. /continue asks again; another message drops them."
 
 
 class Lines(Protocol):

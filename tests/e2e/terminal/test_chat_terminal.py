@@ -106,7 +106,7 @@ def test_pending_question_is_asked_again(program: Program) -> None:
         terminal.wait_for("touch /results/a")
         terminal.wait_for(QUESTION)
         terminal.type(leave)
-        terminal.wait_for("The pending calls were not run.")
+        terminal.wait_for("Pending calls wait for a decision.")
         if leave == "q\r":
             terminal.send("/continue")
     terminal.prompted()

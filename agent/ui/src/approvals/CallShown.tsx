@@ -50,7 +50,8 @@ export const canHaveRules = (tool: string): boolean => tool in TOOLS || tool.sta
 export const nounOf = (tool: string): string => TOOLS[tool]?.[1] ?? `call of ${visible(tool)}`;
 
 /** The question that a call's card asks, and the path that the call is about. */
-export function headingOf({ name, args }: Request): { question: string; path: string } {
+export function headingOf({ name, args, effect }: Request): { question: string; path: string } {
+  if (effect) return { question: `This ${nounOf(name)} has ended. Keep what it did?`, path: "" };
   const question = TOOLS[name]?.[0];
   if (question && name !== "execute_code") return { question, path: visible(String(args["file_path"] ?? args["path"] ?? "")) };
   if (name !== "execute_code") return { question: `Call ${visible(name)}?`, path: "" };

@@ -173,7 +173,7 @@ class CodeLoop:
         if over := meter.take_call():
             return end_with(over, meter, AIMessage(meter.budget.explain(over)))
         request = joined(state["opening"], state["messages"])
-        rules = (await read_rules(self.rules)).digests
+        rules = (await read_rules(self.rules)).digest
         with meter.working(), self.errors():
             try:
                 async with asyncio.timeout(meter.remaining()) as deadline:

@@ -59,4 +59,4 @@ class CodeState(Output):
     grants_at_reply: NotRequired[Mapping[str, Any]]
     """`grants` at the time of the latest reply."""
     rules_at_reply: NotRequired[str]
-    """Digests of the rules at the time of the latest reply."""
+    """Digest of the rules file at the time of the latest reply."""

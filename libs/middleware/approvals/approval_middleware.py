@@ -173,7 +173,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         """Give each call a unique id. Save grants and rules: later ones do not count for this reply."""
         now = {
             "grants_at_reply": _grants(request.state),
-            "rules_at_reply": read_rules_now(self._rules_file).digests,
+            "rules_at_reply": read_rules_now(self._rules_file).digest,
         }
         return _saved(request, now, with_unique_ids(handler(request)))
 
@@ -185,7 +185,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         """As `wrap_model_call`."""
         now = {
             "grants_at_reply": _grants(request.state),
-            "rules_at_reply": (await read_rules(self._rules_file)).digests,
+            "rules_at_reply": (await read_rules(self._rules_file)).digest,
         }
         return _saved(request, now, with_unique_ids(await handler(request)))
 
@@ -230,7 +230,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     def _denied_since(self, request: ToolCallRequest, rules: CallRules) -> ToolMessage | None:
         """Return an error for a call that rules deny which were written after the decision, else None."""
-        if rules.digests == (request.state.get("rules_at_reply") or ""):
+        if rules.digest == (request.state.get("rules_at_reply") or ""):
             return None
         found = denial(request, rules)
         return recorded(found, self._log) if found else None

@@ -41,7 +41,7 @@ class ApprovalState(AgentState[Any]):
     decided_calls: NotRequired[Annotated[dict[str, dict[str, Any]], PrivateStateAttr]]
     """Latest turn: tool call id -> the `decision_record` of the call."""
     rules_at_reply: NotRequired[Annotated[str, PrivateStateAttr]]
-    """Digests of the rules at the time of the latest reply."""
+    """Digest of the rules file at the time of the latest reply."""
     grants: NotRequired[Annotated[dict[str, Grant | None], PrivateStateAttr, or_]]
     """The grants of the thread (see `grants`). Empty in subagents."""
     grants_at_reply: NotRequired[Annotated[Grants, PrivateStateAttr]]

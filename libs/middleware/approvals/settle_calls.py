@@ -33,7 +33,7 @@ def settled(
         requests: the calls.
         gate: which calls a person decides on. None: approvals are off, so only a `deny` counts.
         rules: the rules.
-        at_reply: digests of the rules at the time of the reply.
+        at_reply: digest of the rules at the time of the reply.
         held: the grants of the thread.
         state: the state of the graph.
 

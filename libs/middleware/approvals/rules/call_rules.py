@@ -31,12 +31,12 @@ class CallRules:
     rules: Rules | RulesError
 
     @property
-    def digests(self) -> str:
-        """Digests of the rules, which are saved with a reply. Only these rules can allow its calls later.
+    def digest(self) -> str:
+        """Digest of the rules, which is saved with a reply. Its calls are allowed only by the same rules later.
 
-        A rule that is written while a question waits therefore does not answer the question.
+        A rule that is written or removed while a question waits therefore does not answer the question.
         """
-        return self.rules.digests if isinstance(self.rules, Rules) else "unreadable"
+        return self.rules.digest if isinstance(self.rules, Rules) else "unreadable"
 
     def verdict(self, tool: str, args: Mapping[str, Any], at_reply: str | None) -> Verdict | Denied:
         """Return what the rules say about a call.
@@ -44,7 +44,7 @@ class CallRules:
         Args:
             tool: name of the tool.
             args: arguments of the call.
-            at_reply: `digests` at the time of the reply.
+            at_reply: `digest` at the time of the reply.
         """
         if isinstance(self.rules, RulesError):
             if tool not in RULED:
@@ -55,9 +55,11 @@ class CallRules:
         if verdict.decision == "deny":
             text = f"It is denied by {verdict.by}. Nobody can approve it, so do not send it again."
             return Denied(text, verdict.by)
-        known = set((at_reply or "").split())
-        if verdict.decision == "allow" and not known.issuperset(rule.digest for rule in verdict.rules):
-            return Verdict("ask")
+        if verdict.decision == "allow":
+            then, now = set((at_reply or "").split()), set(self.rules.digest.split())
+            # If rules were added since, those of then have allowed the call. A rule that is gone may have asked.
+            if not {rule.digest for rule in verdict.rules} <= then <= now:
+                return Verdict("ask")
         return verdict
 
     def denial(self, tool: str, args: Mapping[str, Any]) -> Denied | None:

@@ -49,8 +49,8 @@ class Rules:
         self.all = tuple(rules)
         self.path = path
         """The file; None: there is none."""
-        self.digests = " ".join(rule.digest for rule in self.all)
-        """The digest of each rule."""
+        self.digest = " ".join(rule.digest for rule in self.all)
+        """The digests of the rules, with blanks between them."""
         self._verdicts: dict[str, Verdict] = {}
 
     @classmethod

@@ -32,7 +32,7 @@ class CallRules:
 
     @property
     def digest(self) -> str:
-        """Digest of the rules, which is saved with a reply. Its calls are allowed only by the same rules later.
+        """Digest of the rules, which is saved with a reply. Only the same rules can allow its calls later.
 
         A rule that is written or removed while a question waits therefore does not answer the question.
         """
@@ -57,7 +57,7 @@ class CallRules:
             return Denied(text, verdict.by)
         if verdict.decision == "allow":
             then, now = set((at_reply or "").split()), set(self.rules.digest.split())
-            # If rules were added since, those of then have allowed the call. A rule that is gone may have asked.
+            # A rule that was added since decides nothing here. A rule that is gone may have asked.
             if not {rule.digest for rule in verdict.rules} <= then <= now:
                 return Verdict("ask")
         return verdict

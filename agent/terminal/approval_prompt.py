@@ -54,7 +54,7 @@ _RAN: Mapping[tuple[str, ...], Mapping[str, str]] = {
 }
 """Answers for a call that has run already: the decision to reject it undoes what it did."""
 _CHANGES = {"type": "edit"}
-_WRITES = {"type": "approve", "by": "rule"}
+_WRITES = {"type": "rule"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ async def _decision(
     offered = dict(_RAN if ran else _ANSWERS)
     if is_ruled(request["name"]):
         offered["w", "write"] = _WRITES
-    if may_change:
+    if may_change and not ran:
         offered["c", "change"] = _CHANGES
     if once:
         offered = {keys: decision for keys, decision in offered.items() if "scope" not in decision}
@@ -132,9 +132,9 @@ async def _decision(
         why = "Why?" if ran else "Why not?"
         reason = reason or await answers.line(f"{why} The model reads this line (Enter: no reason): ")
         return {**chosen, "message": reason} if reason else dict(chosen)
-    if chosen is _CHANGES:
+    if chosen["type"] == "edit":
         return await _changed(request, answers)
-    if chosen is _WRITES:
+    if chosen["type"] == "rule":
         written = await write_rule(request, person.rules, answers, thread=thread)
         return {"type": "approve"} if written else None
     return dict(chosen)

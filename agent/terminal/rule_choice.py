@@ -38,8 +38,11 @@ async def write_rule(
         if not await _agreed(answers):
             return False
         rule = await asyncio.to_thread(rules.add, request, offer.text, thread=thread)
-    except (NoRule, RulesError, OSError) as error:
+    except (NoRule, RulesError) as error:
         _say(f"No rule was written: {error}\n")
+        return False
+    except OSError as error:
+        _say(f"The rule is in {rules.path}, but could not be recorded: {error}\n")
         return False
     _say(
         f"Written. Calls of later replies run without a question. To remove the rule: "
@@ -50,6 +53,8 @@ async def write_rule(
 
 async def _chosen(offers: list[Offer], answers: TypedAnswers) -> Offer | None:
     if len(offers) == 1:
+        if offers[0].rule.tool == "execute":
+            _say("No prefix covers this command alone, so the rule is for exactly this text.\n")
         return offers[0]
     listed = "".join(f"  {at}  {visible(offer.label)}\n" for at, offer in enumerate(offers, 1))
     prompt = f"{_BROAD}{listed}Which rule? 1 to {len(offers)}, or [n]one: "

@@ -50,18 +50,20 @@ async def take_turn(
     """
 
     async def decide(approval: Approval) -> list[dict[str, Any]]:
-        if approvals == "ask" and ask:
+        requests = approval.question["action_requests"]
+        if approvals == "reject":
+            view.show(approval)
+            return [{"type": "reject", "digest": request["digest"]} for request in requests]
+        if approvals != "auto" and ask:
             if isinstance(view, EventView):
                 view.say_absent((await run.result()).absent_paths)
             return await ask(approval)
-        if approvals == "ask":
+        if approvals != "auto":
             for waiting in await run.approvals():
                 view.show(waiting)
             raise LeftPending(by_ctrl_c=False)
         view.show(approval)
-        requests = approval.question["action_requests"]
-        decision = {"type": "reject"} if approvals == "reject" else {"type": "approve"}
-        return [{**decision, "digest": request["digest"]} for request in requests]
+        return [{"type": "approve", "digest": request["digest"]} for request in requests]
 
     try:
         waits = task is None and await run.approvals()

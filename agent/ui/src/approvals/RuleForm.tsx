@@ -39,7 +39,7 @@ export function RuleForm({ thread, digest, onWritten, onCancel }: RuleFormProps)
       onSubmit={() => void write()}
       onCancel={onCancel}
     >
-      {problem && <Alert>No rule was written. {visible(problem)}</Alert>}
+      {problem && <Alert>{visible(problem)}</Alert>}
       {!found && !problem && <Loading />}
       {found?.reason && <p>There is no rule for this call. {visible(found.reason)}</p>}
       {found && offer && (

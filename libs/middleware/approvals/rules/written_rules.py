@@ -8,7 +8,7 @@ import re
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -153,14 +153,13 @@ def _alone(path: Path) -> Iterator[Path]:
 
     The folder is locked, because the file itself is replaced.
     """
-    file = path.resolve()
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise RulesError(f"{path}: cannot be written: {error}") from None
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        try:
+            file = path.resolve()
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, folder)
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        except OSError as error:
+            raise RulesError(f"{path}: cannot be written: {error}") from None
         yield file
-    finally:
-        os.close(folder)

@@ -89,10 +89,11 @@ def run(
         ),
     ] = "auto",
     approve: Annotated[
-        Literal["ask", "auto"] | None,
+        Literal["ask", "auto", "reject"] | None,
         typer.Option(
             help="ask: you approve each command, block, edit and deletion. auto: nobody is asked; with "
-            "--thread and no task, approves the pending calls. Default: APPROVALS, else ask."
+            "--thread and no task, approves the pending calls. reject: every question is answered with no. "
+            "Default: APPROVALS, else ask."
         ),
     ] = None,
     model: _Model = None,

@@ -35,6 +35,7 @@ from agent.server.routes import (
     page,
     page_config,
     rewind_routes,
+    rule_routes,
     run_routes,
 )
 from agent.server.routes.lite_routes import open_lite
@@ -98,6 +99,7 @@ app = Starlette(
         *page_config.ROUTES,
         *file_routes.ROUTES,
         *rewind_routes.ROUTES,
+        *rule_routes.ROUTES,
         *grant_routes.ROUTES,
         *_mcp.routes,
     ],

@@ -32,6 +32,8 @@ _STOP: Mapping[str, StopReason] = {
     "budget_seconds": "max_turn_requests",
     "budget_tokens": "max_tokens",
 }
+_REJECTED = "You rejected this call: it was not run."
+_UNDONE = "You undid what this call did."
 _STOPPED = "It was not run, or not to its end."
 
 
@@ -143,7 +145,8 @@ class Session:
             chosen = await self._permission(call_id, request, once=once)
             if chosen == _REJECT:
                 decisions.append({"type": "reject", "digest": request["digest"]})
-                await self._send(updates.end(call_id, "failed", ["You rejected this call: it was not run."]))
+                said = _UNDONE if "effect" in request else _REJECTED
+                await self._send(updates.end(call_id, "failed", [said]))
             else:
                 decisions.append({"type": "approve", "scope": _SCOPES[chosen], "digest": request["digest"]})
                 if once:  # such a call is not a tool call: no other event ends it
@@ -167,7 +170,8 @@ class Session:
             locations=locations(args, self._on_host),
             raw_input=args,
         )
-        options = [each for each in _options(name) if not once or each.kind != "allow_always"]
+        made = _options_after(name) if "effect" in request else _options(name)
+        options = [each for each in made if not once or each.kind != "allow_always"]
         try:
             outcome = (await self._client.request_permission(self._id, call, options)).outcome
         except RequestError as error:
@@ -210,3 +214,14 @@ def _options(tool: str) -> list[PermissionOption]:
         ),
         PermissionOption(option_id=_REJECT, name="Reject", kind="reject_once"),
     ]
+
+
+def _options_after(tool: str) -> list[PermissionOption]:
+    """Return the options for a call that has run already."""
+    names = {
+        "approve": "Keep what it did",
+        "approve_command": "Keep it, and do not ask about exactly this again in this session",
+        "approve_tool": f"Keep it, and do not ask about any call of {tool} again in this session",
+        _REJECT: "Undo what it did",
+    }
+    return [each.model_copy(update={"name": names[each.option_id]}) for each in _options(tool)]

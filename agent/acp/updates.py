@@ -33,6 +33,7 @@ _GRANTED = {
     "command": "you approved exactly this for the rest of this session",
     "tool": "you approved any call of this tool for the rest of this session",
     "rule": "a rule allows this",
+    "effect": "it ran at once, and changed nothing that needs approval",
 }
 
 

@@ -18,7 +18,16 @@ from agent.chat.typed_lines import TypedLines
 from agent.parts import shown_name
 from agent.run import Approval, Result, Runtime, complaint
 from agent.secrets import KNOWN
-from agent.terminal import APPROVALS_OFF, STOPPED, EventView, ask_person, exit_status, on_ctrl_c, take_turn
+from agent.terminal import (
+    APPROVALS_OFF,
+    STOPPED,
+    EventView,
+    Person,
+    ask_person,
+    exit_status,
+    on_ctrl_c,
+    take_turn,
+)
 from agent.terminal.terminal_plots import show_plots
 from agent.terminal.typed_answers import TypedAnswers
 from agent.threads import held
@@ -35,7 +44,7 @@ _ENDED = {
     "no_execution": "The model ran no code, although the task needs some.",
     "max_steps": "This turn reached its step limit. Send another message to continue.",
 }
-_WAITS = "The pending calls were not run. /continue asks again; another message drops them."
+_WAITS = "Pending calls wait for a decision. /continue asks again; another message drops them."
 
 
 class Lines(Protocol):
@@ -230,7 +239,9 @@ class Chat:
 
     async def _ask(self, answers: TypedAnswers, approval: Approval) -> list[dict[str, Any]]:
         with self._meanwhile.listening(on=False):
-            return await ask_person(approval, view=self.view, answers=answers)
+            rules = await asyncio.to_thread(lambda: self.runtime.rules)
+            person = Person(answers, rules)
+            return await ask_person(approval, view=self.view, person=person, thread=self.thread_id)
 
     async def _tell(self, result: Result, *, stopped: bool) -> None:
         self._status = exit_status(result.status)

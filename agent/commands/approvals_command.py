@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from contextlib import nullcontext
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ __all__ = ["approvals_app"]
 
 approvals_app = typer.Typer(
     no_args_is_help=True,
-    help="List rules and approvals, and revoke approvals that apply to the rest of a thread.",
+    help="List rules and approvals, revoke approvals that apply to the rest of a thread, and remove rules.",
 )
 
 Thread = Annotated[
@@ -83,16 +84,50 @@ def log(thread: Thread, *, as_json: AsJson = False) -> None:
 
 @approvals_app.command("revoke")
 def revoke_approvals(
-    thread: Thread,
+    thread: Annotated[str | None, typer.Argument(help="ID of the thread.", metavar="[THREAD]")] = None,
     number: Annotated[int | None, typer.Argument(help="Number of the approval in the list.")] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Revoke all approvals.")] = False,
+    rule: Annotated[
+        int | None, typer.Option(help="Number of a rule in the list: remove it from the rules file.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the rule without asking.")] = False,
 ) -> None:
-    """Revoke approvals: such calls need approval again. Pending calls stay pending."""
-    if (number is None) != every:
-        end("Give the NUMBER of one approval, as `code-agent approvals list` shows it, or --all.", status=2)
+    """Revoke approvals of a thread, or remove a rule. Pending calls stay pending."""
+    if rule is not None:
+        if thread is not None:
+            end("Give a THREAD or --rule N: rules hold in every thread.", status=2)
+        _remove_rule(rule, yes=yes)
+        return
+    if thread is None or (number is None) != every:
+        end(
+            "Give a THREAD, and the NUMBER of one approval, as `code-agent approvals list THREAD` shows it, "
+            "or --all. Or give --rule N.",
+            status=2,
+        )
     left = _grants(thread, "all" if number is None else str(number))
     typer.echo(f"Revoked. Approvals that still hold: {len(left)}.")
+
+
+def _remove_rule(number: int, *, yes: bool) -> None:
+    from agent.parts import RuleBook
+    from agent.settings import SettingsError
+    from agent.terminal import harmless
+    from libs.middleware.approvals import RulesError
+
+    try:
+        rules = RuleBook(read_settings())
+        text = rules.text(number)
+        say(harmless(f"{rules.path}, rule {number}:\n{text}"))
+        if not yes and not sys.stdin.isatty():
+            end("Nothing was changed: add --yes where nobody can be asked.", status=2)
+        if not (yes or typer.confirm("Remove this rule?", default=False)):
+            say("Nothing was changed.")
+            return
+        rules.remove(number, text)
+    except (RulesError, SettingsError) as error:
+        end(str(error), status=2)
+    say("Removed.")
 
 
 def _grants(thread: str, revoked: str = "") -> list[dict[str, Any]]:

@@ -15,10 +15,12 @@ from agent.listing import is_plot
 from agent.parts import shown_name
 from agent.run import AgentName, Result, complaint, open_runtime
 from agent.secrets import KNOWN
+from agent.settings import load_settings
 from agent.terminal import (
     STOPPED,
     HumanView,
     JsonLines,
+    Person,
     ask_person,
     exit_status,
     run_stoppable,
@@ -38,7 +40,7 @@ def run_command(
     task: str | None,
     *,
     agent: AgentName | Literal["auto"],
-    approve: Literal["ask", "auto"] | None,
+    approve: Literal["ask", "auto", "reject"] | None,
     model: str | None,
     thread: str | None,
     as_json: bool,
@@ -50,7 +52,7 @@ def run_command(
     """
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    given: dict[str, Any] = {"model": model, "approvals": approve}
+    given: dict[str, Any] = {"model": model, "approvals": None if approve == "reject" else approve}
     overrides = {name: value for name, value in given.items() if value is not None}
     options = ("--model", model) if model else ()
     told: tuple[str, int] | None
@@ -63,7 +65,11 @@ def run_command(
             raise BadUsage("The task is empty: say what is to be done.")
         if task is None and thread is None:
             raise BadUsage('Give a task, as in `code-agent run "Summarise /data/sales.csv"`, or --thread ID.')
-        return run_stoppable(_run(overrides, agent, task, thread, options=options, as_json=as_json))
+        if approve == "reject" and load_settings().approvals == "auto":
+            overrides["approvals"] = "ask"  # without questions there would be nothing to reject
+        return run_stoppable(
+            _run(overrides, agent, task, thread, options=options, as_json=as_json, reject=approve == "reject")
+        )
     except (asyncio.CancelledError, KeyboardInterrupt):  # the latter while the task is read
         told = "Stopped by Ctrl-C before the run began.", STOPPED
     except Exception as error:
@@ -86,6 +92,7 @@ async def _run(
     *,
     options: Sequence[str],
     as_json: bool,
+    reject: bool,
 ) -> int:
     thread_id = thread or secrets.token_hex(4)
     async with open_runtime(**overrides) as runtime, held(thread_id):
@@ -97,16 +104,17 @@ async def _run(
             if not state.next:
                 raise BadUsage(f"Nothing is pending in thread {thread_id!r}: give it a task.")
         await runtime.check()
-        approvals = runtime.settings.approvals
+        approvals = "reject" if reject else runtime.settings.approvals
         human = ask = None
         if not as_json:
             console = Console(highlight=False, emoji=False)
             human = HumanView(console, run, shown_name(runtime.model), approvals, options, task=task)
             human.say_new_workspace(runtime.settings.workspace_dir)
-            if sys.stdin.isatty() and sys.stdout.isatty() and approvals == "ask":
+            if sys.stdin.isatty() and sys.stdout.isatty() and approvals != "auto":
                 from agent.terminal.typed_answers import TypedAnswers
 
-                ask = partial(ask_person, view=human, answers=TypedAnswers())
+                person = Person(TypedAnswers(), runtime.rules)
+                ask = partial(ask_person, view=human, person=person, thread=thread_id)
         view = human or JsonLines(thread_id)
         outcome = await take_turn(run, view, task, approvals=approvals, ask=ask)
         if human and any(map(is_plot, outcome.result.files)):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from agent.parts.agent_backend import build_backend
 from agent.parts.agents_file import AgentsFile, ShowsAgentsFile
-from agent.parts.approval_rules import checked_rules, decision_log
+from agent.parts.approval_rules import RuleBook, checked_rules, decision_log
 from agent.parts.chat_model import (
     RUNTIME_COMMAND,
     RealModel,
@@ -29,6 +29,7 @@ __all__ = [
     "DeferredCaptures",
     "Parts",
     "RealModel",
+    "RuleBook",
     "ShowsAgentsFile",
     "build_backend",
     "build_model",

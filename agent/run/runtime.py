@@ -14,7 +14,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.types import StateSnapshot
 
 from agent.listing import Listing, NamedPath, absent, captured_listing, listing
-from agent.parts import DeferredCaptures, Parts, build_model, build_parts, captures_of, run_budget
+from agent.parts import DeferredCaptures, Parts, RuleBook, build_model, build_parts, captures_of, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
 from agent.run.thread_points import ThreadPoints
@@ -55,6 +55,11 @@ class Runtime:
     def computer(self) -> DockerExecutionBackend:
         """See `Parts.computer`."""
         return self._parts.computer
+
+    @functools.cached_property
+    def rules(self) -> RuleBook:
+        """The rules file, for people who write rules."""
+        return RuleBook(self.settings)
 
     @functools.cached_property
     def _redact(self) -> Callable[[str], str]:

@@ -137,7 +137,7 @@ are LangChain's."""
     def _learned_apart(self) -> Settings:
         if not self.skills_evolve:
             return self
-        if len({token.owner for token in self.auth_tokens}) > 1:
+        if self.several_owners:
             raise ValueError(
                 "SKILLS_EVOLVE=1: AUTH_TOKENS has several owners, and what one of them approves would steer "
                 "the agents of all: leave it unset, and put skills that you have read into SKILLS_DIRS"
@@ -158,6 +158,11 @@ are LangChain's."""
                 "servers of the cluster share"
             )
         return self
+
+    @property
+    def several_owners(self) -> bool:
+        """Whether AUTH_TOKENS has tokens of more than one owner."""
+        return len({token.owner for token in self.auth_tokens}) > 1
 
     @property
     def rules_path(self) -> Path:

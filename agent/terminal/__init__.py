@@ -7,7 +7,7 @@ import.
 
 from __future__ import annotations
 
-from agent.terminal.approval_prompt import ask_person
+from agent.terminal.approval_prompt import Person, ask_person
 from agent.terminal.ctrl_c import STOPPED, on_ctrl_c, prompting, run_stoppable
 from agent.terminal.harmless_text import harmless
 from agent.terminal.json_view import JsonLines, write_result
@@ -24,6 +24,7 @@ __all__ = [
     "HumanView",
     "JsonLines",
     "NoSuchGrant",
+    "Person",
     "ask_person",
     "decision_lines",
     "exit_status",

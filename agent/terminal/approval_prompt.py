@@ -5,40 +5,72 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent.parts import RuleBook
 from agent.run import Approval, LeftPending
+from agent.terminal.effect_lines import everything
 from agent.terminal.harmless_text import harmless
+from agent.terminal.rule_choice import write_rule
 from agent.terminal.terminal_view import EventView
-from libs.middleware.approvals import Request
+from libs.middleware.approvals import Request, is_ruled
 
 if TYPE_CHECKING:
     from agent.terminal.typed_answers import TypedAnswers
 
-__all__ = ["ask_person"]
+__all__ = ["Person", "ask_person"]
 
 _HOW = (
-    "Type a letter and press Enter; y is a, n is r. The model reads a reason after r, as in "
-    '"r use the tables skill".\n'
+    "Type a letter and press Enter; y is {yes}, n is {no}. The model reads a reason after {no}, as in "
+    '"{no} use the tables skill".\n'
 )
 _PROMPT = (
     "[a]pprove; for the rest of the thread [e]xactly this, or any call of the [t]ool {tool};\n"
-    "{change}[r]eject, or [q]uit and leave it pending: "
+    "{write}{change}[r]eject, or [q]uit and leave it pending: "
 )
-_PROMPT_ONCE = "[a]pprove, {change}[r]eject, or [q]uit and leave it pending: "
+_PROMPT_ONCE = "[a]pprove, {write}{change}[r]eject, or [q]uit and leave it pending: "
 """The prompt where a grant for the rest of the thread is not possible."""
+_PROMPT_RAN = (
+    "[k]eep what it did; for the rest of the thread run [e]xactly this, or any call of the [t]ool {tool},\n"
+    "without this question; see [m]ore; {write}[u]ndo it, or [q]uit and leave it pending: "
+)
+_PROMPT_RAN_ONCE = "[k]eep what it did, see [m]ore, {write}[u]ndo it, or [q]uit and leave it pending: "
+"""Prompts for a call that has run already."""
 _CHANGE = "[c]hange it first, "
+_WRITE = "[w]rite a rule that allows it, "
 _ANSWERS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("a", "approve", "y", "yes"): {"type": "approve"},
     ("e", "exactly"): {"type": "approve", "scope": "command"},
     ("t", "tool"): {"type": "approve", "scope": "tool"},
     ("r", "reject", "n", "no"): {"type": "reject"},
 }
+_RAN: Mapping[tuple[str, ...], Mapping[str, str]] = {
+    ("k", "keep", "a", "approve", "y", "yes"): {"type": "approve"},
+    ("e", "exactly"): {"type": "approve", "scope": "command"},
+    ("t", "tool"): {"type": "approve", "scope": "tool"},
+    ("m", "more"): {"type": "more"},
+    ("u", "undo", "r", "reject", "n", "no"): {"type": "reject"},
+}
+"""Answers for a call that has run already: the decision to reject it undoes what it did."""
 _CHANGES = {"type": "edit"}
+_WRITES = {"type": "rule"}
 
 
-async def ask_person(approval: Approval, *, view: EventView, answers: TypedAnswers) -> list[dict[str, Any]]:
-    """Return a decision for each call of an approval.
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person at the terminal."""
+
+    answers: TypedAnswers
+    """Reads what the person types."""
+    rules: RuleBook
+    """Writes the rules that the person chooses."""
+
+
+async def ask_person(
+    approval: Approval, *, view: EventView, person: Person, thread: str
+) -> list[dict[str, Any]]:
+    """Return a decision for each call of an approval in a thread.
 
     Each decision carries the digest of its call, so that the gate cannot apply it to another call.
 
@@ -58,7 +90,9 @@ async def ask_person(approval: Approval, *, view: EventView, answers: TypedAnswe
         while True:
             decision = await _decision(
                 request,
-                answers,
+                person,
+                thread,
+                view=view,
                 may_change="edit" in allowed.get(request["name"], ()),
                 once=question.get("scopes") == ["call"],
             )
@@ -66,38 +100,60 @@ async def ask_person(approval: Approval, *, view: EventView, answers: TypedAnswe
                 break
         if decision["type"] == "reject":
             reason = decision.get("message", "")
-            view.say(f"  rejected{f': {reason}' if reason else ''}", "yellow")
+            done = "undone" if "effect" in request else "rejected"
+            view.say(f"  {done}{f': {reason}' if reason else ''}", "yellow")
         decisions.append({**decision, "digest": request["digest"]})
     return decisions
 
 
 async def _decision(
-    request: Mapping[str, Any], answers: TypedAnswers, *, may_change: bool, once: bool
+    request: Mapping[str, Any],
+    person: Person,
+    thread: str,
+    *,
+    view: EventView,
+    may_change: bool,
+    once: bool,
 ) -> dict[str, Any] | None:
-    """Return the person's decision; None if the person changed the call and then refused the change."""
-    offered = dict(_ANSWERS)
-    if may_change:
+    """Return the person's decision; None to ask again, as the person has decided nothing yet."""
+    answers, ran = person.answers, "effect" in request
+    offered = dict(_RAN if ran else _ANSWERS)
+    if is_ruled(request["name"]):
+        offered["w", "write"] = _WRITES
+    if may_change and not ran:
         offered["c", "change"] = _CHANGES
     if once:
         offered = {keys: decision for keys, decision in offered.items() if "scope" not in decision}
-    chosen, reason = await _choice(request["name"], offered, answers)
+    chosen, reason = await _choice(request["name"], offered, answers, ran=ran)
+    if chosen["type"] == "more":
+        view.show_lines(everything(request["effect"]))
+        return None
     if chosen["type"] == "reject":
-        reason = reason or await answers.line("Why not? The model reads this line (Enter: no reason): ")
+        why = "Why?" if ran else "Why not?"
+        reason = reason or await answers.line(f"{why} The model reads this line (Enter: no reason): ")
         return {**chosen, "message": reason} if reason else dict(chosen)
     if chosen["type"] == "edit":
         return await _changed(request, answers)
+    if chosen["type"] == "rule":
+        written = await write_rule(request, person.rules, answers, thread=thread)
+        return {"type": "approve"} if written else None
     return dict(chosen)
 
 
 async def _choice(
-    tool: str, offered: Mapping[tuple[str, ...], Mapping[str, str]], answers: TypedAnswers
+    tool: str, offered: Mapping[tuple[str, ...], Mapping[str, str]], answers: TypedAnswers, *, ran: bool
 ) -> tuple[Mapping[str, str], str]:
     """Return the decision, and the reason that was typed after it on the same line."""
     change = _CHANGE if _CHANGES in offered.values() else ""
+    write = _WRITE if _WRITES in offered.values() else ""
     lasting = any("scope" in decision for decision in offered.values())
-    prompt = (_PROMPT if lasting else _PROMPT_ONCE).format(tool=harmless(tool), change=change)
+    if ran:
+        template, how = _PROMPT_RAN if lasting else _PROMPT_RAN_ONCE, _HOW.format(yes="k", no="u")
+    else:
+        template, how = _PROMPT if lasting else _PROMPT_ONCE, _HOW.format(yes="a", no="r")
+    prompt = template.format(tool=harmless(tool), write=write, change=change)
     while True:
-        word, _, reason = (await answers.choice(f"{_HOW}{prompt}")).partition(" ")
+        word, _, reason = (await answers.choice(f"{how}{prompt}")).partition(" ")
         if word.lower() in ("q", "quit") and not reason:
             raise LeftPending(by_ctrl_c=False)
         for keys, decision in offered.items():

@@ -36,7 +36,7 @@ async def take_turn(
     view: EventView | JsonLines,
     task: str | None,
     *,
-    approvals: Literal["ask", "auto"],
+    approvals: Literal["ask", "auto", "reject"],
     ask: Decide | None,
 ) -> Outcome:
     """Carry out a run and return its outcome, which is not shown yet.
@@ -45,21 +45,24 @@ async def take_turn(
 
     Args:
         task: the task; None: resume what is pending in the thread.
-        approvals: `auto`: each waiting call is shown and approved.
+        approvals: `auto`: each waiting call is shown and approved. `reject`: it is shown and rejected.
         ask: asks a person; None: waiting calls stay pending.
     """
 
     async def decide(approval: Approval) -> list[dict[str, Any]]:
-        if approvals == "ask" and ask:
+        requests = approval.question["action_requests"]
+        if approvals == "reject":
+            view.show(approval)
+            return [{"type": "reject", "digest": request["digest"]} for request in requests]
+        if approvals != "auto" and ask:
             if isinstance(view, EventView):
                 view.say_absent((await run.result()).absent_paths)
             return await ask(approval)
-        if approvals == "ask":
+        if approvals != "auto":
             for waiting in await run.approvals():
                 view.show(waiting)
             raise LeftPending(by_ctrl_c=False)
         view.show(approval)
-        requests = approval.question["action_requests"]
         return [{"type": "approve", "digest": request["digest"]} for request in requests]
 
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from agent.run import (
     ToolStarted,
 )
 from agent.secrets import KNOWN
+from agent.terminal.effect_lines import described
 from agent.terminal.harmless_text import harmless
 from agent.terminal.word_wrap import WordWrap
 from libs.code_blocks import without_thoughts
@@ -36,12 +37,14 @@ from libs.sandbox import program
 __all__ = ["APPROVALS_OFF", "EventView", "HumanView"]
 
 APPROVALS_OFF = "Approvals are off: every command, edit and deletion runs without asking."
+_ALL_REJECTED = "Nobody is asked: every call that needs approval is rejected."
 
 _PROMPTS = {"bash": "$", "python": ">>>"}
 _GRANTED = {
     "command": "approved earlier in this thread: exactly this",
     "tool": "approved earlier in this thread: any call of this tool",
     "rule": "allowed by a rule",
+    "effect": "ran at once, and changed nothing that needs approval",
 }
 _ENDINGS = {"error": "bold red", "stopped": "yellow"}
 """Status of a run whose result has a text that is not the model's -> style."""
@@ -119,8 +122,16 @@ class EventView:
         """Print one call of an approval, whole."""
         requests: Sequence[Mapping[str, Any]] = question["action_requests"]
         count = f" ({index + 1} of {len(requests)})" if len(requests) > 1 else ""
-        self._line(f"Waits for approval{count}:", "bold yellow")
-        self._line(_shifted(requests[index]["description"]), "")
+        waits = (
+            "Has run, and waits for your decision" if "effect" in requests[index] else "Waits for approval"
+        )
+        self._line(f"{waits}{count}:", "bold yellow")
+        self.show_lines(described(requests[index]))
+
+    def show_lines(self, lines: Iterable[tuple[str, str]]) -> None:
+        """Print lines, each with its style, below each other."""
+        for line, style in lines:
+            self._line(f"  {line}" if line else "", style)
 
     def say(self, text: str, style: str = "", *, whole: bool = False) -> None:
         """Print text as lines of their own. `whole`: do not break long lines, so that they can be copied."""
@@ -142,7 +153,7 @@ class EventView:
 
     def say_pending(self, arguments: Sequence[str]) -> None:
         """Print that calls are pending, and the commands that ask about the calls or approve them."""
-        self.say("The pending calls were not run. Continue at a terminal, or approve them:", "yellow")
+        self.say("Pending calls wait for a decision. Continue at a terminal, or approve them:", "yellow")
         self.say_command(arguments)
         self.say_command([*arguments, "--approve", "auto"])
 
@@ -244,8 +255,8 @@ class HumanView(EventView):
         if task is not None:
             said = " ".join(KNOWN(task).split())
             self._line(f"Task: {said if len(said) <= _TASK else f'{said[:_TASK]} …'}", "dim")
-        if approvals == "auto":
-            self._line(APPROVALS_OFF, "yellow")
+        if approvals in ("auto", "reject"):
+            self._line(APPROVALS_OFF if approvals == "auto" else _ALL_REJECTED, "yellow")
 
     def finish(self, result: Result) -> None:
         """Print how the run ended, its files, and the command that goes on."""
@@ -273,10 +284,6 @@ def _briefly(code: str) -> str:
     """Return the first line of code and the number of lines."""
     first, *others = code.split("\n")
     return f"{first} … ({len(others) + 1} lines)" if others else first
-
-
-def _shifted(text: str) -> str:
-    return "\n".join(f"  {line}" if line else "" for line in text.split("\n"))
 
 
 def _about_tool(name: str, args: Mapping[str, Any]) -> str:

@@ -71,8 +71,7 @@ def rule_lines(rules: Rules) -> Iterator[str]:
 def decision_lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield who or what decided on the calls of a thread, line by line."""
     for record in records:
-        by = record.get("rule") or " ".join(
-            filter(None, (record["by"], record.get("scope"), record.get("owner")))
-        )
+        words = [record["by"], record.get("scope"), record.get("owner"), record.get("rule")]
+        by = " ".join(filter(None, words[3:] if record["by"] == "rule" else words))
         text = f"{record['time']}  {record['decision']} {record['tool']} {record['digest'][:12]}, by {by}"
         yield harmless(text)

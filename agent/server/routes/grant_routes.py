@@ -101,6 +101,6 @@ ROUTES = [
     *nothing_below(
         "/page",
         "GET /page/config; below /page/threads/{thread_id}: GET turns, POST rewind, POST fork, "
-        "GET and DELETE grants",
+        "GET and DELETE grants, GET and POST rules",
     ),
 ]

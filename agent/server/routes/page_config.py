@@ -39,6 +39,7 @@ class _Config(BaseModel):
     model: str = Field(description="The model, as MODEL names it.")
     calls_tools: bool = Field(description="Whether the model can call tools.")
     approvals: Literal["ask", "auto"]
+    writes_rules: bool = Field(description="Whether the page may write rules: not for several owners.")
     sandbox_scope: Literal["shared", "thread"]
     owner: str | None = Field(description="Owner of the token; null without AUTH_TOKENS.")
     upload_bytes: int = Field(description="Largest upload in bytes.")
@@ -56,6 +57,7 @@ async def _config(request: Request) -> Response:
         model=settings.chosen_model,
         calls_tools=able,
         approvals=settings.approvals,
+        writes_rules=not settings.several_owners,
         sandbox_scope=settings.scope,
         owner=request.scope.get("owner"),
         upload_bytes=settings.http_max_body,

@@ -11,7 +11,7 @@ from libs.middleware.approvals.addressed_graph import AddressedGraph, Turns, ans
 from libs.middleware.approvals.approval_gate import CheckpointerRequired, ask, require_checkpointer
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware
 from libs.middleware.approvals.approvals_off import GrantsKept
-from libs.middleware.approvals.decision_log import DecisionLog, decision_record
+from libs.middleware.approvals.decision_log import DecisionLog, decision_record, rule_record
 from libs.middleware.approvals.decisions import Approve, Decision, Reject, WrongAnswer, read_answer
 from libs.middleware.approvals.edited_calls import calls_as_run, edited_in
 from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn
@@ -30,10 +30,18 @@ from libs.middleware.approvals.question import Request
 from libs.middleware.approvals.rules import (
     CallRules,
     Denied,
+    NoRule,
+    Offer,
+    Rule,
     Rules,
     RulesError,
     RulesFile,
+    add_rule,
+    is_ruled,
+    offers,
     read_rules,
+    remove_rule,
+    rule_text,
 )
 from libs.middleware.approvals.settle_calls import Settled, settled
 from libs.middleware.approvals.visible_text import visible
@@ -56,15 +64,19 @@ __all__ = [
     "Held",
     "InterruptMode",
     "InterruptOn",
+    "NoRule",
     "NothingWaits",
+    "Offer",
     "Reject",
     "Request",
+    "Rule",
     "Rules",
     "RulesError",
     "RulesFile",
     "Settled",
     "Turns",
     "WrongAnswer",
+    "add_rule",
     "answer_by_id",
     "answers_by_id",
     "ask",
@@ -72,11 +84,16 @@ __all__ = [
     "decision_record",
     "edited_in",
     "has_only_ids",
+    "is_ruled",
+    "offers",
     "read_answer",
     "read_rules",
+    "remove_rule",
     "require_checkpointer",
     "revoke",
     "revoked_in",
+    "rule_record",
+    "rule_text",
     "settled",
     "shown",
     "standing_in",

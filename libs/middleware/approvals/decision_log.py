@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.config import get_config
 
 from libs.middleware.approvals.decisions import Decision, Edit
 from libs.middleware.approvals.grants import Granted
 from libs.middleware.approvals.question import Request, digest
-from libs.middleware.approvals.rules import Denied
+from libs.middleware.approvals.rules import Denied, Rule
 
-__all__ = ["DecisionLog", "decision_record"]
+__all__ = ["DecisionLog", "decision_record", "rule_record"]
 
 
 def decision_record(request: Request, decision: Decision | Granted | Denied) -> dict[str, Any]:
@@ -39,13 +39,47 @@ def decision_record(request: Request, decision: Decision | Granted | Denied) -> 
     if isinstance(decision, Edit):
         made["ran"] = digest(decision.edited_action.name, decision.edited_action.args, request.call_id)
     return {
-        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "time": _now(),
         "thread": str(configurable.get("thread_id") or ""),
         "call": request.call_id,
         "tool": request.name,
         "digest": request.digest,
         **made,
     }
+
+
+def rule_record(
+    decision: Literal["add rule", "remove rule"],
+    rule: Rule,
+    *,
+    thread: str = "",
+    request: Mapping[str, Any] = {},
+    owner: str = "",
+) -> dict[str, Any]:
+    """Return the record of a rule that a person has added or removed, as JSON.
+
+    Args:
+        decision: what the person did.
+        rule: the rule.
+        thread: the thread of the question at which the rule was added.
+        request: the call of that question, from its `action_requests`.
+        owner: owner of the person's token.
+    """
+    return {
+        "time": _now(),
+        "thread": thread,
+        "call": str(request.get("id") or ""),
+        "tool": rule.tool,
+        "digest": str(request.get("digest") or ""),
+        "decision": decision,
+        "by": "person",
+        "rule": str(rule),
+        **({"owner": owner} if owner else {}),
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True, slots=True)

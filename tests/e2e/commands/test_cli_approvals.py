@@ -64,6 +64,61 @@ def test_approvals_of_a_missing_thread(program: Program) -> None:
 
 
 @pytest.mark.docker
+def test_person_writes_a_rule_that_holds_after_a_restart_until_it_is_removed(program: Program) -> None:
+    rules = program.folder / ".code-agent" / "approvals.toml"
+    more = execute("echo ran; echo more >> /results/log")
+    program.script(execute("echo ran 1"), more, "First.", execute("echo ran 2"), "Second.", RUN, "Third.")
+    terminal = program.at_terminal("run", "--thread", "t", "go")
+    asked = ("pending:", "1 to 4, or [n]one:", "approve this call?")
+    for answers in (("w\n", "n\n"), ("w\n", "2\n", "n\n"), ("w\n", "2\n", "y\n")):
+        terminal.wait_for("[w]rite a rule that allows it")
+        assert not rules.exists()
+        for answer, question in zip(answers, asked, strict=False):
+            terminal.wait_for(question)
+            terminal.type(answer)
+    terminal.wait_for("approvals revoke --rule 1")
+    assert all(f"  {line}\n" in terminal.text for line in rules.read_text().splitlines())
+    terminal.wait_for("echo more >> /results/log")  # of the same program, and not covered
+    terminal.wait_for("pending:")
+    terminal.type("r not that\n")
+    terminal.wait_for("First.")
+    assert terminal.end() == 0
+    assert 'match = ["echo ran 1"]' in rules.read_text()
+
+    lines = program.lines("--thread", "t", "on")
+    assert [line.get("granted") for line in lines if line["type"] == "command"] == ["rule"]
+    shown = "rule 1 (allow execute echo ran)"
+    records = json.loads(program.run("approvals", "log", "t", "--json").stdout)
+    assert [(each["decision"], each["by"], each.get("rule")) for each in records] == [
+        ("add rule", "person", shown),
+        ("approve", "person", None),
+        ("reject", "person", None),
+        ("approve", "rule", shown),
+    ]
+    assert records[0]["digest"] == records[1]["digest"]
+    assert f"by person {shown}\n" in program.run("approvals", "log", "t").stdout
+
+    for arguments in (("--rule", "1"), ("--rule", "2", "--yes"), ("t", "--rule", "1")):
+        assert program.run("approvals", "revoke", *arguments).returncode == 2
+    done = program.run("approvals", "revoke", "--rule", "1", "--yes")
+    assert (done.returncode, done.stdout.endswith("Removed.\n")) == (0, True)
+    assert 'prefix = ["echo", "ran"]' in done.stdout
+    assert rules.read_text() == ""
+    program.lines("--thread", "t", "on", status=3)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("setting", ["ask", "auto"])
+def test_every_question_is_answered_with_no(program: Program, setting: str) -> None:
+    program.environment["APPROVALS"] = setting
+    program.script(RUN, "As you wish.")
+    lines = program.lines("--approve", "reject", "go")
+    assert [line["type"] for line in lines if line["type"] in ("approval", "command")] == ["approval"]
+    assert lines[-1]["text"] == "As you wish."
+    assert program.log == ""
+
+
+@pytest.mark.docker
 def test_allowed_call_runs_without_a_question_and_is_recorded(program: Program) -> None:
     rules = program.folder / ".code-agent" / "approvals.toml"
     rules.parent.mkdir()

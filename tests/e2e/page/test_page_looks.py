@@ -72,7 +72,7 @@ def test_each_state_of_a_chat_is_accessible_and_fits(
     say(page, "look nice")
     expect(cards(page)).to_be_visible()
     page.wait_for_timeout(400)
-    page.get_by_role("button", name="Approve for the rest of this chat").click()
+    page.get_by_role("button", name="Approve for the rest of this chat, or always").click()
     check_looks(page)
     page.keyboard.press("Escape")
 

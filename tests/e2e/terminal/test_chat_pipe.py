@@ -43,7 +43,7 @@ def test_call_that_needs_approval_ends_the_pipe_with_status_3(program: Program) 
     done = chat(program, "go\nthe next message would drop it\n", "--thread", "t")
     assert done.returncode == 3
     assert "command: touch /results/a" in done.stdout
-    assert "The pending calls were not run." in done.stdout
+    assert "Pending calls wait for a decision." in done.stdout
     assert "code-agent run --thread t --approve auto\n" in done.stdout
     done = chat(program, "/exit\n", "--thread", "t", "--model", "scripted:script.yaml")
     assert done.returncode == 3

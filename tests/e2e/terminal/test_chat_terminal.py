@@ -23,7 +23,7 @@ def test_grant_covers_later_calls_until_it_is_revoked(program: Program) -> None:
     terminal.wait_for(QUESTION)
     assert program.log == ""
     terminal.type("x\r")
-    terminal.wait_for("Please answer a, e, t, r or q.")
+    terminal.wait_for("Please answer a, e, t, r, w or q.")
     terminal.wait_for(QUESTION)
     terminal.type("e\r")
     terminal.wait_for("approved earlier in this thread: exactly this")
@@ -106,7 +106,7 @@ def test_pending_question_is_asked_again(program: Program) -> None:
         terminal.wait_for("touch /results/a")
         terminal.wait_for(QUESTION)
         terminal.type(leave)
-        terminal.wait_for("The pending calls were not run.")
+        terminal.wait_for("Pending calls wait for a decision.")
         if leave == "q\r":
             terminal.send("/continue")
     terminal.prompted()

@@ -23,14 +23,14 @@ def test_approved_call_runs_and_rejected_call_does_not(program: Program) -> None
     terminal.wait_for("command: echo $((6*7)) >> /results/log; echo 'a‹U+202E›b'")
     terminal.wait_for(PROMPT)
     terminal.type("c\n")  # [c]hange is not offered for commands
-    terminal.wait_for("Please answer a, e, t, r or q.")
+    terminal.wait_for("Please answer a, e, t, r, w or q.")
     terminal.wait_for(PROMPT)
     assert program.log == ""
     terminal.type("a\n")
     terminal.wait_for("exit 0")
     terminal.wait_for(PROMPT)
     terminal.type("a at once\n")  # a reason can stand only after r
-    terminal.wait_for("Please answer a, e, t, r or q.")
+    terminal.wait_for("Please answer a, e, t, r, w or q.")
     terminal.wait_for('The model reads a reason after r, as in "r use the tables skill".')
     terminal.wait_for(PROMPT)
     terminal.type("r not on Fridays\n")

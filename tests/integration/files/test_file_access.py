@@ -188,6 +188,20 @@ class TestGrants:
         again = alice.post(f"{path}/runs/wait", json=ask).json()
         assert "__interrupt__" in again, "the command is asked about again"
 
+    def test_no_owner_of_several_writes_a_rule(self, alice: httpx.Client, server: Served) -> None:
+        path = f"/threads/{new_thread(alice)}"
+        ask = {
+            "assistant_id": "deep_agent",
+            "input": {"messages": [{"role": "user", "content": "for all the thread"}]},
+        }
+        asked = alice.post(f"{path}/runs/wait", json=ask).raise_for_status().json()
+        digest = asked["__interrupt__"][0]["value"]["action_requests"][0]["digest"]
+        assert alice.get("/page/config").json()["writes_rules"] is False
+        rules = f"/page{path}/rules/{digest}"
+        is_refused(alice.get(rules), 403)
+        is_refused(alice.post(rules, json={"rule": "[[rule]]"}), 403)
+        assert not (server.folder / ".code-agent" / "approvals.toml").exists()
+
     def test_grant_of_a_running_thread_is_not_revoked(self, alice: httpx.Client) -> None:
         thread = new_thread(alice)
         ask = {

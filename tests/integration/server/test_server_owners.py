@@ -78,6 +78,7 @@ def things(alice: httpx.Client) -> Things:
         cron_id=made(alice.post("/runs/crons", json=CRON))["cron_id"],
         namespace="x",
         grant_id="0" * 32,
+        digest="0" * 64,
     )
 
 

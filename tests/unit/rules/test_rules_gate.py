@@ -29,6 +29,7 @@ from tests.support.gated_agents import (
 )
 
 ALLOW_TWO = '[[rule]]\ntool = "execute"\nexact = "echo two >> ran.txt"\ndecision = "allow"\n'
+ALLOW_ECHO = ALLOW_TWO.replace("two", "one")
 DENY_TOUCH = '[[rule]]\ntool = "execute"\nprefix = ["touch"]\ndecision = "deny"\n'
 ASK_ONE = '[[rule]]\ntool = "execute"\nprefix = ["echo", "one"]\ndecision = "ask"\n'
 TOUCH = ToolUse(name="execute", args={"command": "touch ran.txt; echo three >> ran.txt"})
@@ -131,6 +132,27 @@ def test_rule_that_is_written_while_a_question_waits_does_not_answer_it(place: P
     place.rules.write_text(ALLOW_TWO)
     result = graph.invoke(decide(REJECT, APPROVE), thread())
     assert (questions(result), ran(place.folder)) == ([], ["one", "two"]), "the second reply is allowed"
+
+
+def test_rule_that_is_written_while_a_question_waits_leaves_the_other_calls_of_the_reply_allowed(
+    place: Place,
+) -> None:
+    place.rules.write_text(ALLOW_TWO)
+    graph = place.agent([[run("two"), run("one")], "Done."])
+    [question] = questions(graph.invoke(say("go"), thread()))
+    assert [each["args"]["command"].split()[1] for each in question["action_requests"]] == ["one"]
+    place.rules.write_text(f"# A comment.\n{ALLOW_TWO}\n{DENY_TOUCH}")
+    result = graph.invoke(decide(APPROVE), thread())
+    assert (questions(result), sorted(ran(place.folder))) == ([], ["one", "two"])
+
+
+def test_removal_of_a_rule_does_not_answer_the_question_that_it_asked(place: Place) -> None:
+    place.rules.write_text(ASK_ONE + ALLOW_ECHO)
+    graph = place.agent([[run("one")], "Done."])
+    assert questions(graph.invoke(say("go"), thread()))
+    place.rules.write_text(ALLOW_ECHO)
+    graph.invoke(decide(REJECT), thread())
+    assert ran(place.folder) == []
 
 
 def test_deny_that_is_written_while_a_question_waits_beats_the_approval(place: Place) -> None:

@@ -14,6 +14,8 @@ export interface PageConfig {
   model: string;
   calls_tools: boolean;
   approvals: "ask" | "auto";
+  /** Whether rules may be written here. */
+  writes_rules: boolean;
   sandbox_scope: "shared" | "thread";
   owner: string | null;
   /** Most bytes of an uploaded file. */

@@ -49,8 +49,8 @@ export function Approvals({ pending, onAnswer }: ApprovalsProps) {
   return (
     <section ref={root} className="approvals stack" aria-label="Waiting for your approval">
       <p className="hidden" role="status">
-        {open.length === 1 ? "The agent waits for your approval." : `${open.length} calls wait for your approval.`} Press a
-        to approve, r to reject.
+        {open.length === 1 ? "The agent waits for your approval." : `${open.length} calls wait for your approval.`}{" "}
+        {open[0]?.request.effect ? "Press a to keep what the call did, r to undo it." : "Press a to approve, r to reject."}
       </p>
       {pending.map(
         ({ id, question }) =>

@@ -43,11 +43,15 @@ const TOOLS: Record<string, [question: string, noun: string]> = {
   delete: ["Delete this?", "deletion"],
 };
 
+/** Whether a rule can be about calls of a tool. */
+export const canHaveRules = (tool: string): boolean => tool in TOOLS || tool.startsWith("mcp:");
+
 /** The name of a call of a tool, such as "command". */
 export const nounOf = (tool: string): string => TOOLS[tool]?.[1] ?? `call of ${visible(tool)}`;
 
 /** The question that a call's card asks, and the path that the call is about. */
-export function headingOf({ name, args }: Request): { question: string; path: string } {
+export function headingOf({ name, args, effect }: Request): { question: string; path: string } {
+  if (effect) return { question: `This ${nounOf(name)} has ended. Keep what it did?`, path: "" };
   const question = TOOLS[name]?.[0];
   if (question && name !== "execute_code") return { question, path: visible(String(args["file_path"] ?? args["path"] ?? "")) };
   if (name !== "execute_code") return { question: `Call ${visible(name)}?`, path: "" };

@@ -35,7 +35,7 @@ export function EditForm({ request, onSubmit, onCancel }: FormProps<Request["arg
 }
 
 /** A form for the reason of a rejection. Enter sends the form, Escape closes it. */
-export function ReasonForm({ onSubmit, onCancel }: FormProps<string>) {
+export function ReasonForm({ ran, onSubmit, onCancel }: FormProps<string> & { ran: boolean }) {
   const [message, setMessage] = useState("");
   const onKey = (event: KeyboardEvent) => {
     if (event.key === "Escape") onCancel();
@@ -43,18 +43,19 @@ export function ReasonForm({ onSubmit, onCancel }: FormProps<string>) {
     event.preventDefault();
     onSubmit(message.trim());
   };
-  const submit = <button className="danger">Reject</button>;
+  const submit = <button className="danger">{ran ? "Undo" : "Reject"}</button>;
   return (
     <Form submit={submit} onSubmit={() => onSubmit(message.trim())} onCancel={onCancel}>
       <label>
-        Why not? The agent reads it and tries another way. <span className="note">You may leave it empty.</span>
+        {ran ? "Why?" : "Why not?"} The agent reads it and tries another way. <span className="note">You may leave it empty.</span>
         <textarea autoFocus rows={2} value={message} onChange={(event) => setMessage(event.target.value)} onKeyDown={onKey} />
       </label>
     </Form>
   );
 }
 
-function Form({ submit, onSubmit, onCancel, children }: FormProps<void> & { submit: ReactNode; children: ReactNode }) {
+/** A form with a button to send it, and one to go back. */
+export function Form({ submit, onSubmit, onCancel, children }: FormProps<void> & { submit: ReactNode; children: ReactNode }) {
   return (
     <form
       onSubmit={(event) => {

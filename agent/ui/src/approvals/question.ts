@@ -22,6 +22,20 @@ export interface Request {
   description: string;
   /** Identifies the call, so that a decision applies to no other. */
   digest?: string;
+  /** What the call has done, if it has run already. Then to approve keeps that, and to reject undoes it. */
+  effect?: Effect;
+}
+
+/** What a call has done. */
+export interface Effect {
+  created: string[];
+  changed: string[];
+  deleted: string[];
+  /** How many paths the lists leave out. */
+  more?: Partial<Record<"created" | "changed" | "deleted", number>>;
+  exit_code: number | null;
+  output: string;
+  seconds: number;
 }
 
 /** What an approval covers: this call; or, for the rest of the thread, the same call or every call of the tool. */

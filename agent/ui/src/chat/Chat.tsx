@@ -90,7 +90,7 @@ export function Chat({ config, agent, thread, away, onThread, onStatus, onMoved,
   // The agent itself creates files in some folders.
   const absent = (busy ? [] : (stream.values.absent_paths ?? [])).filter((path) => !MADE.test(path));
   return (
-    <ChatContext value={{ stream, outputs, thread, listings, busy, asked, away, turns, stop, onMoved, onFork }}>
+    <ChatContext value={{ stream, outputs, thread, listings, writesRules: config.writes_rules, busy, asked, away, turns, stop, onMoved, onFork }}>
       <div className="scroller" {...box} tabIndex={-1}>
         <div className="column stack" aria-busy={busy}>
           {items.length === 0 && !busy && !stream.isThreadLoading && error == null && (

@@ -32,11 +32,11 @@ class CallRules:
 
     @property
     def digest(self) -> str:
-        """Digest of the file, which is saved with a reply. An `allow` needs the same digest later.
+        """Digest of the rules, which is saved with a reply. Only the same rules can allow its calls later.
 
-        A rule that is written while a question waits therefore does not answer the question.
+        A rule that is written or removed while a question waits therefore does not answer the question.
         """
-        return self.rules.digest if isinstance(self.rules, Rules) else ""
+        return self.rules.digest if isinstance(self.rules, Rules) else "unreadable"
 
     def verdict(self, tool: str, args: Mapping[str, Any], at_reply: str | None) -> Verdict | Denied:
         """Return what the rules say about a call.
@@ -55,8 +55,11 @@ class CallRules:
         if verdict.decision == "deny":
             text = f"It is denied by {verdict.by}. Nobody can approve it, so do not send it again."
             return Denied(text, verdict.by)
-        if verdict.decision == "allow" and at_reply != self.rules.digest:
-            return Verdict("ask")
+        if verdict.decision == "allow":
+            then, now = set((at_reply or "").split()), set(self.rules.digest.split())
+            # A rule that was added since decides nothing here. A rule that is gone may have asked.
+            if not {rule.digest for rule in verdict.rules} <= then <= now:
+                return Verdict("ask")
         return verdict
 
     def denial(self, tool: str, args: Mapping[str, Any]) -> Denied | None:

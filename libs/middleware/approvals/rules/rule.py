@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -13,7 +14,7 @@ from libs.middleware.approvals.rules.program_words import CODE_IN_WORDS, begins_
 from libs.middleware.approvals.rules.shell_tree import all_commands, plain_commands_in_tree
 from libs.middleware.approvals.rules.shell_words import Word, plain_commands
 
-__all__ = ["FILE_TOOLS", "RULED", "Call", "Rule", "RuleDecision"]
+__all__ = ["FILE_TOOLS", "RULED", "Call", "Rule", "RuleDecision", "is_ruled"]
 
 RuleDecision = Literal["allow", "ask", "deny"]
 
@@ -31,6 +32,16 @@ _BESIDE = {
     "write_file": {"content"},
 }
 """Tool -> arguments that an `allow` covers whatever they are. No other may have a value."""
+
+
+def is_ruled(tool: str) -> bool:
+    """Return whether rules can be about calls of this name."""
+    return tool in RULED or _is_mcp(tool)
+
+
+def _is_mcp(tool: str) -> bool:
+    server, dot, name = tool.removeprefix("mcp:").partition(".")
+    return tool.startswith("mcp:") and bool(server and dot and name)
 
 
 class Call:
@@ -89,7 +100,7 @@ class Rule(BaseModel):
 
     @model_validator(mode="after")
     def _fits_its_tool(self) -> Self:
-        if not (self.tool in RULED or self.is_mcp):
+        if not is_ruled(self.tool):
             raise ValueError(f"tool is {self.tool!r}: write {', '.join(RULED)} or mcp:server.tool")
         needed = {
             "execute": {"prefix", "exact"},
@@ -117,8 +128,12 @@ class Rule(BaseModel):
     @property
     def is_mcp(self) -> bool:
         """Whether the rule is about a tool of an MCP server."""
-        server, dot, tool = self.tool.removeprefix("mcp:").partition(".")
-        return self.tool.startswith("mcp:") and bool(server and dot and tool)
+        return _is_mcp(self.tool)
+
+    @cached_property
+    def digest(self) -> str:
+        """First 16 hex digits of the SHA-256 over the rule, wherever in the file the rule stands."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     @cached_property
     def words(self) -> tuple[tuple[str, ...], ...]:

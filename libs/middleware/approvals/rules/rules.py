@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -46,12 +45,12 @@ class Rules:
     `deny` comes first, then `ask`, then `allow`. A call that no rule covers is asked about.
     """
 
-    def __init__(self, rules: Sequence[Rule] = (), *, path: Path | None = None, digest: str = "") -> None:
+    def __init__(self, rules: Sequence[Rule] = (), *, path: Path | None = None) -> None:
         self.all = tuple(rules)
         self.path = path
         """The file; None: there is none."""
-        self.digest = digest
-        """SHA-256 of the file's content; "" if there is no file."""
+        self.digest = " ".join(rule.digest for rule in self.all)
+        """The digests of the rules, with blanks between them."""
         self._verdicts: dict[str, Verdict] = {}
 
     @classmethod
@@ -63,16 +62,28 @@ class Rules:
                 rule and the example.
         """
         try:
-            content = path.read_bytes()
-            table = tomllib.loads(content.decode())
+            text = path.read_bytes().decode()
         except (OSError, ValueError) as error:
+            raise RulesError(f"{path}: cannot be read: {error}") from None
+        return cls.parse(text, path)
+
+    @classmethod
+    def parse(cls, text: str, path: Path) -> Self:
+        """Read the text of a rules file as `load` does.
+
+        Raises:
+            RulesError: as `load`. The text of the error names `path`.
+        """
+        try:
+            table = tomllib.loads(text)
+        except ValueError as error:
             raise RulesError(f"{path}: cannot be read: {error}") from None
         given = table.pop("rule", [])
         if table or not isinstance(given, list):
             key = next(iter(table), "rule")
             raise RulesError(f"{path}: {key!r} is not known: write [[rule]] for each rule.")
         rules = [_rule(path, number, each) for number, each in enumerate(given, 1)]
-        return cls(rules, path=path, digest=hashlib.sha256(content).hexdigest())
+        return cls(rules, path=path)
 
     def decide(self, tool: str, args: Mapping[str, Any]) -> RuleDecision:
         """Return what the rules say about a call. No rule covers it: `ask`."""

@@ -30,6 +30,7 @@ const GRANTED: Record<string, string> = {
   command: "Approved earlier in this chat: exactly this",
   tool: "Approved earlier in this chat: every call of this tool",
   rule: "Allowed by a rule",
+  effect: "Ran at once, and changed nothing that needs approval",
 };
 
 export const EDITED = "A person changed this call before it ran";

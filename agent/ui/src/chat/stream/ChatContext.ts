@@ -11,6 +11,8 @@ interface ChatState {
   thread: string | null;
   /** The folders of the thread's workspace as of the latest message; null without a thread. */
   listings: Listings | null;
+  /** Whether rules may be written here. */
+  writesRules: boolean;
   /** Whether a run is active. */
   busy: boolean;
   /** Whether a question waits for a person. */

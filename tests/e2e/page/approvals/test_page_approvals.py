@@ -47,6 +47,12 @@ conversations:
     - {name: edit_file, args: {file_path: /scripts/a.sh, old_string: "a\n", new_string: "a  \n"}}
     - {name: edit_file, args: {file_path: /scripts/a.sh, old_string: "\ta", new_string: "        a"}}
     - {name: edit_file, args: {file_path: /scripts/a.sh, old_string: "#\n", new_string: ""}}
+- when: always from now on
+  replies:
+  - tool_calls: [{name: execute, args: {command: "echo always 1"}}]
+  - tool_calls: [{name: execute, args: {command: "echo always 2"}}]
+  - tool_calls: [{name: execute, args: {command: "echo always; echo more > /workspace/always.txt"}}]
+  - text: Once is enough.
 - when: again and again
   replies:
   - tool_calls: [{name: execute, args: {command: "echo again >> /workspace/again.txt"}}]
@@ -154,16 +160,40 @@ def test_invisible_characters_and_differences_are_shown(page: Page) -> None:
     expect(cards(page).nth(2).locator(".added mark")).to_have_text("··")
 
 
+def test_rule_is_shown_and_written_and_holds_from_then_on(page: Page, page_server: Served) -> None:
+    rules = page_server.folder / ".code-agent" / "approvals.toml"
+    open_chat(page)
+    say(page, "always from now on")
+    page.get_by_role("button", name="Approve for the rest of this chat, or always").click()
+    page.get_by_role("button", name="Always allow, by a rule").click()
+    choice = cards(page).get_by_label("Always allow")
+    labels = ["echo …", "echo always …", "echo always 1 …", "exactly this"]
+    expect(choice.locator("option")).to_have_text(labels)
+    choice.select_option("echo always …")
+    shown = cards(page).get_by_role("group", name="The rule")
+    expect(shown).to_contain_text('prefix = ["echo", "always"]')
+    text = shown.locator("code").text_content()
+    assert not rules.exists()
+    cards(page).get_by_role("button", name="Write the rule and approve").click()
+    expect(cards(page)).to_contain_text("echo more")  # the second command ran without a question
+    expect(command(page, 1)).to_contain_text("by a rule")
+    assert rules.read_text() == text
+    cards(page).get_by_role("button", name="Reject").click()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Once is enough.")).to_be_visible()
+    assert not (page_server.workspace / "always.txt").exists()
+
+
 @pytest.mark.thorough
 def test_grants_for_the_chat_are_given_listed_and_revoked(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "again and again")
-    page.get_by_role("button", name="Approve for the rest of this chat").click()
+    page.get_by_role("button", name="Approve for the rest of this chat, or always").click()
     page.get_by_role("button", name="Approve this exact call").click()
     expect(cards(page)).to_contain_text("echo other")  # the second call ran without a question
     expect(command(page, 1)).to_contain_text("Approved earlier in this chat: exactly this")
     assert (page_server.workspace / "again.txt").read_text() == "again\nagain\n"
-    page.get_by_role("button", name="Approve for the rest of this chat").press("Enter")
+    page.get_by_role("button", name="Approve for the rest of this chat, or always").press("Enter")
     expect(page.get_by_role("button", name="Approve this exact call")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Approve this exact call")).to_be_hidden()

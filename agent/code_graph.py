@@ -114,7 +114,7 @@ def build_graph(
         absent_paths=lambda task: absent(computer.sandbox, named_paths(task)),
         files=Files(lambda text: _absent(computer.sandbox, text), lambda: _made(computer.sandbox)),
         budget=run_budget(settings),
-        approvals=INTERRUPT_ON if settings.approvals == "ask" else None,
+        approvals=None if settings.approvals == "auto" else INTERRUPT_ON,
         interrupt_mode=settings.interrupt_mode,
         rules=checked_rules(settings),
         decision_log=decision_log(),

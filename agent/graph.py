@@ -23,6 +23,7 @@ from agent.parts import (
     stream_transformers,
 )
 from agent.parts.deep_file_tools import FilesystemMiddleware
+from agent.parts.effects_of_calls import command_effects
 from agent.secrets import clean_input, provider_errors, secret_filter
 from agent.settings import Settings
 from libs.backends import WorkspaceBackend
@@ -73,7 +74,7 @@ def build_graph(
     )
     stopped = PatchToolCallsMiddleware()
     tools = [*_tools(settings, backend), RealModel(provider_errors(known))]
-    gates = build_gates(settings)
+    gates = build_gates(settings, command_effects(settings, backend))
     captures = captures_of(settings, backend)
     agent = create_deep_agent(
         model,

@@ -103,7 +103,7 @@ async def _run(
             console = Console(highlight=False, emoji=False)
             human = HumanView(console, run, shown_name(runtime.model), approvals, options, task=task)
             human.say_new_workspace(runtime.settings.workspace_dir)
-            if sys.stdin.isatty() and sys.stdout.isatty() and approvals == "ask":
+            if sys.stdin.isatty() and sys.stdout.isatty() and approvals != "auto":
                 from agent.terminal.typed_answers import TypedAnswers
 
                 ask = partial(ask_person, view=human, answers=TypedAnswers())

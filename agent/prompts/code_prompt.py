@@ -48,6 +48,7 @@ You carry out tasks with a computer of your own: a Linux container with bash and
 
 _APPROVALS = {
     "ask": "- A person approves each block first. Heed the reason of a refusal; do not get round it.",
+    "effects": "- A person approves each block first. Heed the reason of a refusal; do not get round it.",
     "auto": "- Blocks run at once, without anybody's approval: delete or overwrite only what the task calls for.",
 }
 

@@ -36,7 +36,7 @@ async def take_turn(
     view: EventView | JsonLines,
     task: str | None,
     *,
-    approvals: Literal["ask", "auto"],
+    approvals: Literal["ask", "effects", "auto"],
     ask: Decide | None,
 ) -> Outcome:
     """Carry out a run and return its outcome, which is not shown yet.
@@ -50,11 +50,11 @@ async def take_turn(
     """
 
     async def decide(approval: Approval) -> list[dict[str, Any]]:
-        if approvals == "ask" and ask:
+        if approvals != "auto" and ask:
             if isinstance(view, EventView):
                 view.say_absent((await run.result()).absent_paths)
             return await ask(approval)
-        if approvals == "ask":
+        if approvals != "auto":
             for waiting in await run.approvals():
                 view.show(waiting)
             raise LeftPending(by_ctrl_c=False)

@@ -11,6 +11,7 @@ from libs.code_blocks.block_protocol import BlockCall
 from libs.code_blocks.block_state import CodeState
 from libs.middleware.approvals import (
     Approve,
+    AtOnce,
     CallRules,
     Denied,
     GateRules,
@@ -56,7 +57,9 @@ def approved(
     """
     requests = [Request(_NAME, {"language": b["language"], "code": b["code"]}, b["key"]) for b in blocks]
     held = Held(state.get("grants") or {}, state.get("grants_at_reply") or {})
-    decisions = settled(requests, gate, rules, state.get("rules_at_reply") or "", held, state=state)
+    at_reply = state.get("rules_at_reply") or ""
+    found = settled(requests, gate, rules, at_reply, held, state=state)
+    decisions = [each for each in found if not isinstance(each, AtOnce)]
     made = []
     for block, request, decision in zip(blocks, requests, decisions, strict=True):
         if decision is not None:

@@ -101,6 +101,7 @@ class Sandbox(Tree, Protocol):
         env: Mapping[str, str] = ...,
         key: str | None = None,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult:
         """Run `bash -c command` in the workspace, standard input at end of file.
 
@@ -119,6 +120,7 @@ class Sandbox(Tree, Protocol):
             note_new: whether the output, also the live output, begins with a note if an earlier call of the
                 thread, with `note_new` or a file change with a key, was in another sandbox, whatever ended
                 that one. With a command log, the calls of earlier programs count, too.
+            alone: whether what the command leaves running is ended with it, before this returns.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB, a variable
@@ -138,6 +140,7 @@ class Sandbox(Tree, Protocol):
         env: Mapping[str, str] = ...,
         key: str | None = None,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult: ...
 
     def run_python(

@@ -105,6 +105,7 @@ class ChannelSandbox(SandboxLife):
         env: Mapping[str, str] = {},
         key: str | None = None,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult:
         seconds, payload = run_request(
             self.limits,
@@ -122,6 +123,8 @@ class ChannelSandbox(SandboxLife):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
+                if alone and answer.left_running:
+                    await self._end_left(call)
             result = await decoded(
                 call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
             )
@@ -196,6 +199,14 @@ class ChannelSandbox(SandboxLife):
         for session in self._programs.sessions_of(thread) if self.running else ():
             with suppress(SandboxError):
                 await self._ask(*_ending(self.limits, session))
+
+    async def _end_left(self, call: Call) -> None:
+        """End what a command has left running, and wait until that has ended."""
+        self._programs.end_left(self._thread(), call.stream, call.sandbox)
+        with suppress(SandboxError):  # all has ended with the sandbox
+            # The supervisor begins a request when it has done what it was asked for before.
+            seconds, payload = file_request("ls", None, {"path": "/dev/null"}, protected=[])
+            await self._ask(payload, seconds)
 
     def has_background(self, thread: str) -> bool:
         """Return whether commands of a thread may have left something running. Call this on the core."""

@@ -18,12 +18,12 @@ from agent.parts import (
     RealModel,
     ShowsAgentsFile,
     captures_of,
+    command_effects,
     graph_of,
     prepared,
     stream_transformers,
 )
 from agent.parts.deep_file_tools import FilesystemMiddleware
-from agent.parts.effects_of_calls import command_effects
 from agent.secrets import clean_input, provider_errors, secret_filter
 from agent.settings import Settings
 from libs.backends import WorkspaceBackend

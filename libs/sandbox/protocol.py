@@ -153,6 +153,7 @@ class Sandbox(Tree, Protocol):
         key: str | None = None,
         continues: bool = False,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult:
         """Run a block in the live interpreter of a session. Variables and imports stay.
 
@@ -185,6 +186,7 @@ class Sandbox(Tree, Protocol):
             key: as for `run`.
             continues: whether blocks of the session may have run before this object was made.
             note_new: as for `run`. This note comes before the note about the interpreter.
+            alone: as for `run`. All live interpreters are stopped until their next blocks.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the code or the name of the session is
@@ -204,6 +206,7 @@ class Sandbox(Tree, Protocol):
         key: str | None = None,
         continues: bool = False,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult: ...
 
     def begun(self, keys: Sequence[str]) -> set[str]:

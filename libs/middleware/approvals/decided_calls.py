@@ -20,6 +20,7 @@ from libs.middleware.approvals.rules import Denied
 from libs.middleware.approvals.settle_calls import Settled
 from libs.middleware.open_calls import not_run
 from libs.private_names import EDITED_TOOL_CALLS
+from libs.sandbox import RunResult
 
 __all__ = ["Decided", "Effects", "updated"]
 
@@ -31,6 +32,8 @@ class Decided:
     decision: Settled
     ran: bool = False
     """Whether the call has run already."""
+    result: RunResult | None = None
+    """Of a call that has run already."""
     undone: str | None = None
     """Text for the model about a call whose effect was rejected and undone."""
 
@@ -46,7 +49,7 @@ class Decided:
 
 
 class Effects(Protocol):
-    """Runs calls at once, and decides on what they have done. See `effects.EffectCalls`."""
+    """Runs tool calls at once, and decides on what they have done. See `effects.EffectCalls`."""
 
     def covers(self, request: Request) -> bool:
         """Return whether a call can run at once."""
@@ -59,7 +62,7 @@ class Effects(Protocol):
     async def decided(
         self, request: Request, key: str, seconds: float, *, gate: GateRules, held: Held | None, state: Any
     ) -> Decided:
-        """Run a call, and decide on its effect."""
+        """Run a call for at most some seconds, and decide on its effect."""
         ...
 
 

@@ -154,7 +154,7 @@ class EffectRuns:
             number, capture = json.loads(kept)
             return number, capture
         try:
-            number, manifest = await self._captured(thread)
+            number, manifest = await self._captured(thread, asks=False)
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             return f"no snapshot of the workspace can be made, so it could not be undone: {error}"
         if manifest.skipped:
@@ -199,10 +199,10 @@ class EffectRuns:
         await records.awaited(records.note, thread, f"{key}#first", why)
         return AskFirst(why)
 
-    async def _captured(self, thread: str) -> tuple[int, Manifest]:
+    async def _captured(self, thread: str, *, asks: bool = True) -> tuple[int, Manifest]:
         """Capture the workspace now. Return the capture's number in the ledger, and what it holds."""
         await self._captures.settled(thread)
-        ticket = await self._ledger.open(thread)
+        ticket = await self._ledger.open(thread, asks=asks)
         async with self._captures.one_at_a_time(thread) as workspace:
             captured = await self._captures.keep(thread, workspace, [ticket])
         at = await self._ledger.at(thread, ticket)

@@ -6,7 +6,7 @@ In: calls that nothing covers. Out: the decision on each. What is rejected is un
 
 from __future__ import annotations
 
-from libs.middleware.approvals.effects.effect_calls import EffectCalls, RunCall
-from libs.middleware.approvals.effects.free_changes import free_changes
+from libs.middleware.approvals.effects.effect_calls import EffectCalls
+from libs.middleware.approvals.effects.free_paths import free_changes
 
-__all__ = ["EffectCalls", "RunCall", "free_changes"]
+__all__ = ["EffectCalls", "free_changes"]

@@ -19,22 +19,18 @@ from libs.middleware.captures import captured_thread
 from libs.sandbox import RunResult
 from libs.workspace.history import AskFirst, EffectRuns, Undone
 
-__all__ = ["EffectCalls", "RunCall"]
+__all__ = ["EffectCalls"]
 
 _MOST_NAMED: Final = 10
 """Paths of one kind in the text for the model."""
 
-RunCall = Callable[[Request, str, float], Awaitable[RunResult]]
-"""Runs a call under a key, alone (see `Sandbox.run`), for at most some seconds. Does not raise."""
-
 
 @dataclass(frozen=True, slots=True)
 class EffectCalls:
-    """Decides on calls by their effects."""
+    """Decides on calls by their effects. Keeps no state of a run."""
 
     runs: Callable[[], Awaitable[EffectRuns]]
     """Returns what runs calls between two captures."""
-    run: RunCall
     redact: Callable[[str], str] = lambda text: text
     """Removes known secrets from what a person sees."""
     programs: bool = False
@@ -46,13 +42,20 @@ class EffectCalls:
         return set() if thread is None else await (await self.runs()).begun(thread, keys)
 
     async def decided(
-        self, request: Request, key: str, seconds: float, *, gate: GateRules, held: Held | None, state: Any
+        self,
+        request: Request,
+        key: str,
+        run: Callable[[], Awaitable[RunResult]],
+        *,
+        gate: GateRules,
+        held: Held | None,
+        state: Any,
     ) -> Decided:
         """Run a call, and decide on its effect. A call that has run, or was undone, is only looked up.
 
         Args:
-            key: the key with which the tool looks for the result of the call.
-            seconds: the longest time that the call may run.
+            key: the key with which the caller looks for the result of the call.
+            run: runs the call with the key, alone (see `Sandbox.run`). Does not raise.
 
         Raises:
             GraphInterrupt: a person must decide, and there is no answer yet.
@@ -61,24 +64,25 @@ class EffectCalls:
         if thread is None:
             found: Any = AskFirst("the run is not saved in a thread")
         else:
-            found = await runs.run(thread, key, lambda: self.run(request, key, seconds))
+            found = await runs.run(thread, key, run)
             if not isinstance(found, AskFirst) and found.refused:
                 found = await runs.undo_for_network(thread, key, found)
         if isinstance(found, AskFirst):
             note = self.redact(f"You are asked before this runs: {found.why}.")
             return Decided(ask_alone(replace(request, note=note), gate, held, state=state))
         if found.free:
-            return Decided(Granted("effect"), ran=True)
+            return Decided(Granted("effect"), ran=True, result=found.result)
         value, text = await effect_card(runs, found, self.redact)
         decision = ask_alone(replace(request, effect=value, effect_text=text), gate, held, state=state)
         if not isinstance(decision, Reject):
-            return Decided(decision, ran=True)
+            return Decided(decision, ran=True, result=found.result)
         undone = await runs.undo(str(thread), key, found, programs=self.programs)
-        told = visible(self.redact(_told(request.name, undone, decision.message)))
+        told = _told(request.name, undone, decision.message, programs=self.programs)
+        told = visible(self.redact(told))
         return Decided(decision, ran=True, undone=told)
 
 
-def _told(name: str, undone: Undone, reason: str | None) -> str:
+def _told(name: str, undone: Undone, reason: str | None, *, programs: bool) -> str:
     said = [f"This {name} call ran, and a person rejected what it did, so that was undone."]
     created, changed, deleted = undone.difference.parts
     for what, paths in (
@@ -94,6 +98,8 @@ def _told(name: str, undone: Undone, reason: str | None) -> str:
         said.append(f"Not undone: {'; '.join(kept)}{f'; and {more:,} more' if more else ''}.")
     if not undone.difference and not undone.kept:
         said.append("It had changed no file.")
+    if programs:
+        said.append("The variables of earlier Python blocks are lost, too.")
     said.append(
         f"Reason: {reason}" if reason else "Do not send the same call again unless the user asks for it."
     )

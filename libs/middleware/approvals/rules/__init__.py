@@ -6,6 +6,7 @@ In: the rules file and the calls. Out: `allow`, `ask` or `deny` for each call, a
 from __future__ import annotations
 
 from libs.middleware.approvals.rules.call_rules import CallRules, Denied, read_rules, read_rules_now
+from libs.middleware.approvals.rules.path_patterns import contains, matches
 from libs.middleware.approvals.rules.rule import RULED, Rule, RuleDecision
 from libs.middleware.approvals.rules.rules import Rules, RulesError, Verdict
 from libs.middleware.approvals.rules.rules_file import RulesFile
@@ -20,6 +21,8 @@ __all__ = [
     "RulesError",
     "RulesFile",
     "Verdict",
+    "contains",
+    "matches",
     "read_rules",
     "read_rules_now",
 ]

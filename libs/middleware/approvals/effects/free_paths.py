@@ -6,7 +6,7 @@ import stat
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from libs.middleware.approvals.rules.path_patterns import contains, matches
+from libs.middleware.approvals.rules import contains, matches
 
 if TYPE_CHECKING:
     from libs.workspace import Entry

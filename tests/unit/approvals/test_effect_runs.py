@@ -23,7 +23,7 @@ KILLED = """
 import asyncio, os, signal
 from pathlib import Path
 from libs.persistence.thread_database import SqliteDatabase
-from tests.unit.history.test_effect_runs import Calls
+from tests.unit.approvals.test_effect_runs import Calls
 
 def kill(*given, **named):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -64,6 +64,10 @@ class DeferredEffects:
         """Return the keys of calls that have begun to run at once."""
         return await (await self._made()).begun(keys)
 
+    async def lapse(self) -> None:
+        """Undo calls that nobody has decided on, because a person's turn begins."""
+        await (await self._made()).lapse()
+
     async def decided(
         self, request: Request, key: str, run: Callable[[], Awaitable[RunResult]], **more: Any
     ) -> Decided:
@@ -108,6 +112,10 @@ class CommandEffects:
     async def begun(self, keys: Collection[str]) -> set[str]:
         """Return the keys of calls that have begun to run at once."""
         return await self._effects.begun(keys)
+
+    async def lapse(self) -> None:
+        """Undo calls that nobody has decided on, because a person's turn begins."""
+        await self._effects.lapse()
 
     async def decided(self, request: Request, key: str, seconds: float, **more: Any) -> Decided:
         """Run a call for at most some seconds, and decide on its effect."""

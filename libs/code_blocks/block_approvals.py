@@ -75,12 +75,12 @@ def with_decision(block: BlockCall, request: Request, decided: Decided) -> Block
     if (record := decided.record(request)) is not None:
         block = {**block, "decision": record}
     match decided.decision:
+        case Granted(scope="effect") | None | Approve():
+            return block
         case Granted(scope=scope):
             return {**block, "granted": scope}
         case Denied(reason=reason):
             return {**block, "denied": reason}
-        case None | Approve():
-            return block
         case Reject() if decided.undone is not None:
             return {**block, "undone": decided.undone}
         case Reject(message=reason):

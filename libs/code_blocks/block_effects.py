@@ -28,6 +28,10 @@ class BlockEffects(Protocol):
         """Return the keys of blocks that have begun to run at once."""
         ...
 
+    async def lapse(self) -> None:
+        """Undo blocks that nobody has decided on, because a person's turn begins."""
+        ...
+
     async def decided(
         self,
         request: Request,

@@ -130,6 +130,8 @@ class CodeLoop:
     async def _begin(self, state: CodeState) -> dict[str, Any]:
         if self.approvals is not None:
             require_checkpointer()
+            if self.effects:
+                await self.effects.lapse()
         messages = state["messages"]
         task = messages[-1].text if messages else ""
         # Before the first command.

@@ -101,6 +101,20 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
             CheckpointerRequired: the run has no checkpointer.
         """
         require_checkpointer()
+        if self._effects:
+            blocking(self._lapse)(self._effects)
+
+    async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
+        """As `before_agent`."""
+        require_checkpointer()
+        if self._effects:
+            await self._lapse(self._effects)
+
+    @staticmethod
+    async def _lapse(effects: Effects) -> None:
+        # A subagent begins in the middle of a turn.
+        if (_thread.get() or (None,))[0] != _thread_id():
+            await effects.lapse()
 
     def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Decide on the gated calls of the latest reply. Record approved calls and answer refused calls.

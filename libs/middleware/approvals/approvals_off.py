@@ -37,8 +37,7 @@ class ApprovalState(AgentState[Any]):
     hitl_edited_tool_calls: NotRequired[Annotated[dict[str, Action], PrivateStateAttr]]
     """Latest turn: tool call id -> the call as a person edited it. Its name is `EDITED_TOOL_CALLS`."""
     granted_calls: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
-    """Latest turn: tool call id -> scope of the grant that covers the call: `command`, `tool`, `rule` or
-    `effect`."""
+    """Latest turn: tool call id -> scope of the grant that covers the call: `command`, `tool` or `rule`."""
     decided_calls: NotRequired[Annotated[dict[str, dict[str, Any]], PrivateStateAttr]]
     """Latest turn: tool call id -> the `decision_record` of the call."""
     rules_at_reply: NotRequired[Annotated[str, PrivateStateAttr]]

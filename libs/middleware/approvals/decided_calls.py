@@ -59,6 +59,10 @@ class Effects(Protocol):
         """Return the keys of calls that have begun to run at once."""
         ...
 
+    async def lapse(self) -> None:
+        """Undo calls that nobody has decided on, because a person's turn begins."""
+        ...
+
     async def decided(
         self, request: Request, key: str, seconds: float, *, gate: GateRules, held: Held | None, state: Any
     ) -> Decided:
@@ -88,7 +92,7 @@ def updated(
             case Denied() as denied:
                 refusals.append(denied_answer(request.name, request.call_id, denied))
                 continue
-            case Granted(scope=scope):
+            case Granted(scope=scope) if scope != "effect":  # the record of the decision says so
                 update["granted_calls"][request.call_id] = scope
             case Reject(message=reason):
                 refused = not_run(request.name, request.call_id, made.undone or _rejected(request, reason))

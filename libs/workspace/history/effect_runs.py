@@ -1,8 +1,8 @@
 """Runs a call between two captures, so that its effect is known and can be undone.
 
 What is known of a call is kept in the command log, under the call's key with a suffix: the capture before it
-(`#before`), its effect (`#effect`), why it must be asked about first (`#first`), and what was undone
-(`#undone`). So nothing happens twice if the program is killed, whenever that is.
+(`#before`), its effect (`#effect`), why it must be asked about first (`#first`), that it stays (`#kept`), and
+what was undone (`#undone`). So nothing happens twice if the program is killed, whenever that is.
 """
 
 from __future__ import annotations
@@ -91,10 +91,39 @@ class EffectRuns:
                 effect = await self._effect(thread, before, result, sorted(refused))
             except asyncio.CancelledError:
                 if not process_is_ending():  # else the next process asks about the effect
-                    await self._take_back(thread, before)
+                    await self._take_back(thread, key, before)
                 raise
             await records.awaited(records.note, thread, f"{key}#effect", effect.text())
+        if effect.free:
+            await self.keep(thread, key)
         return effect
+
+    @on_core
+    async def keep(self, thread: str, key: str) -> None:
+        """Note that the effect of a call stays."""
+        records = self._records(thread)
+        await records.awaited(records.note, thread, f"{key}#kept", "")
+
+    @on_core
+    async def lapse(self, thread: str) -> None:
+        """Undo calls whose effects nobody has decided on, because a person's turn begins instead.
+
+        Raises:
+            SandboxError, SnapshotsUnavailable, CheckpointerUnavailable, FileFailed: see `undo`.
+        """
+        if (records := self._sandbox_of(thread).records) is None:
+            return
+        found = await records.awaited(records.noted_with, thread, "#before")
+        for suffix in ("#kept", "#undone", "#first") if found else ():
+            found -= await records.awaited(records.noted_with, thread, suffix)
+        before = {key: await self._before(thread, key, records) for key in found}
+        # The latest first.
+        for key, at in sorted(before.items(), key=lambda each: each[1], reverse=True):
+            if text := await records.awaited(records.noted, thread, f"{key}#effect"):
+                await self.undo(thread, key, Effect.read(text))
+            elif not isinstance(at, str):  # the program was killed before the effect was known
+                async with self._alone(thread):
+                    await self._take_back(thread, key, at)
 
     @on_core
     async def undo_for_network(self, thread: str, key: str, effect: Effect) -> AskFirst:
@@ -186,12 +215,13 @@ class EffectRuns:
             numbers=(number, last),
         )
 
-    async def _take_back(self, thread: str, before: tuple[int, str]) -> None:
+    async def _take_back(self, thread: str, key: str, before: tuple[int, str]) -> None:
         """Undo a call that was cancelled, so nobody will be asked about it, unless its effect is free."""
         try:
             effect = await self._effect(thread, before, failed_result("cancelled"), [])
             if not effect.free:
                 await self._restored(thread, effect)
+            await self.keep(thread, key)  # nobody is asked any more
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             logger.warning("A command of thread %s was cancelled, and not undone: %s", thread, error)
 

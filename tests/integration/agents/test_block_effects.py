@@ -147,3 +147,12 @@ async def test_interpreter_rests_between_blocks(
     assert "still" in first
     assert "still" in second
     assert "True" in third
+
+
+async def test_effect_that_nobody_decided_on_is_undone_by_the_next_task(
+    backend: WorkspaceBackend, workspace: Path, tmp_path: Path
+) -> None:
+    agent = Agent(backend, tmp_path, blocks(("bash", "rm /data/sales.csv")))
+    assert cards(await agent.begin())
+    await agent.begin()
+    assert (workspace / "data/sales.csv").exists()

@@ -121,6 +121,17 @@ async def test_approved_effect_stays_and_the_command_runs_once(
     assert (workspace / "data/log").read_text() == "again\n"
 
 
+async def test_effect_that_nobody_decided_on_is_undone_by_the_next_task(
+    backend: WorkspaceBackend, workspace: Path, tmp_path: Path
+) -> None:
+    agent = Agent(backend, tmp_path, ["rm /data/sales.csv; echo > /data/made"])
+    assert cards(await agent.begin())
+    result = await agent.begin()
+    assert not cards(result)
+    assert (workspace / "data/sales.csv").exists()
+    assert not (workspace / "data/made").exists()
+
+
 async def test_calls_of_one_reply_are_decided_in_order(
     backend: WorkspaceBackend, workspace: Path, tmp_path: Path
 ) -> None:

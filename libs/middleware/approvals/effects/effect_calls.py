@@ -41,6 +41,11 @@ class EffectCalls:
         thread = captured_thread()
         return set() if thread is None else await (await self.runs()).begun(thread, keys)
 
+    async def lapse(self) -> None:
+        """Undo calls that nobody has decided on, because a person's turn begins."""
+        if (thread := captured_thread()) is not None:
+            await (await self.runs()).lapse(thread)
+
     async def decided(
         self,
         request: Request,
@@ -75,6 +80,7 @@ class EffectCalls:
         value, text = await effect_card(runs, found, self.redact)
         decision = ask_alone(replace(request, effect=value, effect_text=text), gate, held, state=state)
         if not isinstance(decision, Reject):
+            await runs.keep(str(thread), key)
             return Decided(decision, ran=True, result=found.result)
         undone = await runs.undo(str(thread), key, found, programs=self.programs)
         told = _told(request.name, undone, decision.message, programs=self.programs)

@@ -43,6 +43,7 @@ _NOTE = (
     "INSERT INTO commands (thread, key, digest, state, owner, began, ended, size, result) "
     "VALUES (?, ?, ?, 'ended', ?, ?, 0, ?, ?) ON CONFLICT DO NOTHING"
 )
+_WITH_SUFFIX = "SELECT key FROM commands WHERE thread = ? AND key LIKE '%' || ?"
 _FORGET = "DELETE FROM commands WHERE thread = ? AND began >= ?"
 _WITHDRAW = "DELETE FROM commands WHERE thread = ? AND key = ?"
 Given = TypeVar("Given")
@@ -230,6 +231,12 @@ class CommandRecords:
     def noted(self, thread: str, key: str) -> str | None:
         """Return the text that is kept under a key of a thread."""
         return self.find(Entry.of(thread, key))
+
+    def noted_with(self, thread: str, suffix: str) -> set[str]:
+        """Return the keys with a suffix under which a thread has texts, without the suffix."""
+        with self._file.explained():
+            rows = self._file.opened().execute(_WITH_SUFFIX, (_name(thread), suffix)).fetchall()
+        return {key.removesuffix(suffix) for (key,) in rows}
 
     def drop(self, thread: str, key: str) -> None:
         """Remove the record of a command whose effect was undone, so that the command can run again."""

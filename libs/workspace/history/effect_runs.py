@@ -200,10 +200,7 @@ class EffectRuns:
         except SandboxError:  # the command has ended its sandbox: another one sees the same files
             last, after = await self._captured(thread)
         earlier = await self._store.amanifest(capture)
-        difference = earlier.difference(after)
-        free = not after.skipped.keys() - after.entries.keys() and all(
-            self._is_free(path, earlier.entries.get(path), after.entries.get(path)) for path in difference
-        )
+        difference, free = await asyncio.to_thread(self._changes, earlier, after)
         return Effect(
             result=result,
             difference=difference,
@@ -214,6 +211,14 @@ class EffectRuns:
             after=after.id,
             numbers=(number, last),
         )
+
+    def _changes(self, before: Manifest, after: Manifest) -> tuple[Difference, bool]:
+        """Return what differs, and whether nobody has to be asked about that."""
+        difference = before.difference(after)
+        free = not after.skipped.keys() - after.entries.keys() and all(
+            self._is_free(path, before.entries.get(path), after.entries.get(path)) for path in difference
+        )
+        return difference, free
 
     async def _take_back(self, thread: str, key: str, before: tuple[int, str]) -> None:
         """Undo a call that was cancelled, so nobody will be asked about it, unless its effect is free."""

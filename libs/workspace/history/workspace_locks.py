@@ -52,7 +52,7 @@ class WorkspaceLocks:
             yield
             return
         async with self._locks.setdefault(workspace, asyncio.Lock()):
-            file = self._file(workspace)
+            file = await asyncio.to_thread(self._file, workspace)
             while not _taken(file):  # noqa: ASYNC110 - another process gives no event
                 await asyncio.sleep(_LOOK_SECONDS)
             hold = self._holders[workspace] = object()

@@ -152,7 +152,8 @@ async def test_interpreter_rests_between_blocks(
 async def test_effect_that_nobody_decided_on_is_undone_by_the_next_task(
     backend: WorkspaceBackend, workspace: Path, tmp_path: Path
 ) -> None:
-    agent = Agent(backend, tmp_path, blocks(("bash", "rm /data/sales.csv")))
+    agent = Agent(backend, tmp_path, blocks(("bash", "rm /data/sales.csv")), blocks(("bash", "ls /data")))
     assert cards(await agent.begin())
-    await agent.begin()
+    [listed] = fed_back(await agent.begin())
+    assert "sales.csv" in listed
     assert (workspace / "data/sales.csv").exists()

@@ -145,6 +145,6 @@ async def _text(runs: EffectRuns, side: _Side, path: str) -> list[str] | None:
     if content is None or b"\0" in content:
         return None
     try:
-        return content.decode().split("\n")
+        return content.decode().splitlines()
     except UnicodeDecodeError:
         return None

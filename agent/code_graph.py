@@ -15,6 +15,7 @@ from agent.config import INTERRUPT_ON, build_backend, build_model, given_or_load
 from agent.listing import LISTING_SECONDS, NamedPath, absent, data_listing, named_paths
 from agent.parts import (
     AgentsFile,
+    block_effects,
     captures_of,
     checked_rules,
     decision_log,
@@ -109,15 +110,16 @@ def build_graph(
     captures = captures_of(settings, backend)
     loop = CodeLoop(
         model=model,
-        runner=SandboxRunner(lambda: computer.sandbox, suspect=suspected),
+        runner=SandboxRunner(lambda: computer.sandbox, timeout=settings.sandbox_timeout, suspect=suspected),
         opening=opening,
         absent_paths=lambda task: absent(computer.sandbox, named_paths(task)),
         files=Files(lambda text: _absent(computer.sandbox, text), lambda: _made(computer.sandbox)),
         budget=run_budget(settings),
-        approvals=INTERRUPT_ON if settings.approvals == "ask" else None,
+        approvals=None if settings.approvals == "auto" else INTERRUPT_ON,
         interrupt_mode=settings.interrupt_mode,
         rules=checked_rules(settings),
         decision_log=decision_log(),
+        effects=block_effects(settings, backend),
         ending=_proposed_skills(growth) if growth else None,
         captures=captures,
         live=live_output,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from libs.backends import WorkspaceBackend
-    from libs.middleware.approvals import InterruptOn
+    from libs.middleware.approvals import Effects, InterruptOn
 
 __all__ = [
     "INTERRUPT_ON",
@@ -69,8 +69,11 @@ def build_model(settings: Settings, spec: str | None = None) -> BaseChatModel:
     return build(settings.model_copy(update={"model": spec}) if spec else settings)
 
 
-def build_gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
+def build_gates(settings: Settings, effects: Effects | None = None) -> list[AgentMiddleware[Any, Any, Any]]:
     """Make the approvals and the budget of an agent, and of each of its subagents.
+
+    Args:
+        effects: decides on calls by what they have done. None: a person decides before they run.
 
     Raises:
         SettingsError: the rules file is wrong.
@@ -80,13 +83,21 @@ def build_gates(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     from libs.middleware.budget import BudgetMiddleware
 
     rules, log = checked_rules(settings), decision_log()
+    budget = BudgetMiddleware(run_budget(settings))
     approvals = (
-        ApprovalMiddleware(INTERRUPT_ON, interrupt_mode=settings.interrupt_mode, rules=rules, log=log)
-        if settings.approvals == "ask"
-        else GrantsKept(rules, log)
+        GrantsKept(rules, log)
+        if settings.approvals == "auto"
+        else ApprovalMiddleware(
+            INTERRUPT_ON,
+            interrupt_mode=settings.interrupt_mode,
+            rules=rules,
+            log=log,
+            effects=effects,
+            at_work=budget.at_work,
+        )
     )
     # The budget comes after the approvals: no person is asked about a call that cannot run any more.
-    return [approvals, BudgetMiddleware(run_budget(settings))]
+    return [approvals, budget]
 
 
 def build_backend(settings: Settings) -> WorkspaceBackend:

@@ -18,6 +18,7 @@ from agent.parts import (
     RealModel,
     ShowsAgentsFile,
     captures_of,
+    command_effects,
     graph_of,
     prepared,
     stream_transformers,
@@ -73,7 +74,7 @@ def build_graph(
     )
     stopped = PatchToolCallsMiddleware()
     tools = [*_tools(settings, backend), RealModel(provider_errors(known))]
-    gates = build_gates(settings)
+    gates = build_gates(settings, command_effects(settings, backend))
     captures = captures_of(settings, backend)
     agent = create_deep_agent(
         model,

@@ -48,6 +48,9 @@ The file tools take absolute paths, which mean the same there as in a command.
 _APPROVALS = {
     "ask": "- A person approves each command, edit and deletion first. Heed the reason of a refusal; do not "
     "get round it.",
+    "effects": "- A command runs at once, without network, and what it leaves running ends with it. A person "
+    "decides whether its changes stay, and approves each edit and deletion first. Nobody is asked about new and "
+    "changed files that match {free}. Heed the reason of a refusal; do not get round it.",
     "auto": "- Commands, edits and deletions run at once, without anybody's approval: delete or overwrite only "
     "what the task calls for.",
 }
@@ -67,7 +70,7 @@ def system_prompt(settings: Settings) -> str:
         max_timeout=MAX_TIMEOUT,
         output=settings.sandbox_output_chars,
         network=network_rule(settings),
-        approvals=_APPROVALS[settings.approvals],
+        approvals=_APPROVALS[settings.approvals].format(free=" ".join(settings.effects_free) or "nothing"),
     ) + growth(settings)
 
 

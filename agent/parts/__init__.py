@@ -17,6 +17,7 @@ from agent.parts.chat_model import (
     name_of,
     shown_name,
 )
+from agent.parts.effects_of_calls import block_effects, command_effects
 from agent.parts.page_stream import stream_transformers
 from agent.parts.process import Parts, build_parts, graph_of, prepared, run_budget, served
 from agent.parts.provider_model import CHOICES, unused_keys
@@ -31,12 +32,14 @@ __all__ = [
     "RealModel",
     "RuleBook",
     "ShowsAgentsFile",
+    "block_effects",
     "build_backend",
     "build_model",
     "build_parts",
     "calls_tools",
     "captures_of",
     "checked_rules",
+    "command_effects",
     "decision_log",
     "graph_of",
     "is_local",

@@ -9,9 +9,10 @@ from typing import Any
 from deepagents.middleware.filesystem import FilesystemMiddleware as DeepagentsFilesystemMiddleware
 from langchain.agents.middleware.types import ModelRequest
 from langchain.tools.tool_node import ToolCallRequest
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 
+from libs.middleware.open_calls import call_key
 from libs.sandbox.host import CurrentCall, carrying
 
 __all__ = ["FilesystemMiddleware", "call_of", "with_artifact"]
@@ -86,7 +87,8 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
 def call_of(request: ToolCallRequest, *, keyed: Collection[str]) -> AbstractContextManager[CurrentCall]:
     """Return a context with the call of a request as the current call, with a key for tools in `keyed`."""
     name, call_id = request.tool_call["name"], request.tool_call["id"]
-    return carrying(call_id, _key(request) if name in keyed else None)
+    key = call_key(request.state.get("messages") or [], call_id) if name in keyed else None
+    return carrying(call_id, key)
 
 
 def with_artifact(answer: ToolMessage | Command[Any], call: CurrentCall) -> ToolMessage | Command[Any]:
@@ -96,14 +98,3 @@ def with_artifact(answer: ToolMessage | Command[Any], call: CurrentCall) -> Tool
         if isinstance(message, ToolMessage) and call.artifact is not None:
             message.artifact = call.artifact
     return answer
-
-
-def _key(request: ToolCallRequest) -> str | None:
-    """Return the key `<message id>/<call id>`. The call id alone is not unique: some models repeat ids."""
-    call_id = request.tool_call["id"]
-    if not call_id:
-        return None
-    for message in reversed(request.state.get("messages") or []):
-        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
-            return f"{message.id}/{call_id}" if message.id else call_id
-    return call_id

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 from agent.prompts import arrival_note, unkept_note
-from agent.settings import Settings
+from agent.settings import LOCKS, Settings
 from agent.threads.snapshot_store import build_snapshots
 
 if TYPE_CHECKING:
     from libs.backends import WorkspaceBackend
     from libs.sandbox.host import ChannelSandbox, ChannelTree
-    from libs.workspace.history import WorkspaceHistory
+    from libs.workspace.history import WorkspaceHistory, WorkspaceLocks
     from libs.workspace.ledger import News
 
 __all__ = ["DeferredCaptures", "captures_of"]
@@ -68,6 +68,19 @@ class DeferredCaptures:
         self._place_of = place_of
         self._shared = shared
         self._travels = travels
+        self._one_in = False
+
+    def let_one_in(self) -> None:
+        """Let one command at a time into a workspace, from the next turn on."""
+        self._one_in = True
+        if "history" in self.__dict__:
+            self.history.captures.locks = self.history.captures.locks or self._locks()
+
+    def _locks(self) -> WorkspaceLocks:
+        from libs.workspace.history import WorkspaceLocks
+
+        # A thread, and so its own workspace, belongs to one program at a time.
+        return WorkspaceLocks(LOCKS.absolute() if self._shared else None)
 
     @functools.cached_property
     def history(self) -> WorkspaceHistory:
@@ -86,6 +99,8 @@ class DeferredCaptures:
             captured=prune.captured,
             travels=Travels(store, kept.ledger, self._place_of) if self._travels else None,
         )
+        if self._one_in:
+            captures.locks = self._locks()
         return WorkspaceHistory(captures)
 
     def attach(self, thread: str, sandbox: ChannelSandbox) -> None:

@@ -48,6 +48,9 @@ You carry out tasks with a computer of your own: a Linux container with bash and
 
 _APPROVALS = {
     "ask": "- A person approves each block first. Heed the reason of a refusal; do not get round it.",
+    "effects": "- A block runs at once, without network, and what it leaves running ends with it. A person decides "
+    "whether its changes stay; if not, they are undone, and variables are lost. Nobody is asked about new and "
+    "changed files that match {free}. Heed the reason of a refusal; do not get round it.",
     "auto": "- Blocks run at once, without anybody's approval: delete or overwrite only what the task calls for.",
 }
 
@@ -160,7 +163,7 @@ def system_prompt(
         tmp=settings.sandbox_tmp >> 20,
         timeout=settings.sandbox_timeout,
         network=network_rule(settings),
-        approvals=_APPROVALS[settings.approvals],
+        approvals=_APPROVALS[settings.approvals].format(free=" ".join(settings.effects_free) or "nothing"),
     )
     shown = _EXAMPLE.format(code=_WITH_TABLES if tables else _WITH_PANDAS) if example else ""
     tables_part = _TABLES if tables else ""

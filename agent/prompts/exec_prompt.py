@@ -74,6 +74,7 @@ _MOST_NAMED = 20
 
 _APPROVALS = {
     "ask": "- A person approves each program first. Heed the reason of a refusal; do not get round it.",
+    "effects": "- A person approves each program first. Heed the reason of a refusal; do not get round it.",
     "auto": "- Programs run at once, without anybody's approval.",
 }
 

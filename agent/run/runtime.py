@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Runtime", "open_runtime"]
 
-Approvals = Literal["ask", "auto"]
+Approvals = Literal["ask", "effects", "auto"]
 
 
 class Runtime:
@@ -99,8 +99,9 @@ class Runtime:
             AgentRefused, ModelUnavailable: see `agent`.
         """
         name = await self.agent(thread_id, asked)
-        graph = await self._graph(name, "ask" if pending else self.settings.approvals)
-        if pending and self.settings.approvals == "auto":
+        off = self.settings.approvals == "auto"
+        graph = await self._graph(name, "ask" if pending and off else self.settings.approvals)
+        if pending and off:
             state = await graph.aget_state({"configurable": {"thread_id": thread_id}})
             graph = graph if state.interrupts else await self._graph(name, "auto")
 

@@ -17,7 +17,7 @@ from agent.settings.egress_settings import EgressSettings
 from agent.settings.exec_settings import ExecSettings
 from agent.settings.sandbox_settings import SandboxSettings
 from agent.settings.server_settings import ServerSettings
-from agent.settings.setting_types import ModelName, Names, SkillFolders, Url
+from agent.settings.setting_types import ModelName, Names, PathPatterns, SkillFolders, Url
 from agent.settings.snapshot_settings import SnapshotSettings
 from agent.settings.state_paths import LEARNED, LITE_ROOT, ROOT, RULES, THREADS
 from libs.sandbox import LEARNED_MOUNT, OWN_MOUNT, refuse_as_workspace, refuse_unwritable, thread_folder
@@ -72,8 +72,12 @@ have at most 600 tokens."""
     lite_lenient_fences: bool = Field("0", validate_default=True)
     """Whether `/run-lite` accepts a reply in a Markdown fence."""
 
-    approvals: Literal["ask", "auto"] = "ask"
-    """`ask`: a person approves each command, edit and deletion. `auto`: nobody is asked."""
+    approvals: Literal["ask", "effects", "auto"] = "ask"
+    """`ask`: a person approves each command, edit and deletion. `effects`: a command runs at once, without \
+network, and a person is asked about what it changed (docs/approvals.md). `auto`: nobody is asked."""
+    effects_free: PathPatterns = ("/results/**", "/scripts/**")
+    """With `APPROVALS=effects`: patterns of files that commands may make and change without a question. \
+Deletions are always asked about."""
     approval_rules: Path | None = None
     """File of rules that allow or deny calls without a question (docs/approvals.md). Unset: \
 `.code-agent/approvals.toml`, where that exists. Must be outside of the workspace."""

@@ -17,6 +17,7 @@ __all__ = [
     "Feeds",
     "ModelName",
     "Names",
+    "PathPatterns",
     "SearchProvider",
     "SkillFolders",
     "Url",
@@ -83,6 +84,13 @@ def _feeds(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
+def _path_patterns(value: tuple[str, ...]) -> tuple[str, ...]:
+    for pattern in value:
+        if not pattern.startswith("/") or ".." in pattern.split("/"):
+            raise ValueError(f"{pattern} must begin with / and hold no .. such as /results/**")
+    return value
+
+
 def _skill_folders(value: tuple[Path, ...]) -> tuple[Path, ...]:
     # Without `..` and links: the last part of the path is the folder's name in /skills.d.
     folders = tuple(path.resolve() for path in value)
@@ -99,6 +107,9 @@ def _skill_folders(value: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(comma_list)]
+PathPatterns = Annotated[
+    tuple[str, ...], NoDecode, BeforeValidator(comma_list), AfterValidator(_path_patterns)
+]
 SkillFolders = Annotated[
     tuple[Path, ...], NoDecode, BeforeValidator(comma_list), AfterValidator(_skill_folders)
 ]

@@ -211,4 +211,4 @@ def build_growth(settings: Settings, backend: WorkspaceBackend) -> Growth | None
     computer = backend.default
     if not isinstance(computer, DockerExecutionBackend):
         raise TypeError(f"skills are proposed in a container, and {type(computer).__name__} has none")
-    return Growth(computer, settings.skill_folders, settings.approvals == "ask", settings.interrupt_mode)
+    return Growth(computer, settings.skill_folders, settings.approvals != "auto", settings.interrupt_mode)

@@ -36,7 +36,7 @@ async def take_turn(
     view: EventView | JsonLines,
     task: str | None,
     *,
-    approvals: Literal["ask", "auto", "reject"],
+    approvals: Literal["ask", "effects", "auto", "reject"],
     ask: Decide | None,
 ) -> Outcome:
     """Carry out a run and return its outcome, which is not shown yet.

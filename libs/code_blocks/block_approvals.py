@@ -11,19 +11,19 @@ from libs.code_blocks.block_protocol import BlockCall
 from libs.code_blocks.block_state import CodeState
 from libs.middleware.approvals import (
     Approve,
+    AtOnce,
     CallRules,
+    Decided,
     Denied,
     GateRules,
     Granted,
     Held,
     Reject,
     Request,
-    Settled,
-    decision_record,
     settled,
 )
 
-__all__ = ["EDITS", "approved"]
+__all__ = ["EDITS", "approved", "asked_about", "with_decision"]
 
 _NAME = "execute_code"
 
@@ -41,6 +41,13 @@ EDITS: Mapping[str, type[BaseModel]] = {_NAME: _ExecuteCode}
 """Form of edited calls, for `answer_by_id`."""
 
 
+def asked_about(blocks: Sequence[BlockCall], state: CodeState) -> tuple[list[Request], Held, str]:
+    """Return a request for each block, the grants, and the digest of the rules at the time of the reply."""
+    requests = [Request(_NAME, {"language": b["language"], "code": b["code"]}, b["key"]) for b in blocks]
+    held = Held(state.get("grants") or {}, state.get("grants_at_reply") or {})
+    return requests, held, state.get("rules_at_reply") or ""
+
+
 def approved(
     blocks: Sequence[BlockCall], gate: GateRules | None, rules: CallRules, state: CodeState
 ) -> list[BlockCall]:
@@ -54,25 +61,28 @@ def approved(
 
     Raises GraphInterrupt if a person must decide, and there is no answer yet.
     """
-    requests = [Request(_NAME, {"language": b["language"], "code": b["code"]}, b["key"]) for b in blocks]
-    held = Held(state.get("grants") or {}, state.get("grants_at_reply") or {})
-    decisions = settled(requests, gate, rules, state.get("rules_at_reply") or "", held, state=state)
-    made = []
-    for block, request, decision in zip(blocks, requests, decisions, strict=True):
-        if decision is not None:
-            block = {**block, "decision": decision_record(request, decision)}  # noqa: PLW2901
-        made.append(_decided(block, decision))
-    return made
+    requests, held, at_reply = asked_about(blocks, state)
+    decisions = settled(requests, gate, rules, at_reply, held, state=state)
+    return [
+        with_decision(block, request, Decided(decision))
+        for block, request, decision in zip(blocks, requests, decisions, strict=True)
+        if not isinstance(decision, AtOnce)
+    ]
 
 
-def _decided(block: BlockCall, decision: Settled) -> BlockCall:
-    match decision:
+def with_decision(block: BlockCall, request: Request, decided: Decided) -> BlockCall:
+    """Return a block with the decision on it."""
+    if (record := decided.record(request)) is not None:
+        block = {**block, "decision": record}
+    match decided.decision:
+        case Granted(scope="effect") | None | Approve():
+            return block
         case Granted(scope=scope):
             return {**block, "granted": scope}
         case Denied(reason=reason):
             return {**block, "denied": reason}
-        case None | Approve():
-            return block
+        case Reject() if decided.undone is not None:
+            return {**block, "undone": decided.undone}
         case Reject(message=reason):
             return {**block, "refused": reason or "no reason was given."}
         case edit:

@@ -6,15 +6,18 @@ import asyncio
 import re
 from collections.abc import Collection, Sequence
 
-from langgraph.config import get_stream_writer
+from langchain_core.messages import AnyMessage
+from langgraph.config import get_config, get_stream_writer
 
+from libs.code_blocks.block_effects import RunBlock
 from libs.code_blocks.block_feedback import Outcome
 from libs.code_blocks.block_protocol import BlockCall, Live, Refused
 from libs.code_blocks.block_runner import SandboxRunner
+from libs.code_blocks.block_state import CodeState
 from libs.middleware.budget import BudgetStatus, Meter
-from libs.sandbox import Execution
+from libs.sandbox import Execution, RunResult
 
-__all__ = ["repeats", "run_blocks"]
+__all__ = ["repeats", "run_blocks", "run_in_gate", "thread_of"]
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 """The address of an object differs each time the object is made."""
@@ -46,9 +49,11 @@ async def run_blocks(
     for each in blocks:
         if "refused" in each:
             outcomes.append(Refused(each["refused"]))
+        elif "undone" in each:
+            outcomes.append(Refused(each["undone"], undone=True))
         elif "denied" in each:
             outcomes.append(Refused(each["denied"], by_rule=True))
-        elif stopped or (begun and each["key"] not in begun):
+        elif stopped or "skipped" in each or (begun and each["key"] not in begun):
             outcomes.append(None)
         else:
             continues = each["language"] in ran
@@ -57,6 +62,38 @@ async def run_blocks(
             outcomes.append(done)
             stopped = done["exit_code"] != 0 or over is not None
     return outcomes, over
+
+
+async def run_in_gate(state: CodeState, runner: SandboxRunner, live: Live, meter: Meter) -> RunBlock:
+    """Return a function that runs a block before all blocks are decided on. Its result is recorded.
+
+    The events of a block are sent once, although LangGraph repeats the node for each answer.
+    """
+    write = get_stream_writer()
+    seen = await runner.begun([block["key"] for block in state["blocks"]])
+
+    async def run(block: BlockCall, continues: bool, alone: bool) -> RunResult:
+        language, code, key = block["language"], block["code"], block["key"]
+        if key not in seen:
+            write({"type": "code", "id": key, "language": language, "code": code})
+        with meter.working(), live(key) as show:
+            return await runner.run(
+                language,
+                code,
+                thread_id=thread_of(state["messages"]),
+                key=key,
+                on_output=show,
+                continues=continues,
+                timeout=min(runner.timeout, max(meter.remaining(), 1.0)),
+                alone=alone,
+            )
+
+    return run
+
+
+def thread_of(messages: Sequence[AnyMessage]) -> str:
+    """Return the thread of the current run. The first message identifies a run without a thread."""
+    return str(get_config()["configurable"].get("thread_id") or messages[0].id)
 
 
 def repeats(executions: Sequence[Execution]) -> int:
@@ -72,14 +109,21 @@ async def _execute(
     write = get_stream_writer()
     language, code, key = block["language"], block["code"], block["key"]
     granted = {"granted": block["granted"]} if "granted" in block else {}
-    write({"type": "code", "id": key, "language": language, "code": code, **granted})
+    if "ran" not in block:  # then the gate has said so
+        write({"type": "code", "id": key, "language": language, "code": code, **granted})
     over: BudgetStatus | None = None
     left = meter.remaining()
     with meter.working(), live(key) as show:
         try:
             async with asyncio.timeout(left) as deadline:
                 result = await runner.run(
-                    language, code, thread_id=thread, key=key, on_output=show, continues=continues
+                    language,
+                    code,
+                    thread_id=thread,
+                    key=key,
+                    on_output=show,
+                    continues=continues,
+                    recorded="ran" in block,
                 )
             output, exit_code, seconds = result.output, result.exit_code, result.seconds
         except TimeoutError:

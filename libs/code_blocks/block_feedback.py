@@ -73,6 +73,8 @@ def outputs(
             said.append(f"{name} was changed by a person before it ran. What ran is this:\n{code}")
         if outcome is None:
             said.append(f"{name} was not run{f', because block {failed} failed' if failed else ''}.")
+        elif isinstance(outcome, Refused) and outcome.undone:
+            said.append(f"{name} was undone. {outcome.reason}")
         elif isinstance(outcome, Refused) and outcome.by_rule:
             said.append(f"{name} was not run. {outcome.reason}")
         elif isinstance(outcome, Refused):

@@ -20,14 +20,14 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage
-from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer, Command
 
 from libs.code_blocks import block_feedback as feedback
 from libs.code_blocks.block_approvals import approved
-from libs.code_blocks.block_execution import repeats, run_blocks
+from libs.code_blocks.block_effects import BlockEffects, approved_by_effect
+from libs.code_blocks.block_execution import repeats, run_blocks, run_in_gate, thread_of
 from libs.code_blocks.block_model import TextModel, ask_model
 from libs.code_blocks.block_protocol import BlockCall, Files, Live
 from libs.code_blocks.block_reader import MAX_REPLY, read_reply, without_thoughts
@@ -88,6 +88,8 @@ class CodeLoop:
     """The rules, which decide before a person is asked. A `deny` counts without approvals, too."""
     decision_log: DecisionLog | None = None
     """Records each decision."""
+    effects: BlockEffects | None = None
+    """Decides on blocks by what they have done. None: a person decides before they run."""
     ending: Ending | None = None
     """Is asked before a run ends with the model's answer."""
     captures: Captures | None = None
@@ -128,6 +130,8 @@ class CodeLoop:
     async def _begin(self, state: CodeState) -> dict[str, Any]:
         if self.approvals is not None:
             require_checkpointer()
+            if self.effects:
+                await self.effects.lapse()
         messages = state["messages"]
         task = messages[-1].text if messages else ""
         # Before the first command.
@@ -228,11 +232,21 @@ class CodeLoop:
 
     async def _approve(self, state: CodeState) -> dict[str, Any]:
         """Decide on the blocks of the reply, by rule or by asking, and keep the blocks with the decisions."""
-        blocks = approved(state["blocks"], self._rules(), await read_rules(self.rules), state)
+        gate, rules = self._rules(), await read_rules(self.rules)
+        used: dict[str, Any] = {}
+        if self.effects and gate:
+            meter = Meter(self.budget, spent=state["run_budget"])
+            run = await run_in_gate(state, self.runner, self.live, meter)
+            blocks = await approved_by_effect(
+                state["blocks"], gate, rules, state, effects=self.effects, run=run
+            )
+            used["run_budget"] = meter.spent()
+        else:
+            blocks = approved(state["blocks"], gate, rules, state)
         if self.decision_log:
             records = [block["decision"] for block in blocks if "decision" in block]
             await asyncio.to_thread(self.decision_log.add, records)
-        return {"blocks": blocks}
+        return {"blocks": blocks, **used}
 
     def _rules(self) -> GateRules | None:
         return GateRules(self.approvals, self.interrupt_mode) if self.approvals is not None else None
@@ -245,14 +259,14 @@ class CodeLoop:
         """
         meter = Meter(self.budget, spent=state["run_budget"])
         blocks = state["blocks"]
-        # The first message identifies a run without a thread.
-        thread = str(get_config()["configurable"].get("thread_id") or state["messages"][0].id)
-        begun = await self.runner.begun([each["key"] for each in blocks])
+        begun = await self.runner.begun(
+            [each["key"] for each in blocks if not {"ran", "undone"} & each.keys()]
+        )
         outcomes, over = await run_blocks(
             blocks,
             runner=self.runner,
             live=self.live,
-            thread=thread,
+            thread=thread_of(state["messages"]),
             meter=meter,
             begun=begun,
             ran=languages_run(state["messages"]),

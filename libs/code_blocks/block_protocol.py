@@ -25,6 +25,12 @@ class BlockCall(TypedDict):
     """The reason of the person who refused the block."""
     granted: NotRequired[str]
     """What covers the block: an earlier approval, `command` (this exact block) or `tool`, or a `rule`."""
+    undone: NotRequired[str]
+    """Text about a block that ran, and whose effect a person has rejected."""
+    ran: NotRequired[bool]
+    """Whether the block has run already, in the gate. It does not run again."""
+    skipped: NotRequired[bool]
+    """Whether the block does not run, because an earlier one failed or was undone."""
     denied: NotRequired[str]
     """Why a rule denies the block."""
     decision: NotRequired[dict[str, Any]]
@@ -39,6 +45,8 @@ class Refused:
 
     reason: str
     by_rule: bool = False
+    undone: bool = False
+    """Whether the block ran, and its effect was undone."""
 
 
 Live = Callable[[str], AbstractContextManager[OnOutput | None]]

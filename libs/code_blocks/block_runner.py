@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import shlex
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from libs.sandbox import OnOutput, RunResult, Sandbox, SandboxError
+from libs.sandbox import MAX_TIMEOUT, CommandInterrupted, OnOutput, RunResult, Sandbox, SandboxError
 from libs.sandbox.host import encoded, failed_result
 
 __all__ = ["SandboxRunner"]
@@ -28,6 +29,7 @@ class SandboxRunner:
 
     Args:
         sandbox: returns the sandbox of the current thread.
+        timeout: seconds that a block may take at most if the gate runs it.
         scratch: a folder in the sandbox for the working directories.
         suspect: called with the output of each block and its key, in a worker thread, for at most a second.
     """
@@ -36,10 +38,12 @@ class SandboxRunner:
         self,
         sandbox: Callable[[], Sandbox],
         *,
+        timeout: float = MAX_TIMEOUT,
         scratch: str = "/tmp/.code-blocks",  # noqa: S108 - inside
         suspect: Callable[[str, str], None] | None = None,
     ) -> None:
         self._sandbox = sandbox
+        self.timeout = timeout
         self._scratch = scratch
         self._suspect = suspect
 
@@ -52,24 +56,32 @@ class SandboxRunner:
         key: str,
         on_output: OnOutput | None = None,
         continues: bool = False,
+        timeout: float | None = None,
+        alone: bool = False,
+        recorded: bool = False,
     ) -> RunResult:
         """Run one block to its end. Never raises for what the code does, nor for a sandbox that fails.
 
-        `continues` says whether a block of this language has run earlier in the thread.
-        Cancelling ends the processes of the block. The exit code is 124 after a time-out, and 125 after a
-        failure of the sandbox, which the output explains. A key that has ended gives its recorded result.
+        `continues` says whether a block of this language has run earlier in the thread, `recorded` whether
+        this block has: then it does not run again, even if its result is gone. `timeout` and `alone`: see
+        `Sandbox`. Cancelling ends the processes of the block. The exit code is 124 after a time-out, and 125
+        after a failure of the sandbox, which the output explains. A key that has ended gives its recorded
+        result.
         """
+        more: dict[str, Any] = {"timeout": timeout, "on_output": on_output, "key": key, "alone": alone}
         try:
+            if recorded and not await self._sandbox().abegun([key]):
+                raise CommandInterrupted
             if language == "python":
                 session = _short(thread_id)
                 result = await self._sandbox().arun_python(
-                    code, session=session, on_output=on_output, key=key, continues=continues, note_new=True
+                    code, session=session, continues=continues, note_new=True, **more
                 )
             else:
                 encoded(code, "surrogateescape")  # here, so that the error counts the characters of the block
                 place = f"{self._scratch}/{_short(thread_id)}/directory"
                 command = _keeping_directory(code, place, continues=continues)
-                result = await self._sandbox().arun(command, on_output=on_output, key=key, note_new=True)
+                result = await self._sandbox().arun(command, note_new=True, **more)
         except SandboxError as error:
             return failed_result(error)
         except ValueError as error:  # NUL, or half a character

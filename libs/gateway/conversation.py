@@ -140,6 +140,12 @@ class Conversation:
             require_http(target)
         elif why := self._policy.rules.check(target.scheme, target.host, target.port):
             raise GatewayError(403, why)
+        if self._client.refused and (refused := self._client.refused()) is not None:
+            refused.add(target.host)
+            raise GatewayError(
+                403,
+                f"{target.host} is not reached: before a person has approved it, this runs without network",
+            )
         return target
 
     async def _forward(self, near: Peer, request: h11.Request, target: Target, entry: LogEntry) -> None:

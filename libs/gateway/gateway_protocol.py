@@ -29,6 +29,8 @@ class Client:
     """Shared by all connections of the sandbox."""
     authority: Authority | None = None
     """Makes certificates for hosts that have a credential."""
+    refused: Callable[[], set[str] | None] | None = None
+    """Returns a set while nothing is let out. It gets the hosts that would be reached otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,8 @@ class GatewayDoor:
     authority: Authority | None
     sandbox: str = ""
     thread: str = ""
+    refused: Callable[[], set[str] | None] | None = None
+    """See `refuse`."""
 
     @property
     def certificate(self) -> bytes:
@@ -170,6 +172,10 @@ class GatewayDoor:
         """Set the sandbox and thread of this door."""
         self.sandbox, self.thread = sandbox, thread
 
+    def refuse(self, refused: Callable[[], set[str] | None]) -> None:
+        """Let nothing out while `refused` returns a set, which gets the hosts that are allowed."""
+        self.refused = refused
+
     def connected(self, connection: ChannelConnection) -> ProgramStream | None:
         """Serve a connection. Returns None to refuse it."""
         return self.gateway.connect(connection, self._serve)
@@ -182,4 +188,5 @@ class GatewayDoor:
             return
         from libs.gateway.gateway_protocol import Client
 
-        await proxy.serve(stream, Client(self.sandbox, self.thread, self.limits, self.authority))
+        client = Client(self.sandbox, self.thread, self.limits, self.authority, self.refused)
+        await proxy.serve(stream, client)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
-__all__ = ["not_run", "open_calls", "stopped_text"]
+__all__ = ["call_key", "not_run", "open_calls", "stopped_text"]
 
 
 def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
@@ -18,6 +18,16 @@ def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
         if isinstance(message, ToolMessage):
             answered.add(message.tool_call_id)
     return []
+
+
+def call_key(messages: Sequence[AnyMessage], call_id: str | None) -> str | None:
+    """Return the key `<message id>/<call id>`. The call id alone is not unique: some models repeat ids."""
+    if not call_id:
+        return None
+    for message in reversed(messages):
+        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
+            return f"{message.id}/{call_id}" if message.id else call_id
+    return call_id
 
 
 def not_run(name: str, call_id: str | None, text: str) -> ToolMessage:

@@ -101,6 +101,7 @@ class Sandbox(Tree, Protocol):
         env: Mapping[str, str] = ...,
         key: str | None = None,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult:
         """Run `bash -c command` in the workspace, standard input at end of file.
 
@@ -119,6 +120,7 @@ class Sandbox(Tree, Protocol):
             note_new: whether the output, also the live output, begins with a note if an earlier call of the
                 thread, with `note_new` or a file change with a key, was in another sandbox, whatever ended
                 that one. With a command log, the calls of earlier programs count, too.
+            alone: whether what the command leaves running is ended with it, before this returns.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB, a variable
@@ -138,6 +140,7 @@ class Sandbox(Tree, Protocol):
         env: Mapping[str, str] = ...,
         key: str | None = None,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult: ...
 
     def run_python(
@@ -150,6 +153,7 @@ class Sandbox(Tree, Protocol):
         key: str | None = None,
         continues: bool = False,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult:
         """Run a block in the live interpreter of a session. Variables and imports stay.
 
@@ -182,6 +186,7 @@ class Sandbox(Tree, Protocol):
             key: as for `run`.
             continues: whether blocks of the session may have run before this object was made.
             note_new: as for `run`. This note comes before the note about the interpreter.
+            alone: as for `run`. All live interpreters are stopped until their next blocks.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the code or the name of the session is
@@ -201,6 +206,7 @@ class Sandbox(Tree, Protocol):
         key: str | None = None,
         continues: bool = False,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult: ...
 
     def begun(self, keys: Sequence[str]) -> set[str]:

@@ -226,12 +226,12 @@ async def _keep_to_graph(value: Any, owner: str) -> None:
 def _require_thread(cron: Any) -> None:
     """Refuse a cron whose runs have no thread while approvals are on: each of its runs would fail."""
     keeps = (cron.get("payload") or {}).get("on_run_completed") == "keep"  # a new thread for each run
-    if _SETTINGS.approvals == "ask" and not cron.get("thread_id") and not keeps:
+    if _SETTINGS.approvals != "auto" and not cron.get("thread_id") and not keeps:
         raise Auth.exceptions.HTTPException(
             422,
-            "Approvals are on (APPROVALS=ask), so a cron needs a thread, in which a person can answer. "
-            'Create the cron in a thread (crons.create_for_thread), or send "on_run_completed": "keep": each '
-            "run then gets a thread.",
+            f"Approvals are on (APPROVALS={_SETTINGS.approvals}), so a cron needs a thread, where a person "
+            "can answer. Create the cron in a thread (crons.create_for_thread), or send "
+            '"on_run_completed": "keep": each run then gets a thread.',
         )
 
 

@@ -38,7 +38,7 @@ class _Config(BaseModel):
     default_agent: str = Field(description="The id of the agent that suits the model.")
     model: str = Field(description="The model, as MODEL names it.")
     calls_tools: bool = Field(description="Whether the model can call tools.")
-    approvals: Literal["ask", "auto"]
+    approvals: Literal["ask", "effects", "auto"]
     writes_rules: bool = Field(description="Whether the page may write rules: not for several owners.")
     sandbox_scope: Literal["shared", "thread"]
     owner: str | None = Field(description="Owner of the token; null without AUTH_TOKENS.")

@@ -21,7 +21,7 @@ from libs.backends.docker.host_inputs import allowed_variables, mounted_skills, 
 from libs.backends.docker.live_stream import live_output
 from libs.backends.docker.sandbox_makers import SandboxesOfThreads, SandboxMakers
 from libs.redaction import Redact
-from libs.sandbox import SandboxError, SandboxLimits, command_places
+from libs.sandbox import CommandInterrupted, SandboxError, SandboxLimits, command_places
 from libs.sandbox.host import OUTSIDE, core, current_call, failed_result
 
 if TYPE_CHECKING:
@@ -203,8 +203,10 @@ class DockerExecutionBackend(SandboxFiles):
         call = current_call()
         with live_output(call.id) as show:
             try:
+                if call.recorded and not await self.sandbox.abegun([call.key or ""]):
+                    raise CommandInterrupted
                 result = await self.sandbox.arun(
-                    command, timeout=timeout, on_output=show, key=call.key, note_new=True
+                    command, timeout=timeout, on_output=show, key=call.key, note_new=True, alone=call.alone
                 )
             except SandboxError as error:
                 result = failed_result(error)

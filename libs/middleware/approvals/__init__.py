@@ -11,6 +11,7 @@ from libs.middleware.approvals.addressed_graph import AddressedGraph, Turns, ans
 from libs.middleware.approvals.approval_gate import CheckpointerRequired, ask, require_checkpointer
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware
 from libs.middleware.approvals.approvals_off import GrantsKept
+from libs.middleware.approvals.decided_calls import Decided, Effects
 from libs.middleware.approvals.decision_log import DecisionLog, decision_record, rule_record
 from libs.middleware.approvals.decisions import Approve, Decision, Reject, WrongAnswer, read_answer
 from libs.middleware.approvals.edited_calls import calls_as_run, edited_in
@@ -43,7 +44,7 @@ from libs.middleware.approvals.rules import (
     remove_rule,
     rule_text,
 )
-from libs.middleware.approvals.settle_calls import Settled, settled
+from libs.middleware.approvals.settle_calls import AtOnce, Settled, settled
 from libs.middleware.approvals.visible_text import visible
 
 __all__ = [
@@ -51,11 +52,14 @@ __all__ = [
     "AddressedGraph",
     "ApprovalMiddleware",
     "Approve",
+    "AtOnce",
     "CallRules",
     "CheckpointerRequired",
+    "Decided",
     "Decision",
     "DecisionLog",
     "Denied",
+    "Effects",
     "GateRules",
     "Grant",
     "Granted",

@@ -25,10 +25,10 @@ from libs.middleware.approvals.decisions import Decision, WrongAnswer, decided, 
 from libs.middleware.approvals.gate_rules import GateRules
 from libs.middleware.approvals.grants import Granted, Held
 from libs.middleware.approvals.nested_answers import ANSWER_READER, AnswerReader
-from libs.middleware.approvals.question import Request, question_about, question_key
+from libs.middleware.approvals.question import DecisionType, Request, question_about, question_key
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
 
-__all__ = ["CheckpointerRequired", "ask", "require_checkpointer"]
+__all__ = ["CheckpointerRequired", "ask", "ask_alone", "require_checkpointer"]
 
 
 _ADVICE = """\
@@ -83,7 +83,8 @@ def ask(
     Requests that a grant covers, and requests that the rules let pass, are not asked about. The function
     returns only when all decisions are made, so no call runs while another call of its reply waits. The graph
     must come from `addressed_graph.answer_by_id`, which checks the answers. Call this function at most once
-    in a node: LangGraph repeats the node from its start for every answer, wrong answers included.
+    in a node, before any `ask_alone`: LangGraph repeats the node from its start for every answer, wrong
+    answers included.
 
     Args:
         requests: the calls to decide on, at least one.
@@ -115,17 +116,46 @@ def ask(
     return [settled[request.digest] for request in requests]
 
 
+def ask_alone(request: Request, rules: GateRules, held: Held | None, *, state: Any = None) -> Decision:
+    """Interrupt the run with a question about one call, and return the decision.
+
+    The question has an id of its own, so no answer to another question decides on the call. Call this
+    function after `ask`, any number of times, always in the same order. If the call has run already, only
+    approve and reject are offered, and no grant.
+
+    Raises:
+        GraphInterrupt: the question has no answer yet.
+    """
+    reader = get_config()["configurable"].get(ANSWER_READER)
+    lasting = held is not None and reader is None and request.effect is None
+    made = _asked([request], rules, reader, lasting=lasting, state=state, alone=True)
+    decision = made[request.digest]
+    assert not isinstance(decision, Granted)  # noqa: S101 - a person has decided
+    return decision
+
+
 def _asked(
-    requests: Sequence[Request], rules: GateRules, reader: AnswerReader | None, *, lasting: bool, state: Any
+    requests: Sequence[Request],
+    rules: GateRules,
+    reader: AnswerReader | None,
+    *,
+    lasting: bool,
+    state: Any,
+    alone: bool = False,
 ) -> dict[str, Decision | Granted]:
     """Return digest -> decision for each request."""
     # Only `addressed_graph` puts the answers to several questions of a node together.
-    per_call = rules.per_call and reader is None
-    noted = [replace(request, note=rules.note(request, state)) for request in requests]
+    per_call = (alone or rules.per_call) and reader is None
+    noted = [
+        replace(request, note="\n\n".join(filter(None, (rules.note(request, state), request.note))))
+        for request in requests
+    ]
     groups = [[request] for request in noted] if per_call else [noted] if noted else []
     questions = {}
     for group in groups:
-        question = question_about(group, rules.offered, lasting=lasting)
+        question = question_about(
+            group, rules.offered if group[0].effect is None else _keep_or_undo, lasting=lasting
+        )
         # A server repeats a killed run together with its answer. `answer_by_id` uses this id to keep that
         # answer away from a question that the same run asked later.
         if run_id := get_config()["configurable"].get("run_id"):
@@ -154,6 +184,10 @@ def _asked(
                 made |= {request.digest: decision for request, decision in zip(group, decisions, strict=True)}
                 del questions[key]
     return made
+
+
+def _keep_or_undo(_: str) -> Sequence[DecisionType]:
+    return ["approve", "reject"]
 
 
 def _by_digest(answers: Mapping[str, Any]) -> dict[str, Any]:

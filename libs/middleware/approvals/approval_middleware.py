@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, cast
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain.agents.middleware.human_in_the_loop import Action
 from langchain.agents.middleware.types import (
     AgentState,
     ExtendedModelResponse,
@@ -17,7 +16,7 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     ToolCallRequest,
 )
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
@@ -26,23 +25,25 @@ from libs.middleware.approvals.approval_gate import require_checkpointer
 from libs.middleware.approvals.approvals_off import (
     ApprovalState,
     denial,
-    denied_answer,
     marked,
     recorded,
     with_unique_ids,
 )
-from libs.middleware.approvals.decision_log import DecisionLog, decision_record
-from libs.middleware.approvals.decisions import Edit, Reject
-from libs.middleware.approvals.edited_calls import with_edits
+from libs.middleware.approvals.decided_calls import Decided, Effects, updated
+from libs.middleware.approvals.decision_log import DecisionLog
 from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn
-from libs.middleware.approvals.grants import Granted, Grants, Held
+from libs.middleware.approvals.grants import Grants, Held
 from libs.middleware.approvals.question import Request, digest
-from libs.middleware.approvals.rules import RULED, CallRules, Denied, RulesFile, read_rules, read_rules_now
-from libs.middleware.approvals.settle_calls import Settled, settled
-from libs.middleware.open_calls import not_run, open_calls
+from libs.middleware.approvals.rules import RULED, CallRules, RulesFile, read_rules, read_rules_now
+from libs.middleware.approvals.settle_calls import AtOnce, Settled, settled
+from libs.middleware.open_calls import call_key, not_run, open_calls
 from libs.private_names import EDITED_TOOL_CALLS
+from libs.sandbox import MAX_TIMEOUT
+from libs.sandbox.host import blocking, current_call
 
 __all__ = ["ApprovalMiddleware"]
+
+AtWork = Callable[[Any], AbstractContextManager[float]]
 
 _thread: ContextVar[tuple[object, Grants] | None] = ContextVar("thread", default=None)
 """Set inside tool calls, for the subagents that they start: the thread's id and its grants."""
@@ -64,6 +65,9 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         interrupt_mode: see `GateRules`.
         rules: the rules file. Nobody is asked about calls that a rule allows or denies. None: no rules.
         log: records each decision.
+        effects: decides on calls by what they have done. None: a person decides before they run.
+        at_work: takes the state, counts the time of its block as work of the run, and yields the seconds that
+            are left.
 
     Raises:
         ValueError: see `GateRules`.
@@ -78,7 +82,11 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         interrupt_mode: InterruptMode = "batched",
         rules: RulesFile | None = None,
         log: DecisionLog | None = None,
+        effects: Effects | None = None,
+        at_work: AtWork = lambda _: nullcontext(MAX_TIMEOUT),
     ) -> None:
+        self._effects = effects
+        self._at_work = at_work
         self._rules_file = rules or RulesFile(None)
         self._log = log
         self._rules = GateRules(interrupt_on, interrupt_mode)
@@ -93,76 +101,84 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
             CheckpointerRequired: the run has no checkpointer.
         """
         require_checkpointer()
+        if self._effects:
+            blocking(self._lapse)(self._effects)
 
-    def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+    async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
+        """As `before_agent`."""
+        require_checkpointer()
+        if self._effects:
+            await self._lapse(self._effects)
+
+    @staticmethod
+    async def _lapse(effects: Effects) -> None:
+        # A subagent begins in the middle of a turn.
+        if (_thread.get() or (None,))[0] != _thread_id():
+            await effects.lapse()
+
+    def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Decide on the gated calls of the latest reply. Record approved calls and answer refused calls.
 
         Raises:
             GraphInterrupt: the question has no answer yet.
         """
-        update = self._decided(state, read_rules_now(self._rules_file))
+        if self._effects:
+            return blocking(self.aafter_model)(state, runtime)
+        requests = self._requests(state)
+        decisions = _beforehand(self._settled(requests, state, read_rules_now(self._rules_file)))
+        update = updated(state, requests, decisions)
         if self._log and update:
             self._log.add(list(update["decided_calls"].values()))
         return update
 
     async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """As `after_model`."""
-        calls = [(call["name"], call["args"]) for call in open_calls(state["messages"])]
-        update = self._decided(state, await read_rules(self._rules_file, calls))
+        requests = self._requests(state)
+        rules = await read_rules(self._rules_file, [(each.name, each.args) for each in requests])
+        update = updated(state, requests, await self._decided(requests, state, rules))
         if self._log and update and update["decided_calls"]:
             await asyncio.to_thread(self._log.add, list(update["decided_calls"].values()))
         return update
 
-    def _decided(self, state: AgentState[Any], rules: CallRules) -> dict[str, Any] | None:
+    def _requests(self, state: AgentState[Any]) -> list[Request]:
         gated = [call for call in open_calls(state["messages"]) if self._is_gated(call["name"])]
-        update: dict[str, Any] = {
-            "approved_calls": {},
-            EDITED_TOOL_CALLS: {},
-            "granted_calls": {},
-            "decided_calls": {},
-        }
-        if not gated:
-            return update if any(state.get(key) for key in update) else None
-        requests = [Request(call["name"], call["args"], str(call["id"])) for call in gated]
-        refusals: list[ToolMessage] = []
-        edits: dict[str, dict[str, Any]] = {}
-        held = Held(_grants(state), cast("Grants", state.get("grants_at_reply") or {}))
+        return [Request(call["name"], call["args"], str(call["id"])) for call in gated]
+
+    def _settled(
+        self, requests: Sequence[Request], state: AgentState[Any], rules: CallRules, **at_once: Any
+    ) -> list[Settled | AtOnce]:
         at_reply = cast("str", state.get("rules_at_reply") or "")
-        decisions: list[Settled] = settled(requests, self._rules, rules, at_reply, held, state=state)
+        return settled(requests, self._rules, rules, at_reply, _held(state), state=state, **at_once)
+
+    async def _decided(
+        self, requests: Sequence[Request], state: AgentState[Any], rules: CallRules
+    ) -> list[Decided]:
+        """Decide on calls: first on those that are decided on before they run, then on effects, in order."""
+        effects = self._effects
+        if effects is None or not requests:
+            return _beforehand(self._settled(requests, state, rules))
+        keys = {each.digest: call_key(state["messages"], each.call_id) or "" for each in requests}
+        begun = await effects.begun(list(keys.values()))
+        decisions = self._settled(
+            requests,
+            state,
+            rules,
+            at_once=[each.digest for each in requests if effects.covers(each)],
+            begun=[digest for digest, key in keys.items() if key in begun],
+        )
+        decided = []
         for request, decision in zip(requests, decisions, strict=True):
-            run = request.digest
-            if decision is not None:
-                update["decided_calls"][request.call_id] = decision_record(request, decision)
-            match decision:
-                case Denied():
-                    refusals.append(denied_answer(request.name, request.call_id, decision))
-                    continue
-                case Granted(scope=scope):
-                    update["granted_calls"][request.call_id] = scope
-                case Reject(message=reason):
-                    advice = (
-                        f"Reason: {reason}"
-                        if reason
-                        else "Do not send the same call again unless the user asks for it."
+            if isinstance(decision, AtOnce):
+                key = keys[request.digest]
+                with self._at_work(state) as seconds:
+                    decided.append(
+                        await effects.decided(
+                            request, key, seconds, gate=self._rules, held=_held(state), state=state
+                        )
                     )
-                    text = f"A person rejected this {request.name} call, so it was not run. {advice}"
-                    refused = not_run(request.name, request.call_id, text)
-                    refused.artifact = {"rejected": True}  # for whoever shows the call: no text is parsed
-                    refusals.append(refused)
-                    continue
-                case Edit(edited_action=edited):
-                    action = Action(name=edited.name, args=edited.args)
-                    update[EDITED_TOOL_CALLS][request.call_id] = action
-                    edits[request.call_id] = edited.args
-                    run = digest(edited.name, edited.args, request.call_id)
-            update["approved_calls"][request.call_id] = run
-        for refused in refusals:
-            marked(refused, update["decided_calls"])
-        messages: list[AnyMessage] = [*refusals]
-        if edits:  # the marked reply replaces the reply with the same id
-            reply = next(each for each in reversed(state["messages"]) if isinstance(each, AIMessage))
-            messages.append(with_edits(reply, edits))
-        return {**update, "messages": messages}
+            else:
+                decided.append(Decided(decision))
+        return decided
 
     def _is_gated(self, name: str) -> bool:
         return name in self._rules.configs or (name in RULED and self._rules_file.path is not None)
@@ -196,7 +212,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         """Run a gated call only as it was approved. The result says who or what has decided."""
         with _for_subagents(request):
-            stopped = self._stopped(request) or self._denied_since(request, read_rules_now(self._rules_file))
+            stopped = self._not_to_run(request, read_rules_now(self._rules_file))
             result = stopped or super().wrap_tool_call(request, handler)
             return marked(result, request.state.get("decided_calls"))
 
@@ -208,9 +224,19 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         """As `wrap_tool_call`."""
         with _for_subagents(request):
             rules = await read_rules(self._rules_file)
-            stopped = self._stopped(request) or self._denied_since(request, rules)
+            stopped = self._not_to_run(request, rules)
             result = stopped or await super().awrap_tool_call(request, handler)
             return marked(result, request.state.get("decided_calls"))
+
+    def _not_to_run(self, request: ToolCallRequest, rules: CallRules) -> ToolMessage | None:
+        """Return an error for a call that must not run, else None."""
+        if stopped := self._stopped(request):
+            return stopped
+        decided = (request.state.get("decided_calls") or {}).get(str(request.tool_call["id"])) or {}
+        if "effect" in decided:
+            current_call().recorded = True  # it has run: its result is looked up
+            return None
+        return self._denied_since(request, rules)
 
     def _stopped(self, request: ToolCallRequest) -> ToolMessage | None:
         """Return an error for a gated call that differs from the approved call, else None."""
@@ -236,6 +262,10 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
         return recorded(found, self._log) if found else None
 
 
+def _beforehand(decisions: Sequence[Settled | AtOnce]) -> list[Decided]:
+    return [Decided(decision) for decision in decisions if not isinstance(decision, AtOnce)]
+
+
 @contextmanager
 def _for_subagents(request: ToolCallRequest) -> Iterator[None]:
     """Pass the thread's grants to subagents that this call starts."""
@@ -252,6 +282,10 @@ def _grants(state: Any) -> Grants:
     if thread is not None and thread == _thread_id():
         return grants
     return state.get("grants") or {}
+
+
+def _held(state: Any) -> Held:
+    return Held(_grants(state), state.get("grants_at_reply") or {})
 
 
 def _thread_id() -> object:

@@ -31,6 +31,8 @@ def decision_record(request: Request, decision: Decision | Granted | Denied) -> 
             made = {"decision": "deny", "by": "rule", "rule": rule}
         case Granted(scope="rule", rule=rule):
             made = {"decision": "approve", "by": "rule", "rule": rule}
+        case Granted(scope="effect"):
+            made = {"decision": "approve", "by": "effect"}
         case Granted(scope=scope):
             made = {"decision": "approve", "by": "grant", "scope": scope}
         case _:

@@ -60,8 +60,9 @@ Grants = Mapping[str, Grant | None]
 class Granted:
     """A call that runs without a question, with the scope of its grant."""
 
-    scope: Literal["command", "tool", "rule"]
-    """`rule`: no grant, but a rule of the rules file allows the call."""
+    scope: Literal["command", "tool", "rule", "effect"]
+    """`rule`: no grant, but a rule of the rules file allows the call. `effect`: the call has run, and nobody
+    has to be asked about what it did."""
     rule: str = ""
     """The rules that allow the call."""
 

@@ -5,7 +5,9 @@ The question is the value of LangChain's batched interrupt, which Studio and the
     {"action_requests": [{"name", "args", "description", "digest", "id"}],
      "review_configs": [{"action_name", "allowed_decisions"}]}
 
-`id` is the id of the call. If grants cannot be saved, the question also has `"scopes": ["call"]`.
+`id` is the id of the call. A request about a call that has run already also has `"effect"`: `{"created",
+"changed", "deleted", "exit_code", "output", "seconds"}`, with lists of paths, and with `"more": {"created":
+n, …}` if lists are shortened. If grants cannot be saved, the question also has `"scopes": ["call"]`.
 
 A question about one call has both shapes of LangChain: it is also the value of a `per_call` interrupt::
 
@@ -37,7 +39,11 @@ class Request:
     call_id: str
     """Unique in the turn: the tool call id, or message id and block number."""
     note: str = ""
-    """Configured text that is shown above the call."""
+    """Text that is shown above the call."""
+    effect: Mapping[str, Any] | None = None
+    """What the call has done, as JSON, if it has run already: see `effects`."""
+    effect_text: str = ""
+    """The same in words."""
 
     @cached_property
     def digest(self) -> str:
@@ -57,7 +63,7 @@ class Request:
             parts.append(
                 f"{visible(key)}: {text}" if lines == 1 else f"{visible(key)} ({lines} lines):\n{text}"
             )
-        return "\n\n".join(parts)
+        return "\n\n".join([*parts, *([self.effect_text] if self.effect_text else [])])
 
 
 def digest(name: str, args: Mapping[str, Any], call_id: str) -> str:
@@ -99,6 +105,7 @@ def question_about(
                 "description": request.description,
                 "digest": request.digest,
                 "id": request.call_id,
+                **({"effect": dict(request.effect)} if request.effect is not None else {}),
             }
             for request in requests
         ],

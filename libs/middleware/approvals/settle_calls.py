@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from libs.middleware.approvals.approval_gate import ask
@@ -12,7 +13,13 @@ from libs.middleware.approvals.grants import Granted, Held
 from libs.middleware.approvals.question import Request
 from libs.middleware.approvals.rules import CallRules, Denied, Verdict
 
-__all__ = ["Settled", "settled"]
+__all__ = ["AtOnce", "Settled", "settled"]
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """A call that nothing covers. It runs at once, and then its effect is decided on."""
+
 
 Settled = Decision | Granted | Denied | None
 """The decision on a call. None: nobody has to decide, so the call runs."""
@@ -26,7 +33,9 @@ def settled(
     held: Held | None = None,
     *,
     state: Any = None,
-) -> list[Settled]:
+    at_once: Collection[str] = (),
+    begun: Collection[str] = (),
+) -> list[Settled | AtOnce]:
     """Return the decision on each call, in order. Call this function at most once in a node (see `ask`).
 
     Args:
@@ -36,15 +45,20 @@ def settled(
         at_reply: digest of the rules at the time of the reply.
         held: the grants of the thread.
         state: the state of the graph.
+        at_once: digests of calls that run at once where a person would have to decide.
+        begun: digests of calls that have run at once already, whatever the rules say now.
 
     Raises:
         CheckpointerRequired: a person must decide, and the run has no checkpointer.
         GraphInterrupt: a question has no answer yet.
     """
-    made: dict[str, Settled] = {}
+    made: dict[str, Settled | AtOnce] = {}
     waiting: list[Request] = []
     ruled: set[str] = set()
     for request in requests:
+        if request.digest in begun:
+            made[request.digest] = AtOnce()
+            continue
         verdict = rules.verdict(request.name, request.args, at_reply)
         if isinstance(verdict, Denied):
             made[request.digest] = verdict
@@ -52,6 +66,8 @@ def settled(
             made[request.digest] = None
         elif verdict.decision == "allow":
             made[request.digest] = Granted("rule", verdict.by)
+        elif request.digest in at_once and not verdict.rules and gate.asks_about(request, state):
+            made[request.digest] = (held.covering(request) if held else None) or AtOnce()
         else:
             waiting.append(request)
             if verdict.rules:

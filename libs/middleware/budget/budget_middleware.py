@@ -154,6 +154,13 @@ class BudgetMiddleware(AgentMiddleware[BudgetState, Any, Any]):
                     request.tool_call, "was cancelled: the run's time was used up. It may have had effects"
                 )
 
+    @contextmanager
+    def at_work(self, state: Any) -> Iterator[float]:
+        """Count the time of the block as work of the run. Yields the seconds that are left."""
+        meter = self._meter(state)
+        with meter.working():
+            yield max(meter.remaining(), 0.0)
+
     def after_agent(self, state: BudgetState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
         """Save how the run ended."""
         meter = self._meter(state)

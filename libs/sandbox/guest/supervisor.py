@@ -17,7 +17,14 @@ import time
 from libs.sandbox.guest.guest_stdio import Stdio
 from libs.sandbox.guest.worker_pool import WorkerPool
 from libs.sandbox.guest.workers.children import Child, Job
-from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, SUBREAPERS, kill, kill_trees
+from libs.sandbox.guest.workers.kill_process_trees import (
+    SIGCONT,
+    SIGKILL,
+    SUBREAPERS,
+    continue_trees,
+    kill,
+    kill_trees,
+)
 from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.wire.frames import ANSWER, INSIDE, PIPE, Ending, Kind, Worker, encode
 
@@ -179,6 +186,9 @@ class Supervisor:
         if not self._streams:
             self._next_tick = time.monotonic() + _TICK
         child.job = job
+        if child.stopped:
+            child.stopped = False
+            continue_trees(child.pid)
         if child.kind == Worker.FILE:  # other workers use little memory themselves
             job.memory_kills = memory_kills()
         self._streams[job.stream] = child
@@ -274,7 +284,13 @@ class Supervisor:
             job.deadline = time.monotonic() + _GRACE
 
     def _cancel(self, stream: int, running: dict[Child, Job]) -> None:
-        """End a queued request, or what a finished one left running; or add a running one to `running`."""
+        """End a queued request, or what a finished one left running; or add a running one to `running`.
+
+        Stream 0: stop the interpreters.
+        """
+        if stream == 0:
+            self._workers.stop_sessions()
+            return
         for job in self._waiting:
             if job.stream == stream:
                 self._waiting.remove(job)

@@ -22,6 +22,7 @@ from libs.sandbox.guest.workers.kill_process_trees import (
     kill_orphans,
     kill_trees,
     refused_forks,
+    stop_trees,
 )
 from libs.sandbox.wire.frames import Worker
 
@@ -227,6 +228,13 @@ class WorkerPool:
     def end_left(self, stream: int) -> None:
         """Kill the background processes that a finished command has left."""
         kill_trees(*(child.pid for child in self._left() if child.left_by == stream))
+
+    def stop_sessions(self) -> None:
+        """Stop the idle interpreters, with all their processes, until their next blocks."""
+        idle = [child for child in set(self._children.values()) if child.session and child.job is None]
+        stop_trees(*(child.pid for child in idle))
+        for child in idle:
+            child.stopped = True
 
     def end_background(self) -> bool:
         """Kill all background processes. Return whether there were any.

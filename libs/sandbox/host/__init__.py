@@ -14,7 +14,7 @@ from libs.sandbox.host.first_command import first_command_problem
 from libs.sandbox.host.idle_close import Keep
 from libs.sandbox.host.loop_thread import blocking, core, on_core, synchronous
 from libs.sandbox.host.new_workspace import ChannelTree, Fill
-from libs.sandbox.host.records import CommandRecords, Form, Once, process_ends
+from libs.sandbox.host.records import CommandRecords, Form, Once, process_ends, process_is_ending
 from libs.sandbox.host.requests import encoded, failed_result, redacted_content, shortened
 from libs.sandbox.host.thread_work import OUTSIDE, Span, Turns
 
@@ -42,6 +42,7 @@ __all__ = [
     "first_command_problem",
     "on_core",
     "process_ends",
+    "process_is_ending",
     "redacted_content",
     "shortened",
     "synchronous",

@@ -19,6 +19,10 @@ class CurrentCall:
     """Names the call in the live output."""
     key: str | None = None
     """Identifies the call in its thread (see `Sandbox.run`). None for a call that changes nothing."""
+    alone: bool = False
+    """Whether nothing of the call goes on after its end: see `Sandbox.run`."""
+    recorded: bool = False
+    """Whether the call has run already. It must not run again, even if its record is gone."""
     artifact: dict[str, Any] | None = None
     """The artifact of the tool message. Set once, when the result is known."""
 
@@ -32,9 +36,9 @@ def current_call() -> CurrentCall:
 
 
 @contextmanager
-def carrying(call_id: str | None, key: str | None) -> Iterator[CurrentCall]:
+def carrying(call_id: str | None, key: str | None, *, alone: bool = False) -> Iterator[CurrentCall]:
     """Set the current tool call for the length of the block."""
-    call = CurrentCall(call_id, key)
+    call = CurrentCall(call_id, key, alone)
     token = _current.set(call)
     try:
         yield call

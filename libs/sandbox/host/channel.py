@@ -151,6 +151,10 @@ class Channel:
         """End what a finished command has left running in the background."""
         self._send(encode(stream, Kind.CANCEL))
 
+    def stop_sessions(self) -> None:
+        """Stop the live interpreters that run no block, until their next blocks."""
+        self._send(encode(0, Kind.CANCEL))
+
     def close(self) -> None:
         """End the connection, and with it the sandbox."""
         self._transport.close()

@@ -18,6 +18,7 @@ from libs.sandbox.host.loop_thread import core, on_core, synchronous
 from libs.sandbox.host.records import FILE, RUN, CommandRecords, Once
 from libs.sandbox.host.requests import (
     CHANGES,
+    Answer,
     Call,
     as_builtin,
     block_request,
@@ -105,6 +106,7 @@ class ChannelSandbox(SandboxLife):
         env: Mapping[str, str] = {},
         key: str | None = None,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult:
         seconds, payload = run_request(
             self.limits,
@@ -122,6 +124,8 @@ class ChannelSandbox(SandboxLife):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
+                if alone:
+                    await self._end_alone(call, answer)
             result = await decoded(
                 call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
             )
@@ -140,6 +144,7 @@ class ChannelSandbox(SandboxLife):
         key: str | None = None,
         continues: bool = False,
         note_new: bool = False,
+        alone: bool = False,
     ) -> RunResult:
         known = continues or self._programs.knows(session)
         seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
@@ -151,6 +156,8 @@ class ChannelSandbox(SandboxLife):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
                 call, answer = await self._ask(payload, seconds, on_output=on_output)
+                if alone:
+                    await self._end_alone(call, answer)
             result = await decoded(call, answer, lambda: block_result(self.limits, call, answer, seconds))
             return self._noted(result, call, earlier) if note_new else result
 
@@ -196,6 +203,21 @@ class ChannelSandbox(SandboxLife):
         for session in self._programs.sessions_of(thread) if self.running else ():
             with suppress(SandboxError):
                 await self._ask(*_ending(self.limits, session))
+
+    async def _end_alone(self, call: Call, answer: Answer) -> None:
+        """End what a call has left running, and stop interpreters. Wait until that is done."""
+        if answer.left_running:
+            self._programs.end_left(self._thread(), call.stream, call.sandbox)
+        channel = self._live()
+        if channel and self._programs.has_sessions:
+            # All of them: a command may have continued one.
+            channel.stop_sessions()
+        elif not answer.left_running:
+            return
+        with suppress(SandboxError):  # all has ended with the sandbox
+            # The supervisor begins a request when it has done what it was asked for before.
+            seconds, payload = file_request("ls", None, {"path": "/dev/null"}, protected=[])
+            await self._ask(payload, seconds)
 
     def has_background(self, thread: str) -> bool:
         """Return whether commands of a thread may have left something running. Call this on the core."""

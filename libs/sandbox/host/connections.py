@@ -58,6 +58,10 @@ class Door(Protocol):
         """Set the sandbox and the thread that the connections belong to."""
         ...
 
+    def refuse(self, refused: Callable[[], set[str] | None]) -> None:
+        """Let nothing out while `refused` returns a set, which gets the hosts that are allowed."""
+        ...
+
     def connected(self, stream: EgressStream) -> Receiver | None:
         """Accept a connection of a program, or return None to refuse it.
 

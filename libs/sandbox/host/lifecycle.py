@@ -9,7 +9,8 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -72,6 +73,8 @@ class SandboxLife(ABC):
         self._left: set[Channel] = set()
         """Channels to earlier workspace folders. Each is closed when its last request has ended."""
         self._watch = FolderWatch(self._folders_there)
+        self._refused: set[str] | None = None
+        """See `without_network`. None: programs reach what the gateway allows."""
 
     @abstractmethod
     def _connect(self) -> Channel:
@@ -131,6 +134,18 @@ class SandboxLife(ABC):
 
     start = synchronous(astart)
 
+    @contextmanager
+    def without_network(self) -> Iterator[set[str]]:
+        """Refuse all network to all programs inside, for the length of the block.
+
+        Yields a set that gets the hosts that were refused although the gateway allows them.
+        """
+        self._refused = refused = set[str]()
+        try:
+            yield refused
+        finally:
+            self._refused = None
+
     def reset(self) -> None:
         self.close()
 
@@ -189,6 +204,8 @@ class SandboxLife(ABC):
                 channel.redact = self._redact
                 channel.owner = self
                 channel.number = next(self._numbers)
+                if channel.door:
+                    channel.door.refuse(lambda: self._refused)
                 channel.used()
                 self._new = NewWorkspace(channel)
                 self._channel = channel

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from libs.sandbox.host.channel import Channel
@@ -65,6 +65,8 @@ class Turns:
         """Whether anybody captures this workspace. Otherwise no spans are kept."""
         self.look: Callable[[str], Awaitable[None]] | None = None
         """Called with the thread before each of its commands, which begins when the call has ended."""
+        self.alone: Callable[[], AbstractAsyncContextManager[None]] | None = None
+        """Makes the lock that each command holds. None: commands of all threads run at once."""
 
     @property
     def idle(self) -> bool:
@@ -74,6 +76,11 @@ class Turns:
     @asynccontextmanager
     async def command(self, thread: str) -> AsyncIterator[None]:
         """Hold this while a command runs, or a file operation that changes something."""
+        async with self.alone() if self.alone else nullcontext(), self._command(thread):
+            yield
+
+    @asynccontextmanager
+    async def _command(self, thread: str) -> AsyncIterator[None]:
         if not self.watched:
             yield
             return
@@ -231,6 +238,20 @@ class ThreadPrograms:
     def has_background(self, thread: str) -> bool:
         """Return whether commands of a thread may have left something running."""
         return any(not channel.closed for channel, _ in self._left.get(thread, ()))
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether blocks of any session have begun."""
+        return bool(self._sessions)
+
+    def end_left(self, thread: str, stream: int, sandbox: int) -> None:
+        """End what one command of a thread has left running in a sandbox."""
+        for left in self._left.get(thread, ()):
+            channel, of_command = left
+            if of_command == stream and channel.number == sandbox and not channel.closed:
+                channel.end_left(stream)
+                self._left[thread].remove(left)
+                return
 
     def end_background(self, thread: str) -> None:
         """End what the commands of a thread have left running."""

@@ -15,7 +15,8 @@ One request, from the host's side::
     TAIL*                                           the end of an output that was cut in the middle
     END     ANSWER + report (messages.py)           ends the stream; nothing follows on it
 
-Stream 0 belongs to the supervisor: its END says that the supervisor is ready.
+Stream 0 belongs to the supervisor: its END says that the supervisor is ready. A CANCEL from the host stops
+the idle interpreters until their next blocks.
 
 A stream with the bit INSIDE in its number is a connection of a program to the proxy (`proxy_port.py`). Both
 ends may send::

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from libs.sandbox.host import Span
+from libs.workspace.ledger import Row
 
-__all__ = ["CUT_OFF", "by_thread"]
+__all__ = ["CUT_OFF", "by_thread", "of_one_thread"]
 
 _TICK: Final = 20_000_000
 """Nanoseconds by which the clock of the files may be late. It ticks every 1 to 10 ms."""
@@ -35,3 +36,29 @@ def by_thread(
         }
         changes[threads.pop() if len(threads) == 1 else _OTHERS].append(path)
     return dict(changes)
+
+
+def of_one_thread(
+    thread: str, rows: Iterable[Row], differing: Collection[str]
+) -> tuple[set[str], dict[str, str]]:
+    """Return the paths that only one thread has changed in some captures of a workspace.
+
+    Args:
+        rows: the captures, one after the other.
+        differing: the paths in question. Those that somebody else may have changed are returned with the
+            reason.
+    """
+    own: set[str] = set()
+    foreign: set[str] = set()
+    cut_off: set[str] = set()
+    for row in rows:
+        for who, paths in row.changes.items():
+            (own if who == thread else cut_off if who == CUT_OFF else foreign).update(paths)
+    asked = set(differing)
+    kept = dict.fromkeys(sorted(asked - own), "it was changed by somebody else")
+    kept |= dict.fromkeys(sorted(asked & foreign & own), "somebody else has changed it, too")
+    kept |= dict.fromkeys(
+        sorted((asked & cut_off) - foreign),
+        "it was changed during or after a command that was cut off, perhaps by somebody else",
+    )
+    return own - foreign - cut_off, kept

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from libs.sandbox.host import on_core
 from libs.workspace import Difference, Restored
-from libs.workspace.history.changed_by import CUT_OFF
+from libs.workspace.history.changed_by import of_one_thread
 from libs.workspace.history.thread_files import ThreadFiles
 from libs.workspace.history.turn_captures import TurnCaptures
 from libs.workspace.ledger import NOTHING_RAN, START, made_at
@@ -146,20 +146,8 @@ class WorkspaceHistory:
         """
         if not self._shared:
             return None, {}
-        own: set[str] = set()
-        foreign: set[str] = set()
-        cut_off: set[str] = set()
-        for row in await self.ledger.since(workspace, number):
-            for who, paths in row.changes.items():
-                (own if who == thread else cut_off if who == CUT_OFF else foreign).update(paths)
-        differing = set(await self._store.adifference(now, target))
-        kept = dict.fromkeys(sorted(differing - own), "it was changed by somebody else")
-        kept |= dict.fromkeys(sorted(differing & foreign & own), "somebody else has changed it, too")
-        kept |= dict.fromkeys(
-            sorted((differing & cut_off) - foreign),
-            "it was changed during or after a command that was cut off, perhaps by somebody else",
-        )
-        return own - foreign - cut_off, kept
+        rows = await self.ledger.since(workspace, number)
+        return of_one_thread(thread, rows, set(await self._store.adifference(now, target)))
 
 
 def _naming(restored: Restored, foreign: dict[str, str]) -> Restored:

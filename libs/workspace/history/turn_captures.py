@@ -21,6 +21,7 @@ from libs.workspace.history.step_changes import StepChanges
 from libs.workspace.history.taken_back import TakenBack
 from libs.workspace.history.travels import FilesNotKept, Travels
 from libs.workspace.history.workplace import Workplace
+from libs.workspace.history.workspace_locks import WorkspaceLocks
 from libs.workspace.ledger import NOTHING_RAN, ClaimLost, Ledger, thread_workspace
 
 __all__ = ["TurnCaptures"]
@@ -64,6 +65,8 @@ class TurnCaptures:
         self.sandbox_of = sandbox_of
         self.shared = shared
         self.travels = travels
+        self.locks: WorkspaceLocks | None = None
+        """Let one command at a time into a workspace. None: commands of several threads may run at once."""
         self.taken_back = TakenBack(ledger, sandbox_of)
         self._changes = StepChanges(store, ledger, shared=shared)
         self._captured = captured
@@ -105,7 +108,7 @@ class TurnCaptures:
         The capture begins now if the sandbox runs, otherwise before the first command.
         """
         sandbox = self.sandbox_of(thread)
-        turns = self._turns(sandbox)
+        turns = self._turns(thread)
         if self.travels:
             self.travels.begins(thread)
         now = sandbox.running
@@ -126,7 +129,7 @@ class TurnCaptures:
 
         If no command has run in the turn yet, its first command waits for the capture before it.
         """
-        turns = self._turns(self.sandbox_of(thread))
+        turns = self._turns(thread)
         turns.watched = True
         if ticket and not turns.is_due(thread) and (tickets := await self.ledger.unused(thread, ticket)):
             self._before_next(thread, tickets)
@@ -135,10 +138,13 @@ class TurnCaptures:
         self._due[thread] += [ticket for ticket in tickets if ticket not in self._due[thread]]
         self.sandbox_of(thread).turns.before_next(thread, lambda: self._capture(thread))
 
-    def _turns(self, sandbox: Workplace) -> Turns:
+    def _turns(self, thread: str) -> Turns:
+        turns = self.sandbox_of(thread).turns
         if self.travels is None:
-            sandbox.turns.look = self._look
-        return sandbox.turns
+            turns.look = self._look
+        if self.locks:
+            turns.alone = partial(self.locks.held, self.workspace_of(thread))
+        return turns
 
     async def _look(self, thread: str) -> None:
         """Prepare a command of a thread. The command does not run if this fails."""
@@ -160,7 +166,7 @@ class TurnCaptures:
         The capture begins now. If no command has run in this turn, there is nothing to capture. If the
         workspace travels, the capture has ended: `Travels.unkept` says what could not be kept.
         """
-        turns = self._turns(self.sandbox_of(thread))
+        turns = self._turns(thread)
         ran = not turns.is_due(thread)
         ticket = await self.ledger.open(thread, why=None if ran else NOTHING_RAN)
         (self._waiting if ran else self._due)[thread].append(ticket)
@@ -232,11 +238,14 @@ class TurnCaptures:
         if self.travels:
             self.travels.kept(thread, new)
 
+    def workspace_of(self, thread: str) -> str:
+        """Return the name of the thread's workspace in the ledger."""
+        return f"folder {self.sandbox_of(thread).root}" if self.shared else thread_workspace(thread)
+
     @asynccontextmanager
     async def one_at_a_time(self, thread: str) -> AsyncIterator[str]:
         """Hold this around `keep` and a restore. Gives the name of the thread's workspace in the ledger."""
-        root = self.sandbox_of(thread).root
-        workspace = f"folder {root}" if self.shared else thread_workspace(thread)
+        workspace = self.workspace_of(thread)
         async with self._locks.setdefault(workspace, asyncio.Lock()):
             yield workspace
 

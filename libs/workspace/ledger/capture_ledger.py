@@ -51,12 +51,15 @@ class Ledger(ThreadPlaces):
             "CREATE INDEX IF NOT EXISTS workspace_tickets_by_id ON workspace_tickets (id)",
         )
 
-    async def open(self, thread: str, *, why: str | None = None, turn: bool = False) -> str:
+    async def open(
+        self, thread: str, *, why: str | None = None, turn: bool = False, asks: bool = False
+    ) -> str:
         """Keep a new ticket for a capture that is to be made, and return it.
 
         Args:
             why: why there is no capture yet.
             turn: whether a person's turn begins. Then the thread has no way back any more.
+            asks: whether a question may wait about what has changed since the ticket before.
         """
 
         def work(do: Do) -> str:
@@ -65,7 +68,7 @@ class Ledger(ThreadPlaces):
             ticket = new_ticket(str(latest or START))
             do(
                 "INSERT INTO workspace_tickets (thread, id, why, before, turn) VALUES (?, ?, ?, ?, ?)",
-                *(thread, ticket, why, head, int(turn)),
+                *(thread, ticket, why, head, 1 if turn else 2 if asks else 0),
             )
             if turn:
                 do("DELETE FROM workspace_ways_back WHERE thread = ?", thread)

@@ -98,12 +98,14 @@ _UP_TO = (
 _NEEDED = (
     "SELECT number FROM workspace_tickets WHERE (thread, id) IN "  # noqa: S608
     "(SELECT thread, max(id) FROM workspace_tickets WHERE number IS NOT NULL GROUP BY thread) "
+    f"UNION SELECT {_UP_TO.format('before')} FROM workspace_tickets w WHERE (w.thread, w.id) IN "
+    "(SELECT thread, max(id) FROM workspace_tickets GROUP BY thread) AND w.turn = 2 "
     f"UNION SELECT {_UP_TO.format('wanted')} FROM workspace_heads w "
     f"UNION SELECT {_UP_TO.format('ticket')} FROM workspace_ways_back w "
     f"UNION SELECT {_UP_TO.format('before')} FROM workspace_moves w"
 )
-"""Captures of the newest ticket of each thread, of its latest checkpoint, of its undo and of its unfinished
-move."""
+"""Captures of the newest ticket of each thread, of the ticket before it if a question may wait about what was
+changed between both, of its latest checkpoint, of its undo and of its unfinished move."""
 TURNS = (
     "SELECT w.thread, count(*) FROM workspace_tickets w WHERE w.turn = 1 "  # noqa: S608
     f"AND {_UP_TO.format('id')} IN (SELECT number FROM workspace_captures) GROUP BY w.thread"

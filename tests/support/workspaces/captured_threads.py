@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Self
 
 from libs.persistence.thread_database import Database
-from libs.sandbox import RunResult
-from libs.sandbox.host import CommandRecords
+from libs.sandbox import RunResult, SandboxError
+from libs.sandbox.host import CommandRecords, failed_result
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Catalog, Contents, WorkspaceStore
 from libs.workspace.history import Travels, TurnCaptures, WorkspaceHistory
@@ -109,6 +109,14 @@ class CapturedThreads:
             key = key or secrets.token_hex(8)
             result = await self.sandbox_of(thread).arun(command, key=key, note_new=True)
         assert result.exit_code == 0, result.output
+
+    async def alone(self, command: str, thread: str = "t", *, key: str) -> RunResult:
+        """Run a command of a thread as calls run that are decided on by their effects."""
+        with _in_thread(thread):
+            try:
+                return await self.sandbox_of(thread).arun(command, key=key, note_new=True, alone=True)
+            except SandboxError as error:
+                return failed_result(error)
 
     async def output(self, command: str, thread: str = "t") -> str:
         """Run a command of a thread as the tool `execute` does, and return its output."""

@@ -51,7 +51,7 @@ def test_lists_sizes_and_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        ("APPROVALS", "never", "APPROVALS=never: input should be 'ask' or 'auto'"),
+        ("APPROVALS", "never", "APPROVALS=never: input should be 'ask', 'effects' or 'auto'"),
         ("SANDBOX_MEMORY", "lots", "SANDBOX_MEMORY=lots: must be a number with k, m, g or t"),
         ("SANDBOX_MEMORY", "1m", "SANDBOX_MEMORY=1m: must lie between 64m and 1024t"),
         ("WORKSPACE_DIR", "/etc", "WORKSPACE_DIR=/etc: "),

@@ -7,6 +7,7 @@ In: the rules file and the calls. Out: `allow`, `ask` or `deny` for each call, a
 from __future__ import annotations
 
 from libs.middleware.approvals.rules.call_rules import CallRules, Denied, read_rules, read_rules_now
+from libs.middleware.approvals.rules.path_patterns import contains, matches
 from libs.middleware.approvals.rules.rule import RULED, Rule, RuleDecision, is_ruled
 from libs.middleware.approvals.rules.rule_offers import NoRule, Offer, offers
 from libs.middleware.approvals.rules.rules import Rules, RulesError, Verdict
@@ -26,7 +27,9 @@ __all__ = [
     "RulesFile",
     "Verdict",
     "add_rule",
+    "contains",
     "is_ruled",
+    "matches",
     "offers",
     "read_rules",
     "read_rules_now",

@@ -67,6 +67,8 @@ class Child:
         """Whether the supervisor has ended this worker."""
         self.left_by: int | None = None
         """The request whose background processes it keeps."""
+        self.stopped = False
+        """Whether the processes of its interpreter are stopped until its next block."""
         self.refused_before: int | None = None
         """Number of refused forks when its last command left background processes. None: it left none."""
 

@@ -213,6 +213,27 @@ def _younger(pid: int, start: int, since: tuple[int, int]) -> bool:
     return 0 < pid - newest < _HALF or pid - newest < -_HALF
 
 
+def stop_trees(*roots: int, patience: float = 2.0) -> None:
+    """Stop every process below `roots`, but not `roots`. `patience`: seconds after which to give up."""
+    if roots:
+        _stop(lambda: descendants(*roots), time.monotonic() + patience)
+
+
+def continue_trees(*roots: int) -> None:
+    """Let every process below `roots` go on."""
+    for pid in descendants(*roots):
+        kill(pid, SIGCONT)
+
+
+def _stop(look: Callable[[], list[int]], deadline: float) -> None:
+    """Stop the processes that are found, until a search finds no new one: a stopped process cannot fork."""
+    stopped: set[int] = set()
+    while (fresh := [pid for pid in look() if pid not in stopped]) and time.monotonic() <= deadline:
+        for pid in fresh:
+            kill(pid, SIGSTOP)
+        stopped.update(fresh)
+
+
 def kill_trees(
     *roots: int,
     patience: float = 2.0,
@@ -243,14 +264,7 @@ def kill_trees(
         return descendants(*roots, since=since, besides=besides, spared=spared)
 
     deadline = time.monotonic() + patience
-    stopped: set[int] = set()
-    while True:
-        fresh = [pid for pid in look() if pid not in stopped]
-        if not fresh or time.monotonic() > deadline:
-            break
-        for pid in fresh:
-            kill(pid, SIGSTOP)
-        stopped.update(fresh)
+    _stop(look, deadline)
     looks = 0
     while True:
         before = _made()

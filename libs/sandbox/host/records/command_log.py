@@ -25,7 +25,7 @@ from libs.sandbox.errors import (
 from libs.sandbox.host.records.log_file import LogFile
 from libs.sandbox.process_owner import owner_lives
 
-__all__ = ["CommandRecords", "Entry", "process_ends"]
+__all__ = ["CommandRecords", "Entry", "process_ends", "process_is_ending"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,11 @@ _BEGIN = (
     "ON CONFLICT DO NOTHING"
 )
 _SETTLE = "UPDATE commands SET state = ?, result = ?, size = ?, ended = ? WHERE thread = ? AND key = ?"
+_NOTE = (
+    "INSERT INTO commands (thread, key, digest, state, owner, began, ended, size, result) "
+    "VALUES (?, ?, ?, 'ended', ?, ?, 0, ?, ?) ON CONFLICT DO NOTHING"
+)
+_WITH_SUFFIX = "SELECT key FROM commands WHERE thread = ? AND key LIKE '%' || ?"
 _FORGET = "DELETE FROM commands WHERE thread = ? AND began >= ?"
 _WITHDRAW = "DELETE FROM commands WHERE thread = ? AND key = ?"
 Given = TypeVar("Given")
@@ -49,6 +54,11 @@ _together = threading.Lock()
 """Held while the file and `_under_way` are read or changed together."""
 _ending = threading.Event()
 """Set when this process ends."""
+
+
+def process_is_ending() -> bool:
+    """Return whether `process_ends` was called."""
+    return _ending.is_set()
 
 
 def process_ends() -> None:
@@ -208,6 +218,30 @@ class CommandRecords:
         with self._file.explained():
             connection = self._file.opened()
             return {key for key in keys if connection.execute(_FIND, (_name(thread), _name(key))).fetchone()}
+
+    def note(self, thread: str, key: str, text: str) -> None:
+        """Keep a text under a key of a thread, unless one is kept: the first stays."""
+        entry = Entry.of(thread, key)
+        with self._file.explained():
+            connection = self._file.opened()
+            self._file.prune()
+            row = (entry.thread, entry.key, entry.digest, self._file.owner, time.time(), len(text), text)
+            connection.execute(_NOTE, row)
+
+    def noted(self, thread: str, key: str) -> str | None:
+        """Return the text that is kept under a key of a thread."""
+        return self.find(Entry.of(thread, key))
+
+    def noted_with(self, thread: str, suffix: str) -> set[str]:
+        """Return the keys with a suffix under which a thread has texts, without the suffix."""
+        with self._file.explained():
+            rows = self._file.opened().execute(_WITH_SUFFIX, (_name(thread), suffix)).fetchall()
+        return {key.removesuffix(suffix) for (key,) in rows}
+
+    def drop(self, thread: str, key: str) -> None:
+        """Remove the record of a command whose effect was undone, so that the command can run again."""
+        with self._file.explained():
+            self._file.opened().execute(_WITHDRAW, (_name(thread), _name(key)))
 
     def _settle(self, entry: Entry, statement: str, *values: object) -> None:
         with _together:

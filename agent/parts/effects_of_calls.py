@@ -1,0 +1,138 @@
+"""Decides on commands by what they have done. What that needs is imported at the first call."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+from agent.parts.workspace_captures import DeferredCaptures, captures_of
+from agent.secrets import secret_filter
+from agent.settings import Settings
+from libs.sandbox import MAX_TIMEOUT, RunResult
+from libs.sandbox.host import carrying, failed_result
+
+if TYPE_CHECKING:
+    from libs.backends import WorkspaceBackend
+    from libs.backends.docker import DockerExecutionBackend
+    from libs.middleware.approvals import Decided, Request
+    from libs.middleware.approvals.effects import EffectCalls
+
+__all__ = ["CommandEffects", "DeferredEffects", "block_effects", "command_effects"]
+
+_EXECUTE = "execute"
+
+
+def command_effects(settings: Settings, backend: WorkspaceBackend) -> CommandEffects | None:
+    """Return what decides on commands by their effects; None if nobody is asked, or there is no container."""
+    made = _deferred(settings, backend, programs=False)
+    return CommandEffects(settings, backend, made) if made else None
+
+
+def block_effects(settings: Settings, backend: WorkspaceBackend) -> DeferredEffects | None:
+    """Return what decides on code blocks by their effects; None as for `command_effects`."""
+    return _deferred(settings, backend, programs=True)
+
+
+def _deferred(settings: Settings, backend: WorkspaceBackend, *, programs: bool) -> DeferredEffects | None:
+    captures = captures_of(settings, backend)
+    if captures is None or settings.approvals == "auto":
+        return None
+    if settings.approvals == "effects":
+        captures.let_one_in()
+    return DeferredEffects(settings, backend, captures, programs=programs)
+
+
+class DeferredEffects:
+    """See `EffectCalls`. Its packages are imported at the first use.
+
+    With APPROVALS=ask, no call runs at once. But a question that waits since APPROVALS was `effects` is
+    decided as it was asked.
+    """
+
+    def __init__(
+        self, settings: Settings, backend: WorkspaceBackend, captures: DeferredCaptures, *, programs: bool
+    ) -> None:
+        self.at_once = settings.approvals == "effects"
+        self._settings = settings
+        self._backend = backend
+        self._captures = captures
+        self._programs = programs
+
+    async def begun(self, keys: Collection[str]) -> set[str]:
+        """Return the keys of calls that have begun to run at once."""
+        return await (await self._made()).begun(keys)
+
+    async def lapse(self) -> None:
+        """Undo calls that nobody has decided on, because a person's turn begins."""
+        await (await self._made()).lapse()
+
+    async def decided(
+        self, request: Request, key: str, run: Callable[[], Awaitable[RunResult]], **more: Any
+    ) -> Decided:
+        """Run a call, and decide on its effect."""
+        return await (await self._made()).decided(request, key, run, **more)
+
+    async def _made(self) -> EffectCalls:
+        # Imports: not on an event loop.
+        return await asyncio.to_thread(lambda: self._calls)
+
+    @functools.cached_property
+    def _calls(self) -> EffectCalls:
+        from libs.middleware.approvals.effects import EffectCalls, free_changes
+        from libs.workspace.history import EffectRuns
+
+        is_free = free_changes(self._settings.effects_free)
+        redact = secret_filter(self._settings)
+
+        async def runs() -> EffectRuns:
+            captures = (await self._captures.made()).captures
+            return EffectRuns(captures, _computer_of(self._backend).sandbox_of, is_free)
+
+        return EffectCalls(runs, redact=redact or (lambda text: text), programs=self._programs)
+
+
+class CommandEffects:
+    """See `libs.middleware.approvals.Effects`."""
+
+    def __init__(self, settings: Settings, backend: WorkspaceBackend, effects: DeferredEffects) -> None:
+        self._settings = settings
+        self._backend = backend
+        self._effects = effects
+
+    def covers(self, request: Request) -> bool:
+        """Return whether a call can run at once: a call of `execute` with valid arguments."""
+        if not self._effects.at_once or request.name != _EXECUTE:
+            return False
+        timeout = request.args.get("timeout")
+        valid = timeout is None or (type(timeout) is int and 0 < timeout <= MAX_TIMEOUT)
+        return valid and isinstance(request.args.get("command"), str)
+
+    async def begun(self, keys: Collection[str]) -> set[str]:
+        """Return the keys of calls that have begun to run at once."""
+        return await self._effects.begun(keys)
+
+    async def lapse(self) -> None:
+        """Undo calls that nobody has decided on, because a person's turn begins."""
+        await self._effects.lapse()
+
+    async def decided(self, request: Request, key: str, seconds: float, **more: Any) -> Decided:
+        """Run a call for at most some seconds, and decide on its effect."""
+        return await self._effects.decided(request, key, lambda: self._run(request, key, seconds), **more)
+
+    async def _run(self, request: Request, key: str, seconds: float) -> RunResult:
+        """Run a command as the tool `execute` does, so that the tool finds its result under the key."""
+        asked = min(request.args.get("timeout") or self._settings.sandbox_timeout, max(seconds, 1.0))
+        with carrying(request.call_id, key, alone=True) as call:
+            try:
+                await _computer_of(self._backend).aexecute(request.args["command"], timeout=asked)
+            except ValueError as error:  # such as half a character
+                return failed_result(str(error))
+        return RunResult(**(call.artifact or {}))
+
+
+def _computer_of(backend: WorkspaceBackend) -> DockerExecutionBackend:
+    computer: Any = backend.default
+    found: DockerExecutionBackend = computer
+    return found

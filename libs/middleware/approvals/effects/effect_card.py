@@ -1,0 +1,150 @@
+"""Describe what a call has done, for the person who decides whether that stays."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from libs.middleware.approvals.visible_text import visible
+from libs.workspace import Entry, Manifest
+from libs.workspace.history import Effect, EffectRuns
+
+__all__ = ["effect_card"]
+
+_MOST_PATHS: Final = 100
+"""Paths of one kind in the question."""
+_MOST_LISTED: Final = 20
+"""Paths of one kind in the text."""
+_MOST_OUTPUT: Final = 4_000
+"""Characters of the output in the question: the last ones."""
+_OUTPUT_LINES: Final = 12
+_DIFF_LINES: Final = 40
+_MOST_WIDTH: Final = 200
+_MOST_READ: Final = 64 * 1024
+"""Bytes of the largest file that is compared."""
+_MOST_COMPARED: Final = 10
+_INTERRUPTED: Final = (
+    "The program was killed while this ran, so nobody knows whether it ran to its end. Below is what has "
+    "changed since then."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The files before or after the call."""
+
+    capture: str
+    files: Manifest
+
+    def size(self, path: str) -> str:
+        entry = self.files.entries.get(path)
+        if entry is None:
+            return ""
+        if entry.kind == "link":
+            return f" (link to {entry.target})"
+        bits = f", mode {entry.mode:o}" if entry.mode & 0o7000 else ""
+        return " (folder)" if entry.kind == "dir" else f" ({entry.size:,} bytes{bits})"
+
+
+async def effect_card(
+    runs: EffectRuns, effect: Effect, redact: Callable[[str], str]
+) -> tuple[Mapping[str, Any], str]:
+    """Return the effect of a call as JSON for the question, and as text.
+
+    Args:
+        redact: removes known secrets.
+    """
+
+    def clean(text: str) -> str:
+        return visible(redact(text))
+
+    made, before_files = {}, await runs.manifests(effect)
+    before, after = _Side(effect.before, before_files[0]), _Side(effect.after, before_files[1])
+    parts = dict(zip(("created", "changed", "deleted"), effect.difference.parts, strict=True))
+    special = tuple(path for path in effect.unread if path not in after.files.entries)
+    parts["created"] += tuple(path for path in special if path not in parts["created"])
+    for kind, paths in parts.items():
+        made[kind] = [clean(path) for path in paths[:_MOST_PATHS]]
+    more = {kind: len(paths) - _MOST_PATHS for kind, paths in parts.items() if len(paths) > _MOST_PATHS}
+    result = effect.result
+    value = {
+        **made,
+        **({"more": more} if more else {}),
+        "exit_code": result.exit_code,
+        "output": visible(result.output[-_MOST_OUTPUT:]),
+        "seconds": round(result.seconds, 3),
+    }
+    how = _INTERRUPTED if effect.interrupted else f"It has run: exit code {result.exit_code}."
+    said = [f"{how} Approve keeps what it did, reject undoes it."]
+    for kind, side in (("deleted", before), ("changed", after), ("created", after)):
+        if paths := parts[kind]:
+            said.append(clean(_listed(kind, paths, side)))
+    if effect.unread:
+        said.append(clean("\n".join(["Not in the snapshot, so not undone:", *_unread(effect.unread)])))
+    if lines := [line async for line in _diff(runs, effect, before, after)]:
+        said.append("```diff\n" + clean("\n".join(lines)) + "\n```")
+    if output := visible(result.output).rstrip():
+        said.append(_folded(output.split("\n")))
+    return value, "\n\n".join(said)
+
+
+def _listed(kind: str, paths: Sequence[str], side: _Side) -> str:
+    lines = [f"  {path}{side.size(path)}" for path in paths[:_MOST_LISTED]]
+    rest = len(paths) - len(lines)
+    return "\n".join(
+        [f"{kind.capitalize()} ({len(paths)}):", *lines, *([f"  and {rest:,} more"] if rest else [])]
+    )
+
+
+def _unread(paths: Mapping[str, str]) -> list[str]:
+    lines = [f"  {path}: {why}" for path, why in list(paths.items())[:_MOST_LISTED]]
+    return [*lines, *([f"  and {len(paths) - len(lines):,} more"] if len(paths) > len(lines) else [])]
+
+
+def _folded(lines: Sequence[str]) -> str:
+    # Indented, so that no output looks like a part of the question.
+    last = [f"    {line[:_MOST_WIDTH]}" for line in lines[-_OUTPUT_LINES:]]
+    rest = len(lines) - len(last)
+    return "\n".join([f"Output, its last {len(last)} of {len(lines)} lines:" if rest else "Output:", *last])
+
+
+async def _diff(runs: EffectRuns, effect: Effect, before: _Side, after: _Side) -> AsyncIterator[str]:
+    """Yield the lines of the differences of texts, at most a screen."""
+    created, changed, deleted = effect.difference.parts
+    left = _DIFF_LINES
+    texts = [path for path in (*changed, *deleted, *created) if _is_short(before, path, after)]
+    for path in texts[:_MOST_COMPARED]:
+        old, new = await _text(runs, before, path), await _text(runs, after, path)
+        if old is None or new is None or old == new:
+            continue
+        lines = list(difflib.unified_diff(old, new, f"{path} before", path, lineterm=""))
+        for line in lines[:left]:
+            yield line.replace("\n", "")[:_MOST_WIDTH]
+        if len(lines) > left:
+            yield f" … {len(lines) - left:,} more lines"
+            return
+        left -= len(lines)
+
+
+def _is_short(before: _Side, path: str, after: _Side) -> bool:
+    entries = [side.files.entries.get(path) for side in (before, after)]
+    return any(entries) and all(_is_text_size(entry) for entry in entries if entry)
+
+
+def _is_text_size(entry: Entry) -> bool:
+    return entry.kind == "file" and entry.size <= _MOST_READ
+
+
+async def _text(runs: EffectRuns, side: _Side, path: str) -> list[str] | None:
+    """Return the lines of a file, none if there is no file. None: it is no text."""
+    if path not in side.files.entries:
+        return []
+    content = await runs.read(side.capture, path)
+    if content is None or b"\0" in content:
+        return None
+    try:
+        return content.decode().splitlines()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,285 @@
+"""Runs a call between two captures, so that its effect is known and can be undone.
+
+What is known of a call is kept in the command log, under the call's key with a suffix: the capture before it
+(`#before`), its effect (`#effect`), why it must be asked about first (`#first`), that it stays (`#kept`), and
+what was undone (`#undone`). So nothing happens twice if the program is killed, whenever that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+
+from libs.persistence import CheckpointerUnavailable
+from libs.sandbox import FileFailed, RunResult, SandboxError
+from libs.sandbox.host import (
+    ChannelSandbox,
+    CommandRecords,
+    failed_result,
+    on_core,
+    process_is_ending,
+)
+from libs.workspace import Difference, Manifest, SnapshotsUnavailable
+from libs.workspace.history.call_effects import AskFirst, Effect, IsFree, Undone, named
+from libs.workspace.history.changed_by import of_one_thread
+from libs.workspace.history.turn_captures import TurnCaptures
+
+__all__ = ["EffectRuns"]
+
+logger = logging.getLogger(__name__)
+
+
+class EffectRuns:
+    """Runs calls of threads between two captures.
+
+    Args:
+        captures: the captures of the threads, with locks.
+        sandbox_of: returns the sandbox of a thread.
+        is_free: which changes need no approval.
+    """
+
+    def __init__(
+        self, captures: TurnCaptures, sandbox_of: Callable[[str], ChannelSandbox], is_free: IsFree
+    ) -> None:
+        self._captures = captures
+        self._sandbox_of = sandbox_of
+        self._store = captures.store
+        self._ledger = captures.ledger
+        self._is_free = is_free
+
+    @on_core
+    async def begun(self, thread: str, keys: Collection[str]) -> set[str]:
+        """Return the keys of calls that have begun here, whatever came of them."""
+        noted = {f"{key}#before": key for key in keys}
+        records = self._sandbox_of(thread).records
+        found = await records.awaited(records.begun, thread, list(noted)) if records else set()
+        return {noted[each] for each in found}
+
+    @on_core
+    async def run(self, thread: str, key: str, run: Callable[[], Awaitable[RunResult]]) -> Effect | AskFirst:
+        """Run a call without network, end what it leaves running, and return its effect.
+
+        A call that has run before is not run again: the same effect is returned.
+
+        Args:
+            run: runs the call with this key, `alone` (see `Sandbox.run`). Does not raise.
+
+        Raises:
+            SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable: the call has run, and its
+                effect cannot be captured. The next attempt captures it.
+        """
+        sandbox = self._sandbox_of(thread)
+        if (records := sandbox.records) is None:
+            return AskFirst("there is no record of commands, so it could run twice")
+        if first := await records.awaited(records.noted, thread, f"{key}#first"):
+            return AskFirst(first)
+        if kept := await records.awaited(records.noted, thread, f"{key}#effect"):
+            return Effect.read(kept)
+        async with self._alone(thread):
+            before = await self._before(thread, key, records)
+            if isinstance(before, str):
+                return await self._ask_first(thread, key, before, records)
+            try:
+                with sandbox.without_network() as refused:
+                    result = await run()
+                if not await records.awaited(records.begun, thread, [key]):
+                    why = f"the sandbox could not run it: {result.output.strip()}"
+                    return await self._ask_first(thread, key, why, records)
+                effect = await self._effect(thread, before, result, sorted(refused))
+            except asyncio.CancelledError:
+                if not process_is_ending():  # else the next process asks about the effect
+                    await self._take_back(thread, key, before)
+                raise
+            await records.awaited(records.note, thread, f"{key}#effect", effect.text())
+        if effect.free:
+            await self.keep(thread, key)
+        return effect
+
+    @on_core
+    async def keep(self, thread: str, key: str) -> None:
+        """Note that the effect of a call stays."""
+        records = self._records(thread)
+        await records.awaited(records.note, thread, f"{key}#kept", "")
+
+    @on_core
+    async def lapse(self, thread: str) -> None:
+        """Undo calls whose effects nobody has decided on, because a person's turn begins instead.
+
+        Raises:
+            SandboxError, SnapshotsUnavailable, CheckpointerUnavailable, FileFailed: see `undo`.
+        """
+        if (records := self._sandbox_of(thread).records) is None:
+            return
+        found = await records.awaited(records.noted_with, thread, "#before")
+        for suffix in ("#kept", "#undone", "#first") if found else ():
+            found -= await records.awaited(records.noted_with, thread, suffix)
+        before = {key: await self._before(thread, key, records) for key in found}
+        # The latest first.
+        for key, at in sorted(before.items(), key=lambda each: each[1], reverse=True):
+            if text := await records.awaited(records.noted, thread, f"{key}#effect"):
+                await self.undo(thread, key, Effect.read(text))
+            elif not isinstance(at, str):  # the program was killed before the effect was known
+                async with self._alone(thread):
+                    await self._take_back(thread, key, at)
+
+    @on_core
+    async def undo_for_network(self, thread: str, key: str, effect: Effect) -> AskFirst:
+        """Undo a call that needs the network, so that it can run again with network, if a person approves."""
+        records = self._records(thread)
+        undone = await self.undo(thread, key, effect)
+        why = f"it was run without network, and undone: it asks for {', '.join(effect.refused)}"
+        if undone.kept:
+            why += f". Not undone: {named(undone.kept)}"
+        async with self._alone(thread):
+            await records.awaited(records.note, thread, f"{key}#first", why)
+            await records.awaited(records.drop, thread, key)
+        return AskFirst(why)
+
+    @on_core
+    async def undo(self, thread: str, key: str, effect: Effect, *, programs: bool = False) -> Undone:
+        """Bring back what still holds what a call has left. A call that was undone is not undone again.
+
+        Args:
+            programs: whether the thread's interpreters end, which know what the call has done.
+
+        Raises:
+            SandboxError, CheckpointerUnavailable: see `run`. The next attempt completes the undo.
+        """
+        records = self._records(thread)
+        if kept := await records.awaited(records.noted, thread, f"{key}#undone"):
+            return Undone.read(kept)
+        async with self._alone(thread):
+            if programs:
+                await self._sandbox_of(thread).aend_programs(thread)
+            try:
+                left = await self._restored(thread, effect)
+            except (SnapshotsUnavailable, FileFailed) as error:
+                left = dict.fromkeys((*effect.difference, *effect.unread), f"the undo failed: {error}")
+            parts = ([path for path in part if path not in left] for part in effect.difference.parts)
+            undone = Undone(Difference(*map(tuple, parts)), left)
+            await records.awaited(records.note, thread, f"{key}#undone", undone.text())
+        return undone
+
+    async def read(self, capture: str, path: str) -> bytes | None:
+        """Return the content of a file in a capture. None: it is not kept."""
+        with suppress(FileNotFoundError, SnapshotsUnavailable):
+            return await self._store.aread(capture, path)
+        return None
+
+    async def manifests(self, effect: Effect) -> tuple[Manifest, Manifest]:
+        """Return the files before and after a call. Empty: they are not kept any more."""
+        with suppress(SnapshotsUnavailable):
+            return await self._store.amanifest(effect.before), await self._store.amanifest(effect.after)
+        return Manifest({}), Manifest({})
+
+    # -- parts of a run
+
+    async def _before(self, thread: str, key: str, records: CommandRecords) -> tuple[int, str] | str:
+        """Return the capture before a call, or why the call must be asked about first."""
+        if kept := await records.awaited(records.noted, thread, f"{key}#before"):
+            number, capture = json.loads(kept)
+            return number, capture
+        try:
+            number, manifest = await self._captured(thread, asks=False)
+        except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
+            return f"no snapshot of the workspace can be made, so it could not be undone: {error}"
+        if manifest.skipped:
+            return f"it could not be undone, because no snapshot holds {named(manifest.skipped)}"
+        await records.awaited(records.note, thread, f"{key}#before", json.dumps([number, manifest.id]))
+        return number, manifest.id
+
+    async def _effect(
+        self, thread: str, before: tuple[int, str], result: RunResult, refused: list[str]
+    ) -> Effect:
+        number, capture = before
+        try:
+            last, after = await self._captured(thread)
+        except SandboxError:  # the command has ended its sandbox: another one sees the same files
+            last, after = await self._captured(thread)
+        earlier = await self._store.amanifest(capture)
+        difference, free = await asyncio.to_thread(self._changes, earlier, after)
+        return Effect(
+            result=result,
+            difference=difference,
+            unread=dict(after.skipped),
+            free=free and result.interrupted is None,
+            refused=refused,
+            before=capture,
+            after=after.id,
+            numbers=(number, last),
+        )
+
+    def _changes(self, before: Manifest, after: Manifest) -> tuple[Difference, bool]:
+        """Return what differs, and whether nobody has to be asked about that."""
+        difference = before.difference(after)
+        free = not after.skipped.keys() - after.entries.keys() and all(
+            self._is_free(path, before.entries.get(path), after.entries.get(path)) for path in difference
+        )
+        return difference, free
+
+    async def _take_back(self, thread: str, key: str, before: tuple[int, str]) -> None:
+        """Undo a call that was cancelled, so nobody will be asked about it, unless its effect is free."""
+        try:
+            effect = await self._effect(thread, before, failed_result("cancelled"), [])
+            if not effect.free:
+                await self._restored(thread, effect)
+            await self.keep(thread, key)  # nobody is asked any more
+        except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
+            logger.warning("A command of thread %s was cancelled, and not undone: %s", thread, error)
+
+    async def _ask_first(self, thread: str, key: str, why: str, records: CommandRecords) -> AskFirst:
+        await records.awaited(records.note, thread, f"{key}#first", why)
+        return AskFirst(why)
+
+    async def _captured(self, thread: str, *, asks: bool = True) -> tuple[int, Manifest]:
+        """Capture the workspace now. Return the capture's number in the ledger, and what it holds."""
+        await self._captures.settled(thread)
+        ticket = await self._ledger.open(thread, asks=asks)
+        async with self._captures.one_at_a_time(thread) as workspace:
+            captured = await self._captures.keep(thread, workspace, [ticket])
+        at = await self._ledger.at(thread, ticket)
+        if at is None or at.number is None:
+            raise SnapshotsUnavailable("The snapshot was removed at once.", hint="Repeat the call.")
+        return at.number, await self._store.amanifest(captured.id)
+
+    # -- parts of an undo
+
+    async def _restored(self, thread: str, effect: Effect) -> dict[str, str]:
+        """Restore what a call has changed. Return the paths that stay, each with the reason."""
+        ledger, captures = self._ledger, self._captures
+        ticket, after = await ledger.open(thread), await ledger.open(thread)
+        async with captures.one_at_a_time(thread) as workspace:
+            await captures.keep(thread, workspace, [ticket])
+            tree = await captures.tree(thread)
+            rows = await ledger.since(workspace, effect.numbers[0])
+            rows = [row for row in rows if row.number <= effect.numbers[1]]
+            paths = {*effect.difference}
+            own, foreign = of_one_thread(thread, rows, paths) if captures.shared else (paths, {})
+            done = await self._store.arestore(tree, effect.before, only=own & paths, expect=effect.after)
+            made, left = set(done.difference), {**foreign, **done.kept}
+            if effect.unread:
+                # What a call has done in a folder that it has closed can only be seen now.
+                now = (await captures.keep(thread, workspace, [], own=made)).id
+                more = await self._store.adifference(now, effect.before)
+                below = [path for path in more if any(path.startswith(f"{at}/") for at in effect.unread)]
+                done = await self._store.arestore(tree, effect.before, only=below, expect=now)
+                made |= set(done.difference)
+                left |= done.kept
+            await captures.keep(thread, workspace, [after], own=made)
+        return {**left, **{path: why for path, why in effect.unread.items() if path not in made | paths}}
+
+    @asynccontextmanager
+    async def _alone(self, thread: str) -> AsyncIterator[None]:
+        if (locks := self._captures.locks) is None:
+            raise RuntimeError("effects need the locks of the workspaces")
+        async with locks.held(self._captures.workspace_of(thread)):
+            yield
+
+    def _records(self, thread: str) -> CommandRecords:
+        records = self._sandbox_of(thread).records
+        if records is None:
+            raise RuntimeError("a call without a record was never run here")
+        return records

@@ -193,7 +193,8 @@ class EventView:
 
     def _output(self, call_id: str, text: str) -> None:
         if self._output_of != call_id:
-            self._line(f"output of {self._commands.get(call_id, '')[:100]}", "dim")
+            command = self._commands.get(call_id)  # shown later, if the command runs before it is approved
+            self._line(f"output of {command[:100]}" if command else "output", "dim")
             self._output_of = call_id
         for line in harmless(text).splitlines(keepends=True):
             self._piece(f"  │ {line}" if self.at_line_start else line, "dim")

@@ -6,22 +6,17 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-import httpx
 import pytest
-from starlette.applications import Starlette
 
-from agent.run import Runtime, open_runtime
 from agent.secrets import KNOWN
-from agent.server.routes import file_routes
 from libs.backends.docker.sandbox_makers import SandboxMakers
 from libs.redaction import SecretFilter
-from tests.integration.files.calls import BYTES, entries, is_refused
+from tests.integration.files.calls import entries, is_refused
 from tests.support.sandboxes import IMAGE
 from tests.support.small_files import pdf, png
 from tests.support.workspaces.empty_starts import EmptyContainer, EmptyContainers
+from tests.support.workspaces.file_servers import FileServer, file_server
 
 pytestmark = pytest.mark.docker
 
@@ -29,32 +24,8 @@ KEY = "sk-known-to-this-server-0123456789"
 WRITES_KEY = f"printf 'a,b\\n1,%s%s\\n' {KEY[:9]} {KEY[9:]} > results/rows.csv"
 
 
-class Server:
-    """The file routes of one server, without its guards."""
-
-    def __init__(self, runtime: Runtime, http: httpx.AsyncClient) -> None:
-        self.runtime = runtime
-        self._http = http
-
-    async def get(self, part: str, **query: Any) -> httpx.Response:
-        return await self._http.get(f"/files/t/{part}", params=query)
-
-    async def put(self, path: str, content: bytes, **query: str) -> httpx.Response:
-        return await self._http.put(
-            "/files/t/content", params={"path": path, **query}, content=content, headers=BYTES
-        )
-
-    @property
-    def sandbox(self) -> EmptyContainer:
-        sandbox = self.runtime.computer.sandbox_of("t")
-        assert isinstance(sandbox, EmptyContainer)
-        return sandbox
-
-
 @pytest.fixture
-async def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Server, Server]]:
-    made: list[Server] = []
-
+async def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[FileServer]]:
     def threads(makers: SandboxMakers, *_: object) -> EmptyContainers:
         return EmptyContainers(makers, tmp_path / f"machine-{os.urandom(4).hex()}")
 
@@ -66,17 +37,15 @@ async def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     (tmp_path / "workspace" / "data" / "common.csv").write_text("a\n7\n")
     settings = {"sandbox_cluster": "auto", "sandbox_scope": "thread", "sandbox_image": IMAGE}
     async with AsyncExitStack() as stack:
-        for _ in range(2):
-            runtime = await stack.enter_async_context(open_runtime(asks_model=False, **settings))
-            app = Starlette(routes=file_routes.ROUTES)
-            app.state.runs = SimpleNamespace(runtime=runtime)
-            transport = httpx.ASGITransport(app)
-            http = httpx.AsyncClient(transport=transport, base_url="http://server")
-            made.append(Server(runtime, await stack.enter_async_context(http)))
-        yield made[0], made[1]
+        yield [await stack.enter_async_context(file_server(**settings)) for _ in range(2)]
 
 
-async def test_files_are_read_where_no_sandbox_of_the_thread_runs(servers: tuple[Server, Server]) -> None:
+def starts(server: FileServer) -> int:
+    assert isinstance(server.sandbox, EmptyContainer)
+    return server.sandbox.starts
+
+
+async def test_files_are_read_where_no_sandbox_of_the_thread_runs(servers: list[FileServer]) -> None:
     first, second = servers
     for path, content in {
         "results/dot.png": png(),
@@ -122,10 +91,10 @@ async def test_files_are_read_where_no_sandbox_of_the_thread_runs(servers: tuple
         is_refused(await server.get("content", path="binary", view="text"), 422)
         is_refused(await server.get("list", path="binary"), 404)
         is_refused(await server.get("list", path="none"), 404)
-    assert (first.sandbox.starts, second.sandbox.starts) == (1, 0)
+    assert (starts(first), starts(second)) == (1, 0)
 
 
-async def test_previews_are_made_in_a_sandbox_without_the_thread(servers: tuple[Server, Server]) -> None:
+async def test_previews_are_made_in_a_sandbox_without_the_thread(servers: list[FileServer]) -> None:
     first, second = servers
     await first.put("results/two.pdf", pdf("first", "second"))
     await first.sandbox.arun(WRITES_KEY)
@@ -139,11 +108,11 @@ async def test_previews_are_made_in_a_sandbox_without_the_thread(servers: tuple[
     assert (await second.get("content", path="/data/common.csv")).text == "a\n7\n"
     assert (await second.get("content", path="/data/common.csv", view="text")).text == "a\n7\n"
     assert (await second.get("table", path="/data/common.csv")).json()["rows"] == [["7"]]
-    assert second.sandbox.starts == 0
+    assert starts(second) == 0
     assert first.sandbox.running, "the first server still has the thread"
 
 
-async def test_upload_is_kept_before_it_is_answered(servers: tuple[Server, Server]) -> None:
+async def test_upload_is_kept_before_it_is_answered(servers: list[FileServer]) -> None:
     first, second = servers
     assert (await first.put("a", b"1")).status_code == 200
     assert (await second.get("content", path="a")).content == b"1"
@@ -156,7 +125,7 @@ async def test_upload_is_kept_before_it_is_answered(servers: tuple[Server, Serve
 
 
 async def test_upload_whose_sandbox_ends_before_it_is_kept_is_refused(
-    servers: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
+    servers: list[FileServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = servers
     await first.put("a", b"1")

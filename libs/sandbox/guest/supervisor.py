@@ -186,7 +186,7 @@ class Supervisor:
         if not self._streams:
             self._next_tick = time.monotonic() + _TICK
         child.job = job
-        if child.stopped:
+        if child.stopped and not job.ends:
             child.stopped = False
             continue_trees(child.pid)
         if child.kind == Worker.FILE:  # other workers use little memory themselves

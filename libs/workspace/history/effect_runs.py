@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, RunResult, SandboxError
@@ -36,7 +36,7 @@ class EffectRuns:
     """Runs calls of threads between two captures.
 
     Args:
-        captures: the captures of the threads, with locks.
+        captures: the captures of the threads. With locks, unless no call runs at once any more.
         sandbox_of: returns the sandbox of a thread.
         is_free: which changes need no approval.
     """
@@ -226,9 +226,9 @@ class EffectRuns:
             effect = await self._effect(thread, before, failed_result("cancelled"), [])
             if not effect.free:
                 await self._restored(thread, effect)
-            await self.keep(thread, key)  # nobody is asked any more
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             logger.warning("A command of thread %s was cancelled, and not undone: %s", thread, error)
+        await self.keep(thread, key)  # nobody is asked any more
 
     async def _ask_first(self, thread: str, key: str, why: str, records: CommandRecords) -> AskFirst:
         await records.awaited(records.note, thread, f"{key}#first", why)
@@ -273,9 +273,8 @@ class EffectRuns:
 
     @asynccontextmanager
     async def _alone(self, thread: str) -> AsyncIterator[None]:
-        if (locks := self._captures.locks) is None:
-            raise RuntimeError("effects need the locks of the workspaces")
-        async with locks.held(self._captures.workspace_of(thread)):
+        locks = self._captures.locks  # none where no call runs at once any more, and an old one is decided
+        async with locks.held(self._captures.workspace_of(thread)) if locks else nullcontext():
             yield
 
     def _records(self, thread: str) -> CommandRecords:

@@ -35,8 +35,11 @@ class Job:
         """The result of `memory_kills` when a file operation began."""
         self.session: bytes | None = None
         """The session of a block."""
+        self.ends = False
+        """Whether the interpreter of the session ends."""
         if self.kind == Worker.PYTHON:
-            self.session = BlockRequest.decode(payload[REQUEST.size :]).session
+            block = BlockRequest.decode(payload[REQUEST.size :])
+            self.session, self.ends = block.session, block.ends
 
     def ending(self, reported: int) -> int:
         """Return the `Ending`, if the worker has reported this one."""

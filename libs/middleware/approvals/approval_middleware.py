@@ -22,13 +22,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from libs.middleware.approvals.approval_gate import require_checkpointer
-from libs.middleware.approvals.approvals_off import (
-    ApprovalState,
-    denial,
-    marked,
-    recorded,
-    with_unique_ids,
-)
+from libs.middleware.approvals.approvals_off import ApprovalState, denial, marked, recorded, with_unique_ids
 from libs.middleware.approvals.decided_calls import Decided, Effects, updated
 from libs.middleware.approvals.decision_log import DecisionLog
 from libs.middleware.approvals.gate_rules import GateRules, InterruptMode, InterruptOn

@@ -43,12 +43,13 @@ class Agent:
         self._backend = backend
         self._folder = folder
         self.model = model(*replies)
+        self.approvals = "effects"
         self.thread: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
 
     @asynccontextmanager
     async def graph(self) -> AsyncIterator[AddressedGraph]:
         async with open_checkpointer(self._folder / "threads.sqlite") as saver:
-            settings = load_settings(None, approvals="effects")
+            settings = load_settings(None, approvals=self.approvals)
             yield build_graph(self.model, settings=settings, backend=self._backend, checkpointer=saver)
 
     async def begin(self) -> Any:
@@ -130,6 +131,17 @@ async def test_effect_that_nobody_decided_on_is_undone_by_the_next_task(
     assert not cards(result)
     assert (workspace / "data/sales.csv").exists()
     assert not (workspace / "data/made").exists()
+
+
+async def test_waiting_effect_is_undone_after_approvals_were_set_to_ask(
+    backend: WorkspaceBackend, workspace: Path, tmp_path: Path
+) -> None:
+    agent = Agent(backend, tmp_path, ["rm /data/sales.csv"])
+    assert cards(await agent.begin())
+    agent.approvals = "ask"
+    [answer] = answers(await agent.answer(REJECT))
+    assert "Brought back: /data/sales.csv" in answer.text
+    assert (workspace / "data/sales.csv").exists()
 
 
 async def test_calls_of_one_reply_are_decided_in_order(

@@ -13,7 +13,7 @@ export interface PageConfig {
   default_agent: string;
   model: string;
   calls_tools: boolean;
-  approvals: "ask" | "auto";
+  approvals: "ask" | "effects" | "auto";
   /** Whether rules may be written here. */
   writes_rules: boolean;
   sandbox_scope: "shared" | "thread";

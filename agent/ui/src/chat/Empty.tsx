@@ -8,6 +8,13 @@ const SAMPLES = {
   "Write a report": "Write a one-page report about /data/sales.csv with one plot, and save it as /results/report.pdf.",
 };
 
+/** What the setting APPROVALS means. */
+const APPROVALS = {
+  ask: "Nothing runs before you have seen it and said yes.",
+  effects: "It runs what can be undone, and asks you about what that has changed (APPROVALS=effects).",
+  auto: "It runs what it writes without asking you (APPROVALS=auto).",
+};
+
 /** A new chat: what the agent can do, with sample tasks. */
 export function Empty({ config, onSample }: { config: PageConfig; onSample: (task: string) => void }) {
   return (
@@ -16,9 +23,7 @@ export function Empty({ config, onSample }: { config: PageConfig; onSample: (tas
       <p className="note">
         It works on a computer of its own: a container with Python, a shell and the files of your workspace, and no
         network unless you allow it.{" "}
-        {config.approvals === "ask"
-          ? "Nothing runs before you have seen it and said yes."
-          : "It runs what it writes without asking you (APPROVALS=auto)."}
+        {APPROVALS[config.approvals]}
       </p>
       <h3 className="note" id="samples">Try one of these on the sample data</h3>
       <ul className="samples" aria-labelledby="samples">

@@ -39,6 +39,9 @@ class Served:
     def belongs_to(self, sandbox: str, thread: str) -> None:
         self.owner = sandbox, thread
 
+    def refuse(self, refused: Callable[[], set[str] | None]) -> None:
+        pass
+
     def connected(self, connection: EgressStream) -> ProgramStream:
         self.open += 1
         stream = ProgramStream(self.loop, connection)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -47,6 +47,9 @@ class Door:
         self.served: list[Recorder] = []
 
     def belongs_to(self, sandbox: str, thread: str) -> None:
+        pass
+
+    def refuse(self, refused: Callable[[], set[str] | None]) -> None:
         pass
 
     def connected(self, stream: EgressStream) -> Receiver | None:

@@ -13,6 +13,7 @@ import typer
 from agent.commands.acp_command import acp
 from agent.commands.approvals_command import approvals_app
 from agent.commands.command_output import AsJson, end, read_settings, say_json, table
+from agent.commands.files_command import files
 from agent.commands.fork_command import fork
 from agent.commands.machine.sandbox_command import sandbox_app
 from agent.commands.model_command import model_app
@@ -41,6 +42,7 @@ app.add_typer(token_app, name="token")
 app.command()(acp)
 app.command()(rewind)
 app.command()(fork)
+app.command()(files)
 
 
 _Model = Annotated[

@@ -124,5 +124,6 @@ async def _run(
                 await show_plots(outcome.result.files, computer, human.console)
         if human:
             human.goes_on = await runtime.goes_on(thread_id)
+            human.files_travel = await runtime.folder_of(thread_id) is None
         view.finish(outcome.result)
         return STOPPED if outcome.by_ctrl_c else exit_status(outcome.result.status)

@@ -79,6 +79,10 @@ class ThreadPoints:
             del said[place:]
         return ids
 
+    async def last(self) -> int:
+        """Return the number of the last turn."""
+        return len(await self._turns.all()) - 1
+
     async def point(self, number: int) -> Point:
         """Return the end of a turn; 0: the begin of the thread.
 
@@ -88,7 +92,7 @@ class ThreadPoints:
         """
         point = await self._turns.one(number)
         if point is None:
-            last = len(await self._turns.all()) - 1
+            last = await self.last()
             raise WrongPoint(f"The thread has no turn {number}: give 0 (before the first turn) to {last}.")
         # The files of point 0 are those that the first turn found.
         named = point if number else await self._turns.one(1)

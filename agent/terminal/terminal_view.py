@@ -252,6 +252,8 @@ class HumanView(EventView):
         self._go_on = ["run", "--thread", run.thread_id, *options]
         self.goes_on = True
         """Whether the model can answer another message. If not, `finish` prints no command for it."""
+        self.files_travel = False
+        """Whether no folder of this machine has the files: `finish` prints a command that copies them."""
         self._line(f"Thread {run.thread_id}, {run.agent} agent, model {model}", "dim")
         if task is not None:
             said = " ".join(KNOWN(task).split())
@@ -262,6 +264,9 @@ class HumanView(EventView):
     def finish(self, result: Result) -> None:
         """Print how the run ended, its files, and the command that goes on."""
         super().finish(result)
+        if result.files and self.files_travel:
+            self.say("The files are on another machine. To copy all files of the thread:", "dim")
+            self.say_command(["files", str(result.thread_id), "--to", "FOLDER"])
         self._line(f"Thread {result.thread_id}: {result.status}. Model: {self._model}", "dim")
         if result.status == "interrupted":
             self.say_pending(self._go_on)

@@ -143,3 +143,20 @@ def test_person_is_shown_the_files_and_asked(two_turns: Program) -> None:
     terminal.wait_for("--undo` takes this back")
     assert terminal.end() == 0
     assert files(two_turns) == BACK
+
+
+@pytest.mark.thorough
+def test_files_of_a_turn_are_copied_without_the_workspace(two_turns: Program) -> None:
+    (two_turns.folder / "workspace").rename(two_turns.folder / "elsewhere")
+    listed = json.loads(two_turns.run("files", "t", "--json").stdout)["files"]
+    assert {path: size for path, size in listed.items() if path.startswith("/results/")} == {
+        "/results/a": 2,
+        "/results/new": 2,
+    }
+    copied = two_turns.run("files", "t", "--at", "1", "--to", "copy")
+    assert copied.returncode == 0, copied.stderr
+    results = two_turns.folder / "copy" / "results"
+    assert {path.name: path.read_text() for path in results.iterdir()} == {"a": "1\n", "gone": "1\n"}
+    again = two_turns.run("files", "t", "--to", "copy")
+    assert (again.returncode, "is not empty" in again.stderr) == (2, True)
+    assert two_turns.run("files", "t", "--at", "7").returncode != 0

@@ -32,7 +32,7 @@ SCRIPT = "conversations: []"
 """The shared server only has to return its description."""
 ANSWERS = "- text: That is done.\n" * 50
 ALICE, ALICES = new_token("alice")
-EXAMPLES = 10
+EXAMPLES = 6
 FEW = 4
 OURS = "Code Execution Agent"
 """The tag of this project's routes."""
@@ -154,6 +154,7 @@ def arguments(case: Case, server: Served) -> dict[str, Any]:
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(900)
 def test_no_500_and_no_undocumented_answer_of_our_routes(server: Served, http: httpx.Client) -> None:
     asked: Counter[str] = Counter()
 

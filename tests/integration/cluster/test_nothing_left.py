@@ -32,8 +32,10 @@ input()
 """A node with a running container, without Ray, whose processes would end in the same way."""
 
 
-def volumes_of(node: Node) -> list[str]:
-    return node.machine.run(["docker", "--host", node.engine.socket, "volume", "ls", "-q"]).splitlines()
+def volumes_of(node: Node, container: str | None) -> list[str]:
+    labelled = f"--filter=label=code-agent.container={container}"
+    listed = node.machine.run(["docker", "--host", node.engine.socket, "volume", "ls", "-q", labelled])
+    return listed.splitlines()
 
 
 def test_next_start_on_a_node_removes_volumes_that_its_engine_left(
@@ -41,14 +43,15 @@ def test_next_start_on_a_node_removes_volumes_that_its_engine_left(
 ) -> None:
     with ClusterSandbox(joined, image=IMAGE, name=name) as before:
         before.run("echo secret > /workspace/file")
+        container = before.container_name
         node = next(each for each in shared_cluster.nodes if each.ip in before.node)
         node.engine.kill()
         shared_cluster.repair()
-    assert volumes_of(node)
+    assert volumes_of(node, container)
     with ClusterSandbox(joined, image=IMAGE, name=name, node=node.ray_id()) as after:
         after.run("true")
-        eventually(lambda: len(volumes_of(node)) == 1)
-    eventually(lambda: not volumes_of(node))
+        assert volumes_of(node, after.container_name)
+        eventually(lambda: not volumes_of(node, container))
 
 
 def test_killed_test_process_leaves_nothing() -> None:

@@ -28,7 +28,6 @@ from agent.server.guards.request_limits import Bounds, Limits
 from agent.server.mcp.mcp_routes import McpEndpoint
 from agent.server.occupied import hold_folder, refuse_another_port, refuse_unusable_database, watches
 from agent.server.routes import (
-    file_routes,
     grant_routes,
     health,
     lite_routes,
@@ -38,6 +37,7 @@ from agent.server.routes import (
     rule_routes,
     run_routes,
 )
+from agent.server.routes.files import file_routes
 from agent.server.routes.lite_routes import open_lite
 from agent.server.routes.run_service import open_runs
 from agent.settings import load_settings

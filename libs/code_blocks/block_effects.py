@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from libs.code_blocks.block_approvals import asked_about, with_decision
 from libs.code_blocks.block_protocol import BlockCall
 from libs.code_blocks.block_state import CodeState
 from libs.code_blocks.block_turn import languages_run
-from libs.middleware.approvals import AtOnce, CallRules, Decided, GateRules, Held, Request, settled
+from libs.middleware.approvals import (
+    AtOnce,
+    CallRules,
+    Decided,
+    GateRules,
+    Held,
+    RanAtOnce,
+    Request,
+    settled,
+)
 from libs.sandbox import RunResult
 
 __all__ = ["BlockEffects", "RunBlock", "approved_by_effect"]
@@ -18,19 +27,11 @@ RunBlock = Callable[[BlockCall, bool, bool], Awaitable[RunResult]]
 """Runs a block. Takes whether a block of its language has run before, and whether it runs `alone`."""
 
 
-class BlockEffects(Protocol):
+class BlockEffects(RanAtOnce, Protocol):
     """Decides on blocks by what they have done. See `libs.middleware.approvals.effects.EffectCalls`."""
 
     at_once: bool
     """Whether blocks run at once. If not, only those are decided on here that have run so already."""
-
-    async def begun(self, keys: Collection[str]) -> set[str]:
-        """Return the keys of blocks that have begun to run at once."""
-        ...
-
-    async def lapse(self) -> None:
-        """Undo blocks that nobody has decided on, because a person's turn begins."""
-        ...
 
     async def decided(
         self,

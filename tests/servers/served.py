@@ -67,6 +67,14 @@ class Served:
         settings = {"MODEL": "scripted:script.yaml", "WORKSPACE_DIR": "workspace", **image, **settings}
         (folder / ".env").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
+    def serve_graph(self, name: str, source: str) -> None:
+        """Let the name of a graph mean the `graph` of a Python source. Call this before the start."""
+        (self.folder / f"{name}.py").write_text(source)
+        place = self.folder / "langgraph.json"
+        config = json.loads(place.read_text())
+        config["graphs"][name] = f"{self.folder / name}.py:graph"
+        place.write_text(json.dumps(config))
+
     @property
     def environment(self) -> dict[str, str]:
         names = {name.upper() for name in Settings.model_fields}

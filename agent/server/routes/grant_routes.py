@@ -14,7 +14,7 @@ from agent.server.durable.saver import open_saver
 from agent.server.json_exchange import Refused, answer, endpoint
 from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import described
-from agent.server.routes.file_routes import thread_of
+from agent.server.routes.turn_requests import thread_of
 from agent.threads import AT_WORK, held
 from libs.middleware.approvals import Grant, revoke, standing_in
 from libs.persistence import ThreadInUse

@@ -16,9 +16,8 @@ from agent.server.durable.listed_threads import listed
 from agent.server.json_exchange import Refused, answer, endpoint, read_body
 from agent.server.method_routes import routes
 from agent.server.openapi import described
-from agent.server.routes.file_routes import thread_of
 from agent.server.routes.run_service import OWNER, held_or_refused
-from agent.server.routes.turn_requests import points_of, refusing, runtime_of
+from agent.server.routes.turn_requests import points_of, refusing, runtime_of, thread_of
 from agent.threads import AT_WORK
 from libs.workspace import Difference
 from libs.workspace.history import Moved

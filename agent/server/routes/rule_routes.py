@@ -14,8 +14,7 @@ from agent.parts import RuleBook
 from agent.server.json_exchange import Refused, answer, endpoint, read_body
 from agent.server.method_routes import routes
 from agent.server.openapi import described
-from agent.server.routes.file_routes import thread_of
-from agent.server.routes.turn_requests import runtime_of
+from agent.server.routes.turn_requests import runtime_of, thread_of
 from agent.settings import SettingsError
 from libs.middleware.approvals import NoRule, RulesError
 

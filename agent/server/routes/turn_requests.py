@@ -1,9 +1,10 @@
-"""What the routes about the turns of a thread share: the turns, and the refusals."""
+"""What the routes about a thread share: its name, its turns, and the refusals."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from uuid import UUID
 
 from starlette.requests import Request
 
@@ -14,13 +15,22 @@ from libs.sandbox import FileFailed, SandboxError
 from libs.workspace import ContentMissing, ManifestMissing, SnapshotsUnavailable
 from libs.workspace.history import NoCapture
 
-__all__ = ["points_of", "refusing", "runtime_of"]
+__all__ = ["points_of", "refusing", "runtime_of", "thread_of"]
 
 
 def runtime_of(request: Request) -> Runtime:
     """Return the runtime of this server."""
     runtime: Runtime = request.app.state.runs.runtime
     return runtime
+
+
+def thread_of(request: Request) -> str:
+    """Return the path's thread id as its sandbox is named: a UUID can be written in several ways."""
+    name = str(request.path_params["thread_id"])
+    try:
+        return str(UUID(name))
+    except ValueError:  # of `code-agent run`
+        return name
 
 
 async def points_of(request: Request, thread: str) -> ThreadPoints:

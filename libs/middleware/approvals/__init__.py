@@ -11,7 +11,7 @@ from libs.middleware.approvals.addressed_graph import AddressedGraph, Turns, ans
 from libs.middleware.approvals.approval_gate import CheckpointerRequired, ask, require_checkpointer
 from libs.middleware.approvals.approval_middleware import ApprovalMiddleware
 from libs.middleware.approvals.approvals_off import GrantsKept
-from libs.middleware.approvals.decided_calls import Decided, Effects
+from libs.middleware.approvals.decided_calls import Decided, Effects, RanAtOnce
 from libs.middleware.approvals.decision_log import DecisionLog, decision_record, rule_record
 from libs.middleware.approvals.decisions import Approve, Decision, Reject, WrongAnswer, read_answer
 from libs.middleware.approvals.edited_calls import calls_as_run, edited_in
@@ -71,6 +71,7 @@ __all__ = [
     "NoRule",
     "NothingWaits",
     "Offer",
+    "RanAtOnce",
     "Reject",
     "Request",
     "Rule",

@@ -22,7 +22,7 @@ from libs.middleware.open_calls import not_run
 from libs.private_names import EDITED_TOOL_CALLS
 from libs.sandbox import RunResult
 
-__all__ = ["Decided", "Effects", "updated"]
+__all__ = ["Decided", "Effects", "RanAtOnce", "updated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,8 @@ class Decided:
         return {**record, "effect": "kept" if self.undone is None else "undone"} if self.ran else record
 
 
-class Effects(Protocol):
-    """Runs tool calls at once, and decides on what they have done. See `effects.EffectCalls`."""
-
-    def covers(self, request: Request) -> bool:
-        """Return whether a call can run at once."""
-        ...
+class RanAtOnce(Protocol):
+    """Knows the calls that have run before anybody was asked."""
 
     async def begun(self, keys: Collection[str]) -> set[str]:
         """Return the keys of calls that have begun to run at once."""
@@ -61,6 +57,14 @@ class Effects(Protocol):
 
     async def lapse(self) -> None:
         """Undo calls that nobody has decided on, because a person's turn begins."""
+        ...
+
+
+class Effects(RanAtOnce, Protocol):
+    """Runs tool calls at once, and decides on what they have done. See `effects.EffectCalls`."""
+
+    def covers(self, request: Request) -> bool:
+        """Return whether a call can run at once."""
         ...
 
     async def decided(

@@ -16,7 +16,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 from agent.settings import ROOT
-from tests.servers.served import Served, configuration
+from tests.servers.served import Served
 
 pytestmark = pytest.mark.docker
 
@@ -77,11 +77,8 @@ print(json.dumps(told))
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
-    (folder / "blocks.py").write_text(BLOCKS)
     server = Served(folder, SCRIPT, APPROVALS="ask")
-    config = configuration()
-    config["graphs"]["blocks"] = str(folder / "blocks.py:graph")
-    (folder / "langgraph.json").write_text(json.dumps(config))
+    server.serve_graph("blocks", BLOCKS)
     done = subprocess.run(
         [Path(sys.executable).with_name("code-agent"), "run", "--thread", TERMINAL, "from the terminal"],
         cwd=folder, env=server.environment, capture_output=True, text=True, timeout=120,

@@ -11,7 +11,7 @@ import httpx
 from starlette.applications import Starlette
 
 from agent.run import Runtime, open_runtime
-from agent.server.routes import file_routes
+from agent.server.routes.files import file_routes
 from libs.sandbox.host import ChannelSandbox
 
 __all__ = ["FileServer", "file_server"]

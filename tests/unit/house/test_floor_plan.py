@@ -55,6 +55,7 @@ DOORS = {
         "agent.server.guards",
         "agent.server.mcp",
         "agent.server.routes",
+        "agent.server.routes.files",
     ),
     *(
         "libs.sandbox.guest",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.server.json_exchange import Refused
-from agent.server.routes.held_bytes import HeldResponse, Room
+from agent.server.routes.files.held_bytes import HeldResponse, Room
 
 
 async def send(response: HeldResponse, fails: bool = False) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -72,12 +71,8 @@ graph = answer_by_id(StateGraph(MessagesState).add_node(ask).add_edge(START, "as
 
 @pytest.fixture(scope="module")
 def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("page")
-    server = Served(folder, SCRIPT)
-    (folder / "graph.py").write_text(GRAPH)
-    config = json.loads((folder / "langgraph.json").read_text())
-    config["graphs"]["deep_agent"] = f"{folder / 'graph.py'}:graph"
-    (folder / "langgraph.json").write_text(json.dumps(config))
+    server = Served(tmp_path_factory.mktemp("page"), SCRIPT)
+    server.serve_graph("deep_agent", GRAPH)
     server.start()
     yield server
     server.end()

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Literal
 from urllib.parse import quote
-from uuid import UUID
 
 from pydantic import BaseModel, Field
 from starlette.requests import Request
@@ -21,15 +20,15 @@ from starlette.responses import Response
 from agent.server.json_exchange import Refused, answer, endpoint, read_query
 from agent.server.method_routes import nothing_below, routes
 from agent.server.openapi import BYTES, described
-from agent.server.routes.captured_files import CapturedFiles
-from agent.server.routes.held_bytes import ROOM, HeldResponse
-from agent.server.routes.kept_files import beginning, find_kept
-from agent.server.routes.turn_requests import points_of, refusing, runtime_of
-from agent.server.routes.workspace_files import MOST_ROWS, Listing, Table, WorkspaceFiles
+from agent.server.routes.files.captured_files import CapturedFiles
+from agent.server.routes.files.held_bytes import ROOM, HeldResponse
+from agent.server.routes.files.kept_files import beginning, find_kept
+from agent.server.routes.files.workspace_files import MOST_ROWS, Listing, Table, WorkspaceFiles
+from agent.server.routes.turn_requests import points_of, refusing, runtime_of, thread_of
 from libs.sandbox.host import ChannelSandbox
 from libs.workspace.ledger import ClaimLost
 
-__all__ = ["ROUTES", "picture_type", "thread_of"]
+__all__ = ["ROUTES", "picture_type"]
 
 _HEADERS = {
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -202,15 +201,6 @@ async def _write(request: Request) -> Response:
     async with refusing(), _kept(await _sandbox(request)) as sandbox:
         place = await WorkspaceFiles(sandbox).write(asked.path, content, replace=asked.replace == "1")
     return answer(_Written(path=place, bytes=len(content)).model_dump())
-
-
-def thread_of(request: Request) -> str:
-    """Return the path's thread id as its sandbox is named: a UUID can be written in several ways."""
-    name = str(request.path_params["thread_id"])
-    try:
-        return str(UUID(name))
-    except ValueError:  # of `code-agent run`
-        return name
 
 
 def picture_type(content: bytes) -> str | None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from agent.run import ThreadPoints
 from agent.secrets import KNOWN
 from agent.server.json_exchange import Refused
-from agent.server.routes.preview_program import MOST_TEXT
-from agent.server.routes.workspace_files import MOST_DOWNLOADED, absolute, says
+from agent.server.routes.files.preview_program import MOST_TEXT
+from agent.server.routes.files.workspace_files import MOST_DOWNLOADED, absolute, says
 from libs.sandbox import FileFailed
 from libs.sandbox.host import redacted_content
 from libs.workspace import Manifest, inside, shown

@@ -23,8 +23,8 @@ from pydantic import BaseModel, Field
 
 from agent.secrets import KNOWN
 from agent.server.json_exchange import Refused
-from agent.server.routes import preview_program
-from agent.server.routes.preview_program import MOST_CELL, MOST_TEXT, OVERLAP
+from agent.server.routes.files import preview_program
+from agent.server.routes.files.preview_program import MOST_CELL, MOST_TEXT, OVERLAP
 from libs.sandbox import FileFailed, SandboxError
 from libs.sandbox.host import ChannelSandbox
 

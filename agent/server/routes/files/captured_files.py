@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from agent.secrets import KNOWN
 from agent.server.json_exchange import Refused
-from agent.server.routes.held_bytes import ROOM
-from agent.server.routes.kept_files import Content, KeptFile, beginning, kept_file
-from agent.server.routes.preview_program import MOST_LISTED
+from agent.server.routes.files.held_bytes import ROOM
+from agent.server.routes.files.kept_files import Content, KeptFile, beginning, kept_file
+from agent.server.routes.files.preview_program import MOST_LISTED
+from agent.server.routes.files.workspace_files import Found, Listing, Table, WorkspaceFiles, absolute, refused
 from agent.server.routes.turn_requests import refusing
-from agent.server.routes.workspace_files import Found, Listing, Table, WorkspaceFiles, absolute, refused
 from libs.sandbox import FOLDERS
 from libs.sandbox.host import ChannelSandbox
 from libs.workspace import Entry, Manifest, inside, shown

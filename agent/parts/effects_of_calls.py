@@ -1,4 +1,4 @@
-"""Decides on commands by what they have done. What that needs is imported at the first call."""
+"""Decides on commands by what they have done. The packages for that are imported at the first call."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ _EXECUTE = "execute"
 
 
 def command_effects(settings: Settings, backend: WorkspaceBackend) -> CommandEffects | None:
-    """Return what decides on commands by their effects; None if nobody is asked, or there is no container."""
+    """Return the object that decides on commands by their effects.
+
+    None if nobody is asked, or if there is no container.
+    """
     made = _deferred(settings, backend, programs=False)
     return CommandEffects(settings, backend, made) if made else None
 
 
 def block_effects(settings: Settings, backend: WorkspaceBackend) -> DeferredEffects | None:
-    """Return what decides on code blocks by their effects; None as for `command_effects`."""
+    """Return the object that decides on code blocks by their effects; None as for `command_effects`."""
     return _deferred(settings, backend, programs=True)
 
 

@@ -1,7 +1,7 @@
 """Approval by effect: a call runs at once, without network, and a person is asked about what it has done.
 
-In: calls that nothing covers. Out: the decision on each. What is rejected is undone. Needs the captures of
-`libs.workspace.history`, so it is imported only where APPROVALS is `effects`.
+In: calls that no rule and no earlier approval covers. Out: the decision on each. A rejected effect is undone.
+This folder needs the captures of `libs.workspace.history`, so it is imported at the first such call.
 """
 
 from __future__ import annotations

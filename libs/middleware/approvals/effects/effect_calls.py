@@ -30,7 +30,7 @@ class EffectCalls:
     """Decides on calls by their effects. Keeps no state of a run."""
 
     runs: Callable[[], Awaitable[EffectRuns]]
-    """Returns what runs calls between two captures."""
+    """Returns the object that runs calls between two captures."""
     redact: Callable[[str], str] = lambda text: text
     """Removes known secrets from what a person sees."""
     programs: bool = False

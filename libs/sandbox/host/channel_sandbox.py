@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from libs.redaction import Redact
@@ -57,6 +58,8 @@ _END_SECONDS = 5.0
 class ChannelSandbox(SandboxLife):
     """A sandbox behind a channel. Implements `libs.sandbox.protocol.Sandbox`; see there for every method."""
 
+    root: Path
+    """The folder of the workspace, on the machine that has it."""
     isolated: bool
     """Whether commands are isolated from this machine. A model may only use an isolated sandbox."""
     spills = True
@@ -85,10 +88,12 @@ class ChannelSandbox(SandboxLife):
         self.name = name
         self.limits = limits
         self.records = records
-        self._once = Once(self, records, thread, redact)
         self._thread = thread
         self.turns = Turns()
         """Keeps commands and captures of the workspace apart."""
+        self._once = Once(
+            self, records, thread, redact, workspace=lambda: str(self.root), alone=self.turns.lock
+        )
         self._programs = ThreadPrograms()
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor their parent folders."""

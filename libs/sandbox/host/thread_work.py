@@ -76,8 +76,12 @@ class Turns:
     @asynccontextmanager
     async def command(self, thread: str) -> AsyncIterator[None]:
         """Hold this while a command runs, or a file operation that changes something."""
-        async with self.alone() if self.alone else nullcontext(), self._command(thread):
+        async with self.lock(), self._command(thread):
             yield
+
+    def lock(self) -> AbstractAsyncContextManager[None]:
+        """Return the lock that each command holds. A task that holds the lock may hold it again."""
+        return self.alone() if self.alone else nullcontext()
 
     @asynccontextmanager
     async def _command(self, thread: str) -> AsyncIterator[None]:

@@ -79,7 +79,7 @@ class StepChanges:
         if not (self._shared and sandbox.records):
             return []
         since = min(times, default=time.time_ns()) / 1e9 - 1
-        found = await sandbox.records.of_other_programs(since)
+        found = await sandbox.records.of_other_programs(since, str(sandbox.root))
         return [
             Span(
                 CUT_OFF if thread is None else thread,

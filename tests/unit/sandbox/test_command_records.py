@@ -6,9 +6,10 @@ import asyncio
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -18,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from libs.sandbox import CommandInterrupted, CommandUnderWay, KeyReused, RecordUnavailable
 from libs.sandbox.errors import CommandStopped
-from libs.sandbox.host.records import command_log, log_file
+from libs.sandbox.host.records import FILE, Once, command_log, log_file
 from libs.sandbox.host.records.command_log import CommandRecords, Entry
 from libs.sandbox.process_owner import owner_label
 
@@ -69,7 +70,67 @@ class TestKill:
             records.submit(records.begin, ONE).result()
 
 
+class TestOtherPrograms:
+    @pytest.fixture
+    def other(self, path: Path) -> Iterator[CommandRecords]:
+        """Return the log as another program sees it, which lives."""
+        elsewhere = owner_label().replace("}", ', "other": 1}')
+        with mock.patch.object(log_file, "owner_label", lambda: elsewhere):
+            records = CommandRecords(path)
+            records.submit(records.begun, "", []).result()
+        yield records
+        records.close()
+
+    async def test_only_commands_in_the_same_workspace_are_returned(
+        self, records: CommandRecords, other: CommandRecords
+    ) -> None:
+        for workspace in ("/here", "/there"):
+            await other.awaited(other.begin, Entry.of(workspace, "key", b"x"), workspace)
+        found = await records.of_other_programs(0.0, "/here")
+        assert [thread for thread, _, _ in found] == ["/here"]
+        assert await other.of_other_programs(0.0, "/here") == []
+
+    async def test_command_begins_when_it_has_the_lock(
+        self, records: CommandRecords, other: CommandRecords
+    ) -> None:
+        """Else the time of a command that waits would cover the command that holds the lock."""
+        lock = asyncio.Lock()
+
+        @asynccontextmanager
+        async def alone() -> AsyncIterator[None]:
+            async with lock:
+                yield
+
+        async def work() -> tuple[dict[str, Any], bytes]:
+            return {}, b""
+
+        once = Once(mock.Mock(running=True), other, lambda: "thread", None, alone=alone)
+        async with lock:
+            waits = asyncio.ensure_future(once.do("key", ["change"], FILE, work))
+            await asyncio.sleep(0.05)
+            assert await records.of_other_programs(0.0, "") == []
+        await waits
+        assert len(await records.of_other_programs(0.0, "")) == 1
+
+
 class TestFile:
+    async def test_file_of_an_earlier_version_is_completed(self, path: Path, records: CommandRecords) -> None:
+        """Its commands may have changed any workspace."""
+        path.parent.mkdir()
+        with closing(sqlite3.connect(path)) as earlier, earlier:
+            earlier.execute(
+                "CREATE TABLE commands (id INTEGER PRIMARY KEY, thread TEXT NOT NULL, key TEXT NOT NULL, "
+                "digest TEXT NOT NULL, state TEXT NOT NULL, owner TEXT NOT NULL, began REAL NOT NULL, "
+                "size INTEGER NOT NULL DEFAULT 0, result TEXT, UNIQUE (thread, key))"
+            )
+            row = ("old", "key", "", "ended", "gone", 5.0)
+            earlier.execute(
+                "INSERT INTO commands (thread, key, digest, state, owner, began) VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
+        assert await records.of_other_programs(0.0, "/here") == [("old", 5.0, None)]
+        assert records.submit(records.begin, ONE, "/here").result() is None
+
     def test_only_the_owner_can_read_the_file(self, path: Path, records: CommandRecords) -> None:
         assert not path.parent.exists()
         records.submit(records.begin, ONE).result()

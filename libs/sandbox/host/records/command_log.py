@@ -29,14 +29,17 @@ __all__ = ["CommandRecords", "Entry", "process_ends", "process_is_ending"]
 
 logger = logging.getLogger(__name__)
 
-_OTHERS = "SELECT thread, began, ended, state FROM commands WHERE owner <> ? AND coalesce(ended, ?) >= ?"
+_OTHERS = (
+    "SELECT thread, began, ended, state FROM commands "
+    "WHERE owner <> ? AND coalesce(ended, ?) >= ? AND workspace IN ('', ?)"
+)
 _EARLIER = "SELECT 1 FROM commands WHERE thread = ? AND owner <> ? LIMIT 1"
 _RUNNING = "SELECT DISTINCT owner FROM commands WHERE state = 'running' AND owner <> ?"
 _LOST = "UPDATE commands SET state = 'lost', ended = ? WHERE state = 'running' AND owner = ?"
 _FIND = "SELECT digest, state, owner, result FROM commands WHERE thread = ? AND key = ?"
 _BEGIN = (
-    "INSERT INTO commands (thread, key, digest, state, owner, began) VALUES (?, ?, ?, 'running', ?, ?) "
-    "ON CONFLICT DO NOTHING"
+    "INSERT INTO commands (thread, key, digest, state, owner, began, workspace) "
+    "VALUES (?, ?, ?, 'running', ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 _SETTLE = "UPDATE commands SET state = ?, result = ?, size = ?, ended = ? WHERE thread = ? AND key = ?"
 _NOTE = (
@@ -133,13 +136,15 @@ class CommandRecords:
         """Return whether another program has run something in a thread."""
         return await self.awaited(self._has_earlier, _name(thread))
 
-    async def of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
-        """Return thread, begin and end of the commands of other programs that ran at a time or later.
+    async def of_other_programs(
+        self, since: float, workspace: str
+    ) -> list[tuple[str | None, float, float | None]]:
+        """Return what other programs ran in a workspace at a time or later: thread, begin and end.
 
         The end is None while the command runs. The thread is None if its program was killed during the
         command: then the end is when this was first noticed.
         """
-        return await self.awaited(self._of_other_programs, since)
+        return await self.awaited(self._of_other_programs, since, workspace)
 
     def close(self) -> None:
         """Close the file, where it is open. A later call opens it again."""
@@ -182,13 +187,17 @@ class CommandRecords:
             )
         raise CommandInterrupted
 
-    def begin(self, entry: Entry) -> str | None:
-        """Record that a command begins. Return None if the caller is to run it, else like `find`."""
+    def begin(self, entry: Entry, workspace: str = "") -> str | None:
+        """Record that a command begins. Return None if the caller is to run it, else like `find`.
+
+        Args:
+            workspace: names the workspace that the command may change. Empty: any.
+        """
         while True:
             with self._file.explained(), _together:
                 connection = self._file.opened()
                 self._file.prune()
-                row = (entry.thread, entry.key, entry.digest, self._file.owner, time.time())
+                row = (entry.thread, entry.key, entry.digest, self._file.owner, time.time(), workspace)
                 if connection.execute(_BEGIN, row).rowcount:
                     _under_way.add(self._place(entry))
                     return None
@@ -252,13 +261,16 @@ class CommandRecords:
             finally:
                 _under_way.discard(self._place(entry))
 
-    def _of_other_programs(self, since: float) -> list[tuple[str | None, float, float | None]]:
+    def _of_other_programs(
+        self, since: float, workspace: str
+    ) -> list[tuple[str | None, float, float | None]]:
         with self._file.explained():
             connection = self._file.opened()
             for (owner,) in connection.execute(_RUNNING, (self._file.owner,)).fetchall():
                 if not owner_lives(owner):
                     connection.execute(_LOST, (time.time(), owner))
-            rows = connection.execute(_OTHERS, (self._file.owner, math.inf, since)).fetchall()
+            asked = (self._file.owner, math.inf, since, workspace)
+            rows = connection.execute(_OTHERS, asked).fetchall()
         return [(None if state == "lost" else thread, began, ended) for thread, began, ended, state in rows]
 
     def _has_earlier(self, thread: str) -> bool:

@@ -41,10 +41,13 @@ CREATE TABLE IF NOT EXISTS commands (
     ended REAL,
     size INTEGER NOT NULL DEFAULT 0,
     result TEXT,
+    workspace TEXT NOT NULL DEFAULT '',
     UNIQUE (thread, key)
 )
 """
-_HAS_ENDED = "SELECT 1 FROM pragma_table_info('commands') WHERE name = 'ended'"
+_COLUMNS = "SELECT name FROM pragma_table_info('commands')"
+_ADDED = {"ended": "ended REAL", "workspace": "workspace TEXT NOT NULL DEFAULT ''"}
+"""Columns that files of earlier versions lack."""
 _PRUNE = """
 DELETE FROM commands WHERE state != 'running' AND id IN (
     SELECT id FROM (
@@ -82,11 +85,7 @@ class LogFile:
                 # Writes reach the kernel at once and the disk later. They survive this process.
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute(_SCHEMA)
-                if not connection.execute(_HAS_ENDED).fetchone():  # a file of an earlier version
-                    with contextlib.suppress(
-                        sqlite3.OperationalError
-                    ):  # another program adds the column, too
-                        connection.execute("ALTER TABLE commands ADD COLUMN ended REAL")
+                _complete(connection)
             except sqlite3.Error:
                 connection.close()
                 raise
@@ -119,3 +118,11 @@ class LogFile:
                 f"Nothing was run: the record of commands {self.path} cannot be used: {error}.",
                 hint=sqlite_hint(self.path, error),
             ) from error
+
+
+def _complete(connection: sqlite3.Connection) -> None:
+    """Add the columns that a file of an earlier version lacks."""
+    has = {name for (name,) in connection.execute(_COLUMNS)}
+    for name in _ADDED.keys() - has:
+        with contextlib.suppress(sqlite3.OperationalError):  # another program adds the column, too
+            connection.execute(f"ALTER TABLE commands ADD COLUMN {_ADDED[name]}")

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -52,6 +53,8 @@ class Once:
         records: the command log. Without it, a key has no effect.
         thread: returns the thread that a key belongs to. Called in the caller's context.
         redact: removes secrets from recorded results, as a secret may have become known later.
+        workspace: names the workspace that the operations change. Called in the caller's context.
+        alone: makes the lock that an operation holds from the time that is recorded as its begin.
     """
 
     def __init__(
@@ -60,11 +63,16 @@ class Once:
         records: CommandRecords | None,
         thread: Callable[[], str],
         redact: Redact | None,
+        *,
+        workspace: Callable[[], str] = str,
+        alone: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self._sandbox = sandbox
         self._records = records
         self._thread = thread
         self._redact = redact
+        self._workspace = workspace
+        self._alone = alone
 
     async def do(
         self,
@@ -95,7 +103,17 @@ class Once:
             if kept is not None:
                 return self._again(kept, form)
             await self._sandbox.astart()
-        begin = records.submit(records.begin, entry)
+        async with self._alone():
+            return await self._run(records, entry, form, work)
+
+    async def _run(
+        self,
+        records: CommandRecords,
+        entry: Entry,
+        form: Form[Result],
+        work: Callable[[], Awaitable[Result]],
+    ) -> Result:
+        begin = records.submit(records.begin, entry, self._workspace())
         try:
             kept = await records.result_of(begin)
         except asyncio.CancelledError:

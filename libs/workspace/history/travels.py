@@ -147,7 +147,7 @@ class Travels:
         if thread in self._known or records is None:
             return False
         since = await self._ledger.captured_until(thread)
-        earlier = await records.of_other_programs(since, str(self._sandbox_of(thread).root))
+        earlier = await records.of_other_programs(since)
         self._known.add(thread)
         found = any(who == thread and ended and ended > since for who, _, ended in earlier)
         if found:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 _OTHERS = (
     "SELECT thread, began, ended, state FROM commands "
-    "WHERE owner <> ? AND coalesce(ended, ?) >= ? AND workspace IN ('', ?)"
+    "WHERE owner <> ?1 AND coalesce(ended, ?2) >= ?3 AND (?4 IS NULL OR workspace IN ('', ?4))"
 )
 _EARLIER = "SELECT 1 FROM commands WHERE thread = ? AND owner <> ? LIMIT 1"
 _RUNNING = "SELECT DISTINCT owner FROM commands WHERE state = 'running' AND owner <> ?"
@@ -137,9 +137,9 @@ class CommandRecords:
         return await self.awaited(self._has_earlier, _name(thread))
 
     async def of_other_programs(
-        self, since: float, workspace: str
+        self, since: float, workspace: str | None = None
     ) -> list[tuple[str | None, float, float | None]]:
-        """Return what other programs ran in a workspace at a time or later: thread, begin and end.
+        """Return what other programs ran at a time or later, in a workspace or in any: thread, begin, end.
 
         The end is None while the command runs. The thread is None if its program was killed during the
         command: then the end is when this was first noticed.
@@ -262,7 +262,7 @@ class CommandRecords:
                 _under_way.discard(self._place(entry))
 
     def _of_other_programs(
-        self, since: float, workspace: str
+        self, since: float, workspace: str | None
     ) -> list[tuple[str | None, float, float | None]]:
         with self._file.explained():
             connection = self._file.opened()

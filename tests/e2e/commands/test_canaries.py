@@ -235,9 +235,7 @@ class Canaried(Served):
             return answer.text
 
 
-@pytest.fixture(
-    params=["scripted:script.yaml", pytest.param("openai:some-model", marks=pytest.mark.thorough)]
-)
+@pytest.fixture(params=["scripted:script.yaml", "openai:some-model"])
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Canaried]:
     with listening() as provider:
         base_url = f"http://me:{BASE_URL}@127.0.0.1:{provider.port}/v1"
@@ -250,6 +248,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Canaried]
 
 
 @pytest.mark.docker
+@pytest.mark.thorough
 def test_server_shows_no_secret(server: Canaried) -> None:
     """Runs end, wait, are rejected and fail; no answer, log line or kept file holds a secret."""
     body = {"messages": [{"role": "user", "content": SERVICE}]}

@@ -12,6 +12,7 @@ def block(language: str, code: str, words: str = "I look.") -> str:
 
 
 @pytest.mark.docker
+@pytest.mark.thorough
 def test_blocks_and_plots_are_printed(program: Program) -> None:
     plot = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nprint('drawn')"
     program.script(block("python", plot), "Here is the plot.")
@@ -79,6 +80,7 @@ def test_blocks_are_approved_one_by_one(program: Program) -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.thorough
 def test_each_end_has_its_exit_status(program: Program) -> None:
     program.script(*["```\nprint(4711)\n```"] * 4)
     done = program.run("run", "--agent", "code", "sum up /data/sales.csv")

@@ -20,6 +20,7 @@ from tests.servers.chat_server import serving
         ({}, ["--thread", "damaged", "go"], 1, [".code-agent"]),
     ],
 )
+@pytest.mark.thorough
 def test_run_that_cannot_begin_is_explained(
     program: Program, environment: dict[str, str], arguments: list[str], status: int, named: list[str]
 ) -> None:

@@ -55,6 +55,7 @@ def test_each_step_is_printed(program: Program) -> None:
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.thorough
 def test_absent_paths_of_the_task_are_named_at_the_end(program: Program) -> None:
     task = "Copy /data/people.csv to /results/copy.csv and /tmp/copy.csv."
     program.script(execute("echo made up | tee /results/copy.csv > /tmp/copy.csv"), "Done.", "Done.")
@@ -84,6 +85,7 @@ def test_nothing_runs_without_a_terminal(program: Program) -> None:
     assert program.log == "ran\n"
 
 
+@pytest.mark.thorough
 def test_used_up_budget_exits_with_4(program: Program) -> None:
     program.environment["RUN_MAX_CALLS"] = "1"
     program.script(execute("touch /results/a"), "never said")

@@ -15,7 +15,7 @@ from tests.clients.cli_program import Program, call
 from tests.servers.served import Served
 from tests.support.canaries import listening
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 FILE = {
     "APPROVALS": "auto",

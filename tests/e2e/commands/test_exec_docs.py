@@ -22,7 +22,7 @@ from tests.clients.cli_program import Program, call
 from tests.servers.http_server import running
 from tests.servers.search_servers import KEY, Server, brave
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 PAGE = (ROOT / "docs" / "exec.md").read_text()
 RECIPE = PAGE.split("## From a Brave key to a result")[1].partition("\n## ")[0]

@@ -10,7 +10,7 @@ import pytest
 from tests.clients.cli_program import Program, call, execute
 from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 WAITS = "echo x >> /results/waits; echo up; sleep 61"
 UNKNOWN = "Its effect is unknown"
@@ -83,7 +83,6 @@ def test_killed_run_repeats_no_call(program: Program) -> None:
     assert ran(program) == {"quick": 1, "waits": 1, "written": 1}
 
 
-@pytest.mark.thorough
 def test_killed_run_repeats_no_command_of_a_subagent(program: Program) -> None:
     program.conversations(
         the_part=[[execute("echo x >> /results/quick")], [execute(WAITS)], "Part is done."],
@@ -96,7 +95,6 @@ def test_killed_run_repeats_no_command_of_a_subagent(program: Program) -> None:
     assert ran(program) == {"quick": 1, "waits": 1}
 
 
-@pytest.mark.thorough
 def test_run_killed_three_times_repeats_nothing(program: Program) -> None:
     """Each resumed run is killed in a command that has not run before."""
     program.script(*[execute(f"echo x >> /results/{number}; {WAITS}") for number in range(3)], "Done.")
@@ -107,7 +105,6 @@ def test_run_killed_three_times_repeats_nothing(program: Program) -> None:
     assert ran(program) == {"0": 1, "1": 1, "2": 1, "waits": 3}
 
 
-@pytest.mark.thorough
 def test_next_task_repeats_nothing(program: Program) -> None:
     program.script(execute(WAITS), "What happened?")
     killed(program, "--agent", "deep", "--approve", "auto", "go")

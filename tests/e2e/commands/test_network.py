@@ -15,7 +15,7 @@ from tests.clients.cli_program import Program
 from tests.servers.http_server import QuietHandler, running
 from tests.servers.package_servers import html_page, served, wheel
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 SITE = "127.0.0.2"
 """An address of this machine. From the sandbox only the gateway leads there."""
@@ -64,7 +64,6 @@ def logged(program: Program) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-@pytest.mark.thorough
 def test_search_scrape_and_report_in_one_program(allowed: Program, site: str) -> None:
     results = [{"title": "A page", "url": f"{site}/wind", "snippet": "…", "source": SITE}]
     (allowed.folder / "results.json").write_text(json.dumps(results))
@@ -100,7 +99,6 @@ def test_by_default_nothing_gets_out(program: Program, site: str) -> None:
     assert Site.asked == []
 
 
-@pytest.mark.thorough
 def test_packages_come_from_the_index_of_pip_on_the_host(program: Program) -> None:
     """The password of the index is neither printed nor kept."""
     name, content = wheel("thing")
@@ -125,7 +123,6 @@ def test_packages_come_from_the_index_of_pip_on_the_host(program: Program) -> No
     assert KEY not in output
 
 
-@pytest.mark.thorough
 def test_every_request_is_logged_with_its_thread(allowed: Program, site: str) -> None:
     allowed.environment["SANDBOX_SCOPE"] = "thread"
     _, thread = output_of(allowed, f"curl -sS {site}/wind | head -c 5; curl -sS http://no.example/")
@@ -143,7 +140,6 @@ def test_every_request_is_logged_with_its_thread(allowed: Program, site: str) ->
     assert {line["thread"] for line in (accepted, refused)} == {thread}
 
 
-@pytest.mark.thorough
 def test_open_request_is_logged_at_the_end(allowed: Program, site: str) -> None:
     output_of(allowed, f"curl -sS {site}/slow > /dev/null 2>&1 & curl -sS {site}/wind | head -c 5; sleep 1")
     lines = {line["path"]: line for line in logged(allowed)}

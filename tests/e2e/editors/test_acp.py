@@ -47,6 +47,7 @@ async def test_approved_call_runs(program: Program) -> None:
     assert program.log == "ran\n"
 
 
+@pytest.mark.thorough
 async def test_absent_paths_of_the_task_are_named(program: Program) -> None:
     program.script("There is none.")
     async with editing(program) as editor:

@@ -60,6 +60,7 @@ conversations:
 """
 
 
+@pytest.mark.thorough
 def test_absent_file_of_the_message_is_named(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "an absent path: save /data/people.csv as /results/people.csv")

@@ -12,7 +12,7 @@ from tests.e2e.page.talk import open_chat, say
 from tests.servers.http_server import QuietHandler, QuietServer, running
 from tests.servers.served import Served, served
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 
 class _Model(QuietHandler):
@@ -66,7 +66,6 @@ def test_model_that_does_not_answer_is_explained(page: Page) -> None:
     )
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("reloaded", [False, True])
 def test_half_reply_does_not_move_below_newer_messages(page: Page, reloaded: bool) -> None:
     open_chat(page)

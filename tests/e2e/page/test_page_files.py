@@ -129,6 +129,7 @@ def test_panel_shows_files_that_a_run_made(files: Page, page_server: Served) -> 
     expect(preview(files, "made.txt").get_by_text("changed since")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_letter_key_in_the_tree_approves_nothing(files: Page, page_server: Served) -> None:
     say(files, "ask by letter")
     expect(files.get_by_role("button", name="Approve").first).to_be_visible()

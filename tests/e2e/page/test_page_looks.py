@@ -13,7 +13,7 @@ from agent.settings import ROOT
 from tests.e2e.page.talk import approve, cards, command, open_chat, say
 from tests.servers.served import Served
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 BUNDLE = ROOT / "agent" / "ui" / "dist"
 
@@ -57,7 +57,6 @@ def test_bundle_is_small_and_loads_nothing_from_other_hosts() -> None:
             assert not re.search(r"""(?:src|href)=["']?https?:|url\(["']?https?:|@import""", path.read_text())
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
 def test_each_state_of_a_chat_is_accessible_and_fits(
     page: Page, page_server: Served, theme: str, width: int
@@ -91,7 +90,6 @@ def test_each_state_of_a_chat_is_accessible_and_fits(
         expect(chats).to_be_hidden()
 
 
-@pytest.mark.thorough
 def test_chosen_theme_is_kept(page: Page) -> None:
     open_chat(page)
     button = page.get_by_role("button", name="Colours")
@@ -105,7 +103,6 @@ def test_chosen_theme_is_kept(page: Page) -> None:
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
 
 
-@pytest.mark.thorough
 def test_task_can_be_done_by_keyboard_alone(page: Page) -> None:
     open_chat(page)
     expect(page.get_by_label("Message to the agent")).to_be_focused()
@@ -122,7 +119,6 @@ def test_task_can_be_done_by_keyboard_alone(page: Page) -> None:
     expect(page.get_by_label("Message to the agent")).to_be_focused()
 
 
-@pytest.mark.thorough
 def test_page_responds_while_a_command_prints_ten_thousand_lines(page: Page) -> None:
     open_chat(page)
     page.evaluate(

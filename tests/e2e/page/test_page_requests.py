@@ -13,7 +13,7 @@ from tests.servers.served import Served
 from tests.support.small_files import png
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 SCRIPT = r"""
 conversations:
@@ -92,7 +92,6 @@ def expect_to_be_whole(page: Page, picture: Locator) -> None:
     assert box["y"] + box["height"] <= size["height"]
 
 
-@pytest.mark.thorough
 def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
     page: Page, page_server: Served
 ) -> None:
@@ -158,7 +157,6 @@ def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
         assert any(part in line for line in answers), part
 
 
-@pytest.mark.thorough
 def test_idle_page_fills_no_log(page: Page, page_server: Served) -> None:
     open_chat(page)
     page.wait_for_timeout(4_000)  # the page has loaded its list of chats

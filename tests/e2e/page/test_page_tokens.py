@@ -16,7 +16,7 @@ from tests.servers.served import Served
 from tests.support.small_files import png
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 TOKEN, SETTING = new_token("alice")
 SETTINGS = {"AUTH_TOKENS": SETTING}
@@ -165,7 +165,7 @@ def tempting(page_server: Served) -> str:
 @pytest.mark.parametrize(
     "host",
     [
-        pytest.param("127.0.0.1", id="of the same site", marks=pytest.mark.thorough),
+        pytest.param("127.0.0.1", id="of the same site"),
         pytest.param("localhost", id="of another site"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from tests.clients.cli_program import Program, execute
 from tests.clients.screen_terminal import ScreenTerminal
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 # The same change as in agent/config.py.
 EDITABLE = (

@@ -13,6 +13,8 @@ from tests.clients.cli_program import Program
 from tests.clients.screen_terminal import ScreenTerminal
 from tests.servers.http_server import QuietHandler, running
 
+pytestmark = pytest.mark.thorough
+
 
 class SlowTalker(ThreadingHTTPServer):
     """Streams chat completions as OpenAI does; the second half follows when `more` is set."""

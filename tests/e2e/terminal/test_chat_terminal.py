@@ -82,6 +82,7 @@ def test_ctrl_c_twice_ends_the_program_and_its_processes(program: Program, pause
     ended(terminal, 130)
 
 
+@pytest.mark.thorough
 def test_ctrl_c_at_the_prompt_clears_the_line_then_ends(program: Program) -> None:
     program.script("hello")
     terminal = chat(program)
@@ -126,6 +127,7 @@ def test_pending_question_is_asked_again(program: Program) -> None:
     ended(terminal)
 
 
+@pytest.mark.thorough
 def test_lines_typed_during_a_turn_stay_lines_of_the_next_message(program: Program) -> None:
     program.script(execute("echo up; until [ -e /results/go ]; do sleep 0.1; done"), "done", "read")
     terminal = chat(program, "--approve", "auto")
@@ -145,6 +147,7 @@ def test_lines_typed_during_a_turn_stay_lines_of_the_next_message(program: Progr
     assert b"first\nsecond" in (program.folder / ".code-agent" / "threads.sqlite").read_bytes()
 
 
+@pytest.mark.thorough
 def test_keys_typed_before_a_question_do_not_answer_it(program: Program) -> None:
     program.script(execute("sleep 2"), execute("touch /results/a"), "done")
     terminal = chat(program)
@@ -185,6 +188,7 @@ def test_stop_works_during_and_between_turns(program: Program) -> None:
     ended(terminal)
 
 
+@pytest.mark.thorough
 def test_control_characters_are_escaped(program: Program) -> None:
     attack = r"printf 'a\033]0;title\007b\033[2Jc\033P0q\033\\\302\233x\342\200\256y\n'"
     attack += r"; touch $'/results/\033[2Jz'"

@@ -42,7 +42,12 @@ def test_approved_call_runs_and_rejected_call_does_not(program: Program) -> None
 
 
 @pytest.mark.parametrize(
-    ("keys", "status"), [("q\n", 3), ("\x03", 130), pytest.param("\x04", 3, marks=pytest.mark.thorough)]
+    ("keys", "status"),
+    [
+        ("q\n", 3),
+        pytest.param("\x03", 130, marks=pytest.mark.thorough),
+        pytest.param("\x04", 3, marks=pytest.mark.thorough),
+    ],
 )
 def test_leaving_at_the_question_keeps_it_pending(program: Program, keys: str, status: int) -> None:
     program.script(execute("touch /results/a"), "done")

@@ -19,7 +19,7 @@ from langgraph_sdk.errors import NotFoundError
 from tests.servers.postgres_server import PASSWORD, postgres
 from tests.servers.served import Served, free_port, served
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 SCRIPT = """\
 conversations:
@@ -41,7 +41,7 @@ APPROVE = {"resume": {"decisions": [{"type": "approve"}]}}
 SECOND = {"messages": [{"role": "user", "content": "the second"}]}
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.thorough)])
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     if request.param == "sqlite":

@@ -21,7 +21,7 @@ from tests.support.owners import ALICE, ALICES, BOB, BOBS
 from tests.support.sandboxes import NEW_SANDBOX
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(600), pytest.mark.thorough]
 
 Clients = Callable[[Served], SyncLangGraphClient]
 APPROVE = {"resume": {"decisions": [{"type": "approve", "scope": "tool"}]}}
@@ -87,7 +87,6 @@ def began(server: Served, name: str) -> Callable[[], bool]:
     return (server.workspace / name).exists
 
 
-@pytest.mark.thorough
 def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, clients: Clients) -> None:
     server = Served(tmp_path, script(programs=PROGRAMS[:1]), APPROVALS="ask")
     server.reloads = True
@@ -111,7 +110,6 @@ def test_reload_by_a_written_program_loses_and_repeats_nothing(tmp_path: Path, c
         server.end()
 
 
-@pytest.mark.thorough
 def test_run_request_is_continued_after_a_reload(tmp_path: Path) -> None:
     server = Served(tmp_path, script(programs=PROGRAMS), APPROVALS="ask", AUTH_TOKENS=f"{ALICES},{BOBS}")
     server.reloads = True
@@ -143,7 +141,6 @@ def test_run_request_is_continued_after_a_reload(tmp_path: Path) -> None:
         server.end()
 
 
-@pytest.mark.thorough
 def test_reload_during_a_command_over_the_limit(tmp_path: Path, clients: Clients) -> None:
     """The program that causes the reload is written by a command that does not end in time."""
     waiting = "echo x >> /workspace/direct; sleep 500"
@@ -233,9 +230,7 @@ def test_sigterm_waits_for_the_running_step(tmp_path: Path, clients: Clients) ->
         server.end()
 
 
-@pytest.mark.parametrize(
-    "twice", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["over the limit", "second signal"]
-)
+@pytest.mark.parametrize("twice", [False, True], ids=["over the limit", "second signal"])
 def test_step_that_is_cut_off_is_reported_and_not_repeated(
     tmp_path: Path, clients: Clients, *, twice: bool
 ) -> None:

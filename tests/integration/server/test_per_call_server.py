@@ -11,7 +11,7 @@ from langgraph_sdk import get_client
 
 from tests.servers.served import Served, served
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 SCRIPT = """\
 conversations:

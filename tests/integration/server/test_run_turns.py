@@ -14,7 +14,7 @@ from tests.servers.served import Served
 from tests.support.owners import ALICE
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 SLOW = "echo begun >> begun.txt; until [ -e go ]; do sleep 0.05; done; echo ended"
 SCRIPT = f"""\

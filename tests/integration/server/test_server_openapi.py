@@ -26,7 +26,7 @@ from agent.settings.token_settings import new_token
 from tests.servers.chat_server import serving
 from tests.servers.served import Served, served
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.thorough]
 
 SCRIPT = "conversations: []"
 """The shared server only has to return its description."""
@@ -88,7 +88,6 @@ def described(server: Served) -> dict[str, Any]:
         return dict(http.get("/openapi.json").raise_for_status().json())
 
 
-@pytest.mark.thorough
 def test_answers_of_the_guards_are_described(shared_server: Served, document: dict[str, Any]) -> None:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -153,7 +152,6 @@ def arguments(case: Case, server: Served) -> dict[str, Any]:
     } | body
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_no_500_and_no_undocumented_answer_of_our_routes(server: Served, http: httpx.Client) -> None:
     asked: Counter[str] = Counter()
@@ -201,7 +199,6 @@ def things(http: httpx.Client) -> dict[str, str]:
     }
 
 
-@pytest.mark.thorough
 def test_no_500_and_no_undocumented_answer_of_langgraphs_routes(server: Served) -> None:
     there: dict[str, str] = {}
     faults: dict[str, str] = {}

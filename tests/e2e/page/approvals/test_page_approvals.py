@@ -123,6 +123,7 @@ def test_each_of_several_calls_gets_its_own_decision(page: Page, page_server: Se
     assert made == ["several-a.txt", "several-c.txt"]
 
 
+@pytest.mark.thorough
 def test_edit_is_shown_as_a_diff_and_deletion_by_its_path(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "change a file")
@@ -140,6 +141,7 @@ def test_edit_is_shown_as_a_diff_and_deletion_by_its_path(page: Page, page_serve
     assert not (page_server.workspace / "scripts" / "total.py").exists()
 
 
+@pytest.mark.thorough
 def test_invisible_characters_and_differences_are_shown(page: Page) -> None:
     open_chat(page)
     say(page, "nothing hidden")

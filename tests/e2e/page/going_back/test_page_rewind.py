@@ -165,6 +165,7 @@ def test_files_of_a_turn_open_as_they_were(tidied: Page, page_server: Served) ->
     assert found.violations_count == 0, found.generate_report()
 
 
+@pytest.mark.thorough
 def test_files_that_the_snapshot_of_a_turn_leaves_out_are_named(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "make a pipe")
@@ -176,6 +177,7 @@ def test_files_that_the_snapshot_of_a_turn_leaves_out_are_named(page: Page, page
     (page_server.workspace / "pipe").unlink()
 
 
+@pytest.mark.thorough
 def test_fork_is_refused_where_threads_share_the_workspace(tidied: Page) -> None:
     tidied.get_by_role("button", name="Fork from here").last.click()
     expect(tidied.get_by_role("alert")).to_have_text(
@@ -183,6 +185,7 @@ def test_fork_is_refused_where_threads_share_the_workspace(tidied: Page) -> None
     )
 
 
+@pytest.mark.thorough
 def test_dialog_stops_a_run_that_is_under_way(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "work for long")

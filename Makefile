@@ -12,7 +12,7 @@ export TASK
 # Without bytecode on the disk, each program that the tests start would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup local cluster node model chosen-model run demo dev ui ui-check page-picture test run-tests test-all test-rest test-cluster test-runsc chromium lint lines bench soak eval lock clean
+.PHONY: setup local cluster node model chosen-model run demo dev ui ui-check page-picture test run-tests test-all test-rest test-cluster test-breaks iproute2 test-runsc chromium lint lines bench soak eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup $(if $(RUNTIME),--runtime $(RUNTIME))
@@ -168,11 +168,20 @@ test-rest: setup chromium
 
 # The tests on two nodes, which are namespaces of this machine: at most 18 minutes. Needs root. All tests run in one
 # process, because they share the cluster.
-test-cluster: cluster
+CLUSTER_TESTS = tests/integration/cluster
+test-cluster: cluster iproute2
+	$(BIN)/python -m pytest -m cluster --durations 20 $(CLUSTER_TESTS)
+
+# Those that break nodes and servers, and the sample task: at most 8 minutes.
+test-breaks: CLUSTER_TESTS := $(addprefix $(CLUSTER_TESTS)/,test_broken_under_load.py test_fenced_nodes.py \
+  test_sample_task.py test_two_servers.py)
+test-breaks: test-cluster
+
+# For the network of the nodes.
+iproute2:
 	@command -v ip > /dev/null || { \
 	  echo "installing iproute2, for the network of the nodes"; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends iproute2 > /dev/null; }
-	$(BIN)/python -m pytest -m cluster --durations 20 tests/integration/cluster
 
 # The tests of commands, attacks and interpreters in gVisor: about 20 minutes, by hand. tests/integration/gvisor.py lists
 # what cannot hold there. The long attacks at random moments are left out.

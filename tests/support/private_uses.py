@@ -28,7 +28,8 @@ def imported(tree: ast.AST, own: Collection[str]) -> Iterator[str]:
                 names = [alias.name for alias in node.names]
             case ast.Constant(value=str(text)):
                 names = [found[1] or found[2] for found in _IN_TEXT.finditer(text)]
-                yield from names
+                # A name that begins with a dot is of the program in the text.
+                yield from (name for name in names if name.split(".")[0] not in {*own, ""})
                 continue
             case _:
                 continue

@@ -102,7 +102,8 @@ DOCUMENTED = {
 GUEST = "libs/sandbox/guest/"
 """Left out: it runs in the image's Python, with modules of CPython that load faster than the public ones."""
 
-OWN = {"agent", "libs", "skills"}
+OWN = {"agent", "libs", "servers", "skills"}
+"""Packages of this project. `servers` is written into the sandbox: it has no folder here."""
 
 
 @pytest.fixture(scope="module")

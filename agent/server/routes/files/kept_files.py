@@ -62,12 +62,13 @@ async def find_kept(points: ThreadPoints, path: str, at: int | str, *, begin: bo
         path = shown(inside(absolute(path)))
     except ValueError as error:
         raise Refused(404, f"{error}.") from None
-    is_call = isinstance(at, str)
-    manifest = await (points.at_call(at, begin=begin) if is_call else points.manifest(at, begin=begin))
+    if isinstance(at, str):
+        manifest, when = await points.at_call(at, begin=begin), "this call"
+    else:
+        manifest, when = await points.manifest(at, begin=begin), f"turn {at}"
     found = kept_file(manifest, path, points.content)
     if found is None:
-        moment = f"{'before' if begin else 'after'} {'this call' if is_call else f'turn {at}'}"
-        raise Refused(404, f"There was no file {path} {moment}.")
+        raise Refused(404, f"There was no file {path} {'before' if begin else 'after'} {when}.")
     return found
 
 

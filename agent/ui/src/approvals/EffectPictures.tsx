@@ -10,7 +10,7 @@ export function EffectPictures({ effect: { pictures = [], key, more } }: { effec
   return (
     <>
       {pictures.map((picture) => (
-        <div key={picture.path} className="pictures box" role="group" aria-label={`Picture ${harmless(picture.path)}`}>
+        <div key={picture.path} className="pictures" role="group" aria-label={`Picture ${harmless(picture.path)}`}>
           <code>{harmless(picture.path)}</code>
           <div className="pair">
             <Side thread={thread} call={key} picture={picture} moment="before" />

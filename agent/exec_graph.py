@@ -61,6 +61,7 @@ def build_graph(
     # Imported here, because containers and databases are slow to import.
     from agent.exec_agent import MemoryMiddleware
     from agent.listing import SaysAbsentPaths, ShowsData
+    from agent.parts.exec_effects import program_effects
     from agent.parts.exec_parts import build_exec_parts
 
     settings = prepared(given_or_loaded(settings))
@@ -88,7 +89,7 @@ def build_graph(
         OneExecution(settings.exec_repairs, parts.runner.prepare),
         RealModel(provider_errors(known)),
         _Calls(),
-        *build_gates(settings),
+        *build_gates(settings, program_effects(settings, parts)),
         CallsInText(prompt, in_text),
     ]
     agent: Any = create_agent(

@@ -240,7 +240,7 @@ class Chat:
     async def _ask(self, answers: TypedAnswers, approval: Approval) -> list[dict[str, Any]]:
         with self._meanwhile.listening(on=False):
             rules = await asyncio.to_thread(lambda: self.runtime.rules)
-            person = Person(answers, rules)
+            person = Person(answers, rules, self.runtime)
             return await ask_person(approval, view=self.view, person=person, thread=self.thread_id)
 
     async def _tell(self, result: Result, *, stopped: bool) -> None:

@@ -113,7 +113,7 @@ async def _run(
             if sys.stdin.isatty() and sys.stdout.isatty() and approvals != "auto":
                 from agent.terminal.typed_answers import TypedAnswers
 
-                person = Person(TypedAnswers(), runtime.rules)
+                person = Person(TypedAnswers(), runtime.rules, runtime)
                 ask = partial(ask_person, view=human, person=person, thread=thread_id)
         view = human or JsonLines(thread_id)
         outcome = await take_turn(run, view, task, approvals=approvals, ask=ask)

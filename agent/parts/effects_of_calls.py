@@ -18,33 +18,35 @@ if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
     from libs.middleware.approvals import Decided, Request
     from libs.middleware.approvals.effects import EffectCalls
+    from libs.workspace.history import IsFree
 
-__all__ = ["CommandEffects", "DeferredEffects", "block_effects", "command_effects"]
+__all__ = ["DeferredEffects", "ToolEffects", "block_effects", "command_effects"]
 
 _EXECUTE = "execute"
 
 
-def command_effects(settings: Settings, backend: WorkspaceBackend) -> CommandEffects | None:
+def command_effects(settings: Settings, backend: WorkspaceBackend) -> ToolEffects | None:
     """Return the object that decides on commands by their effects.
 
     None if nobody is asked, or if there is no container.
     """
-    made = _deferred(settings, backend, programs=False)
-    return CommandEffects(settings, backend, made) if made else None
+    made = _of_computer(settings, backend, programs=False)
+    run = functools.partial(_run_command, settings, backend)
+    return ToolEffects(made, covers=_is_command, run=run) if made else None
 
 
 def block_effects(settings: Settings, backend: WorkspaceBackend) -> DeferredEffects | None:
     """Return the object that decides on code blocks by their effects; None as for `command_effects`."""
-    return _deferred(settings, backend, programs=True)
+    return _of_computer(settings, backend, programs=True)
 
 
-def _deferred(settings: Settings, backend: WorkspaceBackend, *, programs: bool) -> DeferredEffects | None:
+def _of_computer(settings: Settings, backend: WorkspaceBackend, *, programs: bool) -> DeferredEffects | None:
     captures = captures_of(settings, backend)
     if captures is None or settings.approvals == "auto":
         return None
     if settings.approvals == "effects":
         captures.let_one_in()
-    return DeferredEffects(settings, backend, captures, programs=programs)
+    return DeferredEffects(settings, captures, programs=programs)
 
 
 class DeferredEffects:
@@ -52,16 +54,25 @@ class DeferredEffects:
 
     With APPROVALS=ask, no call runs at once. But a question that waits since APPROVALS was `effects` is
     decided as it was asked.
+
+    Args:
+        programs: whether an undo ends the thread's interpreters.
+        is_free: returns the function that tells which changes need no approval. Default: EFFECTS_FREE.
     """
 
     def __init__(
-        self, settings: Settings, backend: WorkspaceBackend, captures: DeferredCaptures, *, programs: bool
+        self,
+        settings: Settings,
+        captures: DeferredCaptures,
+        *,
+        programs: bool = False,
+        is_free: Callable[[], IsFree] | None = None,
     ) -> None:
         self.at_once = settings.approvals == "effects"
         self._settings = settings
-        self._backend = backend
         self._captures = captures
         self._programs = programs
+        self._is_free = is_free
 
     async def begun(self, keys: Collection[str]) -> set[str]:
         """Return the keys of calls that have begun to run at once."""
@@ -86,31 +97,38 @@ class DeferredEffects:
         from libs.middleware.approvals.effects import EffectCalls, free_changes
         from libs.workspace.history import EffectRuns
 
-        is_free = free_changes(self._settings.effects_free)
+        is_free = self._is_free() if self._is_free else free_changes(self._settings.effects_free)
         redact = secret_filter(self._settings)
 
         async def runs() -> EffectRuns:
-            captures = (await self._captures.made()).captures
-            return EffectRuns(captures, _computer_of(self._backend).sandbox_of, is_free)
+            return EffectRuns((await self._captures.made()).captures, is_free)
 
         return EffectCalls(runs, redact=redact or (lambda text: text), programs=self._programs)
 
 
-class CommandEffects:
-    """See `libs.middleware.approvals.Effects`."""
+class ToolEffects:
+    """See `libs.middleware.approvals.Effects`.
 
-    def __init__(self, settings: Settings, backend: WorkspaceBackend, effects: DeferredEffects) -> None:
-        self._settings = settings
-        self._backend = backend
+    Args:
+        covers: returns whether a call can run at once.
+        run: runs a call as its tool does, so that the tool finds its result under the key. Takes the key, and
+            the seconds that are left. Does not raise.
+    """
+
+    def __init__(
+        self,
+        effects: DeferredEffects,
+        *,
+        covers: Callable[[Request], bool],
+        run: Callable[[Request, str, float], Awaitable[RunResult]],
+    ) -> None:
         self._effects = effects
+        self._covers = covers
+        self._run = run
 
     def covers(self, request: Request) -> bool:
-        """Return whether a call can run at once: a call of `execute` with valid arguments."""
-        if not self._effects.at_once or request.name != _EXECUTE:
-            return False
-        timeout = request.args.get("timeout")
-        valid = timeout is None or (type(timeout) is int and 0 < timeout <= MAX_TIMEOUT)
-        return valid and isinstance(request.args.get("command"), str)
+        """Return whether a call can run at once."""
+        return self._effects.at_once and self._covers(request)
 
     async def begun(self, keys: Collection[str]) -> set[str]:
         """Return the keys of calls that have begun to run at once."""
@@ -124,15 +142,23 @@ class CommandEffects:
         """Run a call for at most some seconds, and decide on its effect."""
         return await self._effects.decided(request, key, lambda: self._run(request, key, seconds), **more)
 
-    async def _run(self, request: Request, key: str, seconds: float) -> RunResult:
-        """Run a command as the tool `execute` does, so that the tool finds its result under the key."""
-        asked = min(request.args.get("timeout") or self._settings.sandbox_timeout, max(seconds, 1.0))
-        with carrying(request.call_id, key, alone=True) as call:
-            try:
-                await _computer_of(self._backend).aexecute(request.args["command"], timeout=asked)
-            except ValueError as error:  # such as half a character
-                return failed_result(str(error))
-        return RunResult(**(call.artifact or {}))
+
+def _is_command(request: Request) -> bool:
+    timeout = request.args.get("timeout")
+    valid = timeout is None or (type(timeout) is int and 0 < timeout <= MAX_TIMEOUT)
+    return request.name == _EXECUTE and valid and isinstance(request.args.get("command"), str)
+
+
+async def _run_command(
+    settings: Settings, backend: WorkspaceBackend, request: Request, key: str, seconds: float
+) -> RunResult:
+    asked = min(request.args.get("timeout") or settings.sandbox_timeout, max(seconds, 1.0))
+    with carrying(request.call_id, key, alone=True) as call:
+        try:
+            await _computer_of(backend).aexecute(request.args["command"], timeout=asked)
+        except ValueError as error:  # such as half a character
+            return failed_result(str(error))
+    return RunResult(**(call.artifact or {}))
 
 
 def _computer_of(backend: WorkspaceBackend) -> DockerExecutionBackend:

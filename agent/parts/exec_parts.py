@@ -103,15 +103,17 @@ def build_exec_parts(settings: Settings, model: BaseChatModel | None = None) -> 
     )
     records = CommandRecords(COMMANDS)
     trees = ThreadTrees(store, records)
+    files = ExportedFiles(store, settings.workspace_dir, partial(_folder_of, settings))
     runner = CodeRunner(
         sandboxes,
         seconds=settings.exec_seconds,
         dependencies=dependencies,
-        files=ExportedFiles(store, settings.workspace_dir, partial(_folder_of, settings)),
+        files=files,
         records=records,
         redact=redact,
         read_only=("data",),
         while_running=trees.program,
+        stays=files.hand_over,
     )
     data = DataListing(sandboxes, settings.workspace_dir)
     memory = build_memory(settings, database)

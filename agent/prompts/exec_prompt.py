@@ -74,7 +74,7 @@ _MOST_NAMED = 20
 
 _APPROVALS = {
     "ask": "- A person approves each program first. Heed the reason of a refusal; do not get round it.",
-    "effects": "- A person approves each program first. Heed the reason of a refusal; do not get round it.",
+    "effects": "- A program runs at once, without network. A person decides whether it may change or delete earlier files; if not, they are as before. Nobody is asked about new files outside of results/, nor about new and changed files that match {free}. A person approves a program first if it uses the network, `kv` or `dependencies`. Heed the reason of a refusal; do not get round it.",
     "auto": "- Programs run at once, without anybody's approval.",
 }
 
@@ -98,7 +98,7 @@ def system_prompt(
         network=network_rule(settings, search=_SEARCH),
         keys=_keys(settings, list(passed)),
         packages=f"{_PACKAGES[settings.egress_packages]}\n" if tools else "",
-        approvals=_APPROVALS[settings.approvals],
+        approvals=_APPROVALS[settings.approvals].format(free=" ".join(settings.effects_free) or "nothing"),
     )
     return f"{text}\n\n{shown_catalogue(catalogue, settings, tools=tools, passed=passed)}"
 

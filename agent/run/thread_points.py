@@ -118,6 +118,16 @@ class ThreadPoints:
             ticket = await history.files.begin_of(self._thread, before.ticket if before else None, ticket)
         return await history.files.at(self._thread, ticket)
 
+    async def at_call(self, key: str, *, begin: bool) -> Manifest:
+        """Return the files before or after a call that has run before it was decided on.
+
+        Raises:
+            WrongPoint: no snapshots are kept.
+            NoCapture: no such call is known.
+        """
+        before, after = await self._captures().around_call(self._thread, key)
+        return before if begin else after
+
     async def content(self, manifest: Manifest, path: str) -> bytes:
         """Return the content of a file of a manifest. Raises as `WorkspaceStore.aread`."""
         return await self._captures().files.content(manifest, path)

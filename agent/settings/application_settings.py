@@ -73,10 +73,11 @@ have at most 600 tokens."""
     """Whether `/run-lite` accepts a reply in a Markdown fence."""
 
     approvals: Literal["ask", "effects", "auto"] = "ask"
-    """`ask`: a person approves each command, edit and deletion. `effects`: a command runs at once, without \
-network, and a person is asked about what it changed (docs/approvals.md). `auto`: nobody is asked."""
+    """`ask`: a person approves each command, edit and deletion. `effects`: a command or program runs at \
+once, without network, and a person is asked about what it changed (docs/approvals.md). `auto`: nobody is \
+asked."""
     effects_free: PathPatterns = ("/results/**", "/scripts/**")
-    """With `APPROVALS=effects`: patterns of files that commands may make and change without a question. \
+    """With `APPROVALS=effects`: patterns of files that may be made and changed without a question. \
 Deletions are always asked about."""
     approval_rules: Path | None = None
     """File of rules that allow or deny calls without a question (docs/approvals.md). Unset: \

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.parts import RuleBook
-from agent.run import Approval, LeftPending
+from agent.run import Approval, LeftPending, Runtime
 from agent.terminal.effect_lines import everything
 from agent.terminal.harmless_text import harmless
 from agent.terminal.rule_choice import write_rule
@@ -65,6 +65,8 @@ class Person:
     """Reads what the person types."""
     rules: RuleBook
     """Writes the rules that the person chooses."""
+    runtime: Runtime | None = None
+    """Reads and decodes the pictures that a call has changed. None: they are not drawn."""
 
 
 async def ask_person(
@@ -87,6 +89,10 @@ async def ask_person(
     decisions: list[dict[str, Any]] = []
     for index, request in enumerate(requests):
         view.show_request(question, index)
+        if person.runtime and (effect := request.get("effect") or {}).get("pictures"):
+            from agent.terminal.terminal_plots import show_effect  # imports Pillow
+
+            await show_effect(effect, person.runtime, thread, view.console)
         while True:
             decision = await _decision(
                 request,

@@ -1,4 +1,4 @@
-"""Draws the plots of a run at a terminal.
+"""Draws the plots of a run, and the pictures that a call has changed, at a terminal.
 
 A picture is decoded and scaled in the sandbox, and only its pixels leave the sandbox: no decoder of the host
 reads bytes that the agent made. `textual-image` draws the pixels as sixels, with kitty's protocol, or as half
@@ -14,19 +14,21 @@ import logging
 import secrets
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 from rich.console import Console
 
 from agent.listing import is_plot
+from agent.run import Runtime
 from agent.terminal.harmless_text import harmless
+from libs.workspace import SnapshotsUnavailable
 
 if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
 
-__all__ = ["show_plot", "show_plots"]
+__all__ = ["show_effect", "show_plot", "show_plots"]
 
 _MOST = 3
 """Plots that are drawn of one run; others are only named."""
@@ -35,6 +37,8 @@ _COLUMNS, _ROWS = 80, 30
 _SIZE = 960, 600
 """Largest size of a picture from the sandbox, in pixels."""
 _SECONDS = 30
+_GAP = 8
+"""Pixels between two pictures that are drawn side by side."""
 
 _PROGRAM = """
 import struct, sys
@@ -64,19 +68,76 @@ async def show_plots(files: Sequence[str], sandbox: DockerExecutionBackend, cons
 
 async def show_plot(path: str, sandbox: DockerExecutionBackend, console: Console) -> str | None:
     """Show one plot of the workspace; return the reason if it was not shown, else None."""
-    terminal = console.is_terminal and not console.is_dumb_terminal and sys.stdin.isatty()
-    draw = await asyncio.to_thread(_renderable, console) if terminal else None
+    draw = await _drawing(console)
     if draw is None:
         return "this terminal draws no pictures"
     if path.lower().endswith(".svg"):
         return "it is an SVG: open the file"
     try:
-        picture = await _pixels(path, sandbox)
+        picture = await _pixels(f"/workspace/{path}", sandbox)
     except _NoPicture as error:
         return harmless(str(error))
+    await _print(draw, picture, console)
+    return None
+
+
+async def show_effect(effect: Mapping[str, Any], runtime: Runtime, thread: str, console: Console) -> None:
+    """Draw the first three pictures that a call has changed, each before and after the call, side by side.
+
+    Draws nothing at a terminal that draws no pictures, and no SVG. The question has the sizes.
+
+    Args:
+        effect: the effect in the question about the call.
+    """
+    pictures = [each for each in effect.get("pictures", ()) if not each["path"].lower().endswith(".svg")]
+    draw = await _drawing(console) if pictures else None
+    if draw is None:
+        return
+    for picture in pictures[:_MOST]:
+        moments = [moment for moment in ("before", "after") if picture[moment]]
+        try:
+            sides = [
+                await _captured(runtime, thread, effect["key"], picture["path"], begin=moment == "before")
+                for moment in moments
+            ]
+        except (_NoPicture, SnapshotsUnavailable) as error:
+            console.print(harmless(f"{picture['path']} is not shown: {error}"))
+            continue
+        console.print(harmless(f"{picture['path']}, {' | '.join(moments)}:"))
+        await _print(draw, _side_by_side(sides), console)
+
+
+async def _captured(runtime: Runtime, thread: str, key: str, path: str, *, begin: bool) -> Image.Image:
+    """Return a picture as it was before or after a call, decoded in the sandbox."""
+    points = await runtime.points(thread)
+    content = await points.content(await points.at_call(key, begin=begin), path)
+    place = f"/tmp/.shown-{secrets.token_hex(8)}"  # noqa: S108 - in the sandbox
+    with runtime.within(thread) as sandbox:
+        await sandbox.aupload_files([(place, content)])
+        try:
+            return await _pixels(place, sandbox)
+        finally:
+            await sandbox.aexecute(shlex.join(["rm", "-f", place]), timeout=_SECONDS)
+
+
+def _side_by_side(pictures: Sequence[Image.Image]) -> Image.Image:
+    width = sum(each.width for each in pictures) + _GAP * (len(pictures) - 1)
+    whole = Image.new("RGB", (width, max(each.height for each in pictures)), "white")
+    at = 0
+    for each in pictures:
+        whole.paste(each, (at, 0))
+        at += each.width + _GAP
+    return whole
+
+
+async def _drawing(console: Console) -> Any:
+    terminal = console.is_terminal and not console.is_dumb_terminal and sys.stdin.isatty()
+    return await asyncio.to_thread(_renderable, console) if terminal else None
+
+
+async def _print(draw: Any, picture: Image.Image, console: Console) -> None:
     width, height = min(console.width - 1, _COLUMNS), min(console.height - 2, _ROWS)
     await asyncio.to_thread(console.print, draw(picture, "auto", "auto"), width=width, height=height)
-    return None
 
 
 def _renderable(console: Console) -> Any:
@@ -103,13 +164,13 @@ def _supported() -> Any:
 
 
 async def _pixels(path: str, sandbox: DockerExecutionBackend) -> Image.Image:
-    """Read a picture of the workspace, scaled to fit, on a white background.
+    """Read a picture at a path in the sandbox, scaled to fit, on a white background.
 
     Raises:
         _NoPicture: the file cannot be read, or is not a picture.
     """
     out = f"/tmp/.shown-{secrets.token_hex(8)}"  # noqa: S108 - in the sandbox
-    arguments = [f"/workspace/{path}", out, *map(str, _SIZE)]
+    arguments = [path, out, *map(str, _SIZE)]
     # -I: Python imports nothing from folders that the agent can write.
     done = await sandbox.aexecute(shlex.join(["python3", "-I", "-c", _PROGRAM, *arguments]), timeout=_SECONDS)
     if done.exit_code != 0:

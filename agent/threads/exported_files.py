@@ -20,11 +20,11 @@ _RESULTS = "results/"
 
 
 class ExportedFiles:
-    """Implements `libs.exec_tool.program_runner.ThreadFiles`.
+    """Implements `libs.exec_tool.execution_record.ThreadFiles`.
 
-    Files below `results/` are also written to that folder of the workspace, where a person looks for them.
-    Commands of other agents can change the workspace, so no file there is opened by its path: each folder is
-    opened from its parent folder, and no link is followed.
+    Files below `results/` that stay are also written to that folder of the workspace, where a person looks
+    for them. Commands of other agents can change the workspace, so no file there is opened by its path: each
+    folder is opened from its parent folder, and no link is followed.
 
     Args:
         store: keeps the files.
@@ -55,11 +55,14 @@ class ExportedFiles:
                 raise RecordUnavailable(str(error), hint=error.hint) from error
             except TooMuch as error:
                 raise SandboxError(f"{error}.", hint="Remove files that are not needed any more.") from error
-        handed_over = {path: content for path, content in changed.items() if path.startswith(_RESULTS)}
-        if handed_over:
-            await asyncio.to_thread(self._hand_over, self._folder_of(thread), handed_over)
 
-    def _hand_over(self, folder: Path, files: Mapping[str, bytes]) -> None:
+    async def hand_over(self, thread: str, files: Mapping[str, bytes]) -> None:
+        """Write the files below `results/`, which stay in the thread, to the workspace as well."""
+        results = {path: content for path, content in files.items() if path.startswith(_RESULTS)}
+        if results:
+            await asyncio.to_thread(self._write, self._folder_of(thread), results)
+
+    def _write(self, folder: Path, files: Mapping[str, bytes]) -> None:
         home = self._home.resolve()  # a person may have made `home` a link; links below it are not followed
         for path, content in files.items():
             try:

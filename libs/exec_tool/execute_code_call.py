@@ -232,6 +232,11 @@ class Call(BaseModel):
                     raise ValueError(f"code: is UTF-8, and a comment says {encoding}: leave the comment out")
         return self
 
+    @property
+    def text(self) -> str:
+        """The text by which the command log compares calls."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+
     @cached_property
     def contents(self) -> dict[str, bytes]:
         """Path -> content of the files."""

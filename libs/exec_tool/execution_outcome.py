@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from libs.persistence import DEFAULT_MODE, FileContent, mode_of
-from libs.sandbox.host import shortened
+from libs.sandbox import RunResult
+from libs.sandbox.host import failed_result, shortened
 
 __all__ = ["ErrorClass", "ExecError", "ExecResult", "Metrics"]
 
@@ -124,6 +125,25 @@ class ExecResult:
             "error": self.error.as_json() if self.error else None,
             "metrics": self.metrics.as_json(),
         }
+
+    def as_run_result(self) -> RunResult:
+        """Return the result in the form of a command's result, with the output as the whole of both outputs.
+
+        The exit code is 125 if nothing ran; then the output is the error.
+        """
+        code = self.metrics.exit_code
+        if self.error and code is None:
+            failed = failed_result(f"{self.error.message} {self.error.hint}")
+            return replace(failed, interrupted="ended" if self.error.kind == "interrupted" else None)
+        return RunResult(
+            self.stdout + self.stderr,
+            "",
+            code or 0,
+            truncated=False,
+            timed_out=self.error is not None and self.error.kind == "timeout",
+            spill_path=None,
+            seconds=self.metrics.run,
+        )
 
     def files_as_json(self, *, contents: bool) -> list[dict[str, Any]]:
         """Return path, size, a mode other than 644, and, on request, base64 content of each file."""

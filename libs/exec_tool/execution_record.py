@@ -1,20 +1,39 @@
-"""Records an execution in the command log, without contents that the thread keeps anyway."""
+"""What is kept of an execution: its files in the thread, and its record in the command log."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
+from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecResult
 from libs.sandbox.host import Form
 
-__all__ = ["ExecutionRecord"]
+__all__ = ["ExecutionRecord", "ThreadFiles", "written"]
+
+
+class ThreadFiles(Protocol):
+    """Saves the files of a thread between executions."""
+
+    async def files(self, thread: str) -> Mapping[str, bytes]:
+        """Return the saved files: relative path -> content, as it was given to `keep`."""
+        ...
+
+    async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
+        """Save new and changed files and delete removed files, in one transaction.
+
+        `libs.persistence.mode_of` tells the mode of a file.
+
+        Raises:
+            SandboxError: nothing was saved.
+        """
+        ...
 
 
 class ExecutionRecord:
-    """The record of one execution.
+    """The record of one execution, without contents that the thread keeps anyway.
 
     Args:
         contents: whether the record holds the contents of the files. Otherwise it holds their SHA-256.
@@ -48,6 +67,15 @@ class ExecutionRecord:
             f"{len(changed)} of the program's files are not returned, because they were changed or removed "
             f"since: {changed[0][:80]!a}."
         )
+
+
+def written(call: Call, result: ExecResult) -> dict[str, bytes]:
+    """Return the files of a call and of its program that the thread keeps."""
+    if result.metrics.exit_code is None:
+        # The program never ran. Its files may be the cause, and would block later programs.
+        return {}
+    written = {**call.contents, **result.files}
+    return {path: content for path, content in written.items() if path not in result.removed}
 
 
 def _digest(content: bytes) -> str:

@@ -53,7 +53,9 @@ def execute_code_tool(
         program = Call.model_validate(text[0]) if text else Call(**given)
         call = current_call()
         with live(call.id) as show:
-            result = await runner.acall(program, thread=_thread(), key=call.key, on_output=show)
+            result = await runner.acall(
+                program, thread=_thread(), key=call.key, on_output=show, recorded=call.recorded
+            )
         await asyncio.to_thread(done, result, call.id)
         shown = result.as_json(limit=shown_chars)
         whole = {**shown, "result": result.result}

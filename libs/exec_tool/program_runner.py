@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
@@ -17,7 +16,7 @@ from pydantic import ValidationError
 from libs.exec_tool import execution_spans as spans
 from libs.exec_tool.execute_code_call import Binary, Call, explained, in_another
 from libs.exec_tool.execution_outcome import ExecResult, Metrics
-from libs.exec_tool.execution_record import ExecutionRecord
+from libs.exec_tool.execution_record import ExecutionRecord, ThreadFiles, written
 from libs.exec_tool.package_sets import Dependencies, NotInstalled
 from libs.exec_tool.program_visit import Visit
 from libs.redaction import Redact
@@ -25,7 +24,7 @@ from libs.sandbox import CommandInterrupted, OnOutput, SandboxError
 from libs.sandbox.host import CommandRecords, Once, blocking
 from libs.sandbox.pool import FreshSandboxes
 
-__all__ = ["CodeRunner", "ThreadFiles"]
+__all__ = ["CodeRunner"]
 
 _AGAIN = "Send the call again, corrected."
 _RENAME = "Choose another name, or have a program remove the file of the thread first."
@@ -33,22 +32,9 @@ _LEAST = 0.05
 """Seconds that a program needs at least."""
 
 
-class ThreadFiles(Protocol):
-    """Saves the files of a thread between executions."""
-
-    async def files(self, thread: str) -> Mapping[str, bytes]:
-        """Return the saved files: relative path -> content, as it was given to `keep`."""
-        ...
-
-    async def keep(self, thread: str, changed: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
-        """Save new and changed files and delete removed files, in one transaction.
-
-        `libs.persistence.mode_of` tells the mode of a file.
-
-        Raises:
-            SandboxError: nothing was saved.
-        """
-        ...
+WhileRunning = Callable[[str], AbstractAsyncContextManager[set[str] | None]]
+"""Gives a set if a program runs without network, before its effect is decided on. The set gets the hosts that
+were refused although the gateway allows them."""
 
 
 class _Startable:
@@ -73,6 +59,7 @@ class CodeRunner:
         redact: removes secrets from results in the log. Results from a sandbox are redacted already.
         read_only: folders of the workspace in which a call cannot place files.
         while_running: thread -> what is held while a program of the thread runs and its files are saved.
+        stays: called with a thread and the saved files of a program, when nobody will undo them any more.
     """
 
     def __init__(
@@ -85,7 +72,8 @@ class CodeRunner:
         records: CommandRecords | None = None,
         redact: Redact | None = None,
         read_only: Collection[str] = (),
-        while_running: Callable[[str], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
+        while_running: WhileRunning = lambda _: nullcontext(),
+        stays: Callable[[str, Mapping[str, bytes]], Awaitable[None]] | None = None,
     ) -> None:
         self._sandboxes = sandboxes
         self._seconds = seconds
@@ -95,6 +83,7 @@ class CodeRunner:
         self._redact = redact
         self._read_only = frozenset(read_only)
         self._while_running = while_running
+        self._stays = stays
         # A lock disappears with its last user.
         self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -146,41 +135,59 @@ class CodeRunner:
     run = blocking(arun)
 
     async def acall(
-        self, call: Call, *, thread: str = "", key: str | None = None, on_output: OnOutput | None = None
+        self,
+        call: Call,
+        *,
+        thread: str = "",
+        key: str | None = None,
+        on_output: OnOutput | None = None,
+        recorded: bool = False,
     ) -> ExecResult:
-        """As `arun`, for a `Call`."""
+        """As `arun`, for a `Call`.
+
+        Args:
+            recorded: whether the program has run, and its effect was decided on since: its files stay. Then
+                the result is only looked up.
+        """
         if closed := next(filter(self._is_read_only, call.files), None):
             why = f"files: {closed} lies in a folder that can only be read: choose another one."
             return ExecResult.failed("input", why, _AGAIN)
         once = Once(_Startable(), self._records, lambda: thread, self._redact)
         # The files may have 32 MB, so this runs off the event loop.
-        asked = [await asyncio.to_thread(_asked, call)] if key is not None and self._records else []
+        asked = [await asyncio.to_thread(lambda: call.text)] if key is not None and self._records else []
         # Files in the thread's store are not saved in the log too.
         record = ExecutionRecord(contents=not self.keeps_files)
         executed = False
 
         async def work() -> ExecResult:
             nonlocal executed
+            if recorded:
+                raise CommandInterrupted
             executed = True
             place = id(asyncio.get_running_loop()), thread
             # Each execution of a thread needs the files of the previous one.
             lock = self._turns.setdefault(place, asyncio.Lock()) if self.keeps_files else asyncio.Lock()
-            async with lock, self._while_running(thread):
-                return await self._execute(call, thread, on_output)
+            async with lock, self._while_running(thread) as unreached:
+                return await self._execute(call, thread, on_output, unreached)
 
-        with spans.part("execute_code") as span:
+        with nullcontext() if recorded else spans.part("execute_code") as span:
             try:
                 result = await once.do(key, asked, record.form, work)
                 if not executed and self._files and result.files:
                     result = record.with_files(result, await self._files.files(thread))
+                if recorded and self._stays:
+                    await self._stays(thread, written(call, result))
             except CommandInterrupted as error:
                 result = ExecResult.failed("interrupted", str(error), error.hint)
             except SandboxError as error:
                 result = ExecResult.failed("sandbox", str(error), error.hint)
-            spans.record(span, call, thread, result)
+            if not recorded:
+                spans.record(span, call, thread, result)
         return result
 
-    async def _execute(self, call: Call, thread: str, on_output: OnOutput | None) -> ExecResult:
+    async def _execute(
+        self, call: Call, thread: str, on_output: OnOutput | None, unreached: set[str] | None
+    ) -> ExecResult:
         begun = time.monotonic()
         metrics = Metrics()
         folder: str | None = None
@@ -208,7 +215,13 @@ class CodeRunner:
             folder = ready.path
         try:
             result = await self._visited(
-                call, thread, on_output, folder=folder, deadline=begun + self._seconds, metrics=metrics
+                call,
+                thread,
+                on_output,
+                folder=folder,
+                deadline=begun + self._seconds,
+                metrics=metrics,
+                unreached=unreached,
             )
         except TimeoutError:
             result = ExecResult.failed(
@@ -225,13 +238,12 @@ class CodeRunner:
                 f"{len(closed)} of the program's files were not returned, because nothing is kept there: "
                 f"{closed[0][:80]!a}."
             )
-        # Do not save the files of a call that never ran: they may be the cause, and would block later
-        # programs.
-        written = {} if result.metrics.exit_code is None else {**call.contents, **result.files}
-        changed = {path: content for path, content in written.items() if path not in result.removed}
+        changed = written(call, result)
         if self._files and (changed or result.removed):
             try:
                 await self._files.keep(thread, changed, result.removed)
+                if self._stays and unreached is None:
+                    await self._stays(thread, changed)
             except SandboxError as error:  # the output is returned anyway
                 result = result.noted(f"Its files are not kept: {error} {error.hint}")
         return replace(result, metrics=replace(result.metrics, total=time.monotonic() - begun))
@@ -245,6 +257,7 @@ class CodeRunner:
         folder: str | None,
         deadline: float,
         metrics: Metrics,
+        unreached: set[str] | None,
     ) -> ExecResult:
         """Run the program in a sandbox. `deadline` is a time of the monotonic clock.
 
@@ -265,6 +278,8 @@ class CodeRunner:
                 started = time.monotonic()
                 with spans.part("sandbox"):
                     sandbox = await stack.enter_async_context(self._sandboxes.one(thread))
+                if unreached is not None:
+                    stack.callback(unreached.update, stack.enter_context(sandbox.without_network()))
                 visit = Visit(
                     sandbox,
                     call,
@@ -290,8 +305,3 @@ class CodeRunner:
 
 def _sendable(content: Any) -> Any:
     return Binary(base64=base64.b64encode(content).decode()) if isinstance(content, bytes) else content
-
-
-def _asked(call: Call) -> str:
-    """Return the text by which the log compares calls."""
-    return json.dumps(call.model_dump(mode="json"), sort_keys=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -39,6 +39,8 @@ class ThreadTree:
     def __init__(self, thread: str, store: ThreadStore, records: CommandRecords | None) -> None:
         self.turns = Turns()
         self.records = records
+        self.refused: set[str] | None = None
+        """See `without_network`. None: programs reach what the gateway allows."""
         self._thread = thread
         self._store = store
 
@@ -60,6 +62,20 @@ class ThreadTree:
             case "apply":
                 return await self._apply(arguments["steps"], feed)
         raise FileFailed("failed", f"a thread's store has no operation {do!r}")
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing of the thread runs or is due."""
+        return self.turns.idle and self.refused is None
+
+    @contextmanager
+    def without_network(self) -> Iterator[set[str]]:
+        """Refuse all network to programs of the thread: see `ChannelSandbox.without_network`."""
+        self.refused = refused = set[str]()
+        try:
+            yield refused
+        finally:
+            self.refused = None
 
     async def aend_programs(self, thread: str) -> None:
         """Do nothing: no program outlives its call."""
@@ -147,25 +163,28 @@ class ThreadTrees:
         """Return the tree of a thread. Call this on the core."""
         if thread not in self._trees:
             self._trees[thread] = ThreadTree(thread, self._store, self._records)
-            idle = [each for each, tree in self._trees.items() if tree.turns.idle and each != thread]
+            idle = [each for each, tree in self._trees.items() if tree.idle and each != thread]
             for each in idle[: max(len(idle) - _MOST_IDLE, 0)]:
                 del self._trees[each]
         self._trees.move_to_end(thread)
         return self._trees[thread]
 
     @asynccontextmanager
-    async def program(self, thread: str) -> AsyncIterator[None]:
-        """Hold this while a program of a thread runs and its files are saved. "": no thread."""
+    async def program(self, thread: str) -> AsyncIterator[set[str] | None]:
+        """Hold this while a program of a thread runs and its files are saved. "": no thread.
+
+        Gives a set if the program runs without network: see `ThreadTree.without_network`.
+        """
         held = AsyncExitStack()
         try:
-            if thread:
-                await core().run(self._begin(thread, held))
-            yield
+            yield await core().run(self._begin(thread, held)) if thread else None
         finally:
             await core().run(held.aclose())
 
-    async def _begin(self, thread: str, held: AsyncExitStack) -> None:
-        await held.enter_async_context(self.of(thread).turns.command(thread))
+    async def _begin(self, thread: str, held: AsyncExitStack) -> set[str] | None:
+        tree = self.of(thread)
+        await held.enter_async_context(tree.turns.command(thread))
+        return tree.refused
 
 
 def _path(name: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
 from libs.redaction import Redact
@@ -33,6 +33,7 @@ class Fresh(Sandbox, Protocol):
     @property
     def redact(self) -> Redact | None: ...
     def start(self) -> None: ...
+    def without_network(self) -> AbstractContextManager[set[str]]: ...
     def outdated(self) -> bool:
         """Return whether another folder is at the path of a folder that the sandbox uses."""
         ...

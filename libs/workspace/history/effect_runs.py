@@ -15,13 +15,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, RunResult, SandboxError
-from libs.sandbox.host import (
-    ChannelSandbox,
-    CommandRecords,
-    failed_result,
-    on_core,
-    process_is_ending,
-)
+from libs.sandbox.host import CommandRecords, failed_result, on_core, process_is_ending
 from libs.workspace import Difference, Manifest, SnapshotsUnavailable
 from libs.workspace.history.call_effects import AskFirst, Effect, IsFree, Undone, named
 from libs.workspace.history.changed_by import of_one_thread
@@ -36,16 +30,14 @@ class EffectRuns:
     """Runs calls of threads between two captures.
 
     Args:
-        captures: the captures of the threads. With locks, unless no call runs at once any more.
-        sandbox_of: returns the sandbox of a thread.
+        captures: the captures of the threads. With locks, unless no call runs at once any more, or calls of a
+            thread cannot run side by side anyway.
         is_free: which changes need no approval.
     """
 
-    def __init__(
-        self, captures: TurnCaptures, sandbox_of: Callable[[str], ChannelSandbox], is_free: IsFree
-    ) -> None:
+    def __init__(self, captures: TurnCaptures, is_free: IsFree) -> None:
         self._captures = captures
-        self._sandbox_of = sandbox_of
+        self._sandbox_of = captures.sandbox_of
         self._store = captures.store
         self._ledger = captures.ledger
         self._is_free = is_free
@@ -71,8 +63,7 @@ class EffectRuns:
             SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable: the call has run, and its
                 effect cannot be captured. The next attempt captures it.
         """
-        sandbox = self._sandbox_of(thread)
-        if (records := sandbox.records) is None:
+        if (records := self._sandbox_of(thread).records) is None:
             return AskFirst("there is no record of commands, so it could run twice")
         if first := await records.awaited(records.noted, thread, f"{key}#first"):
             return AskFirst(first)
@@ -83,7 +74,7 @@ class EffectRuns:
             if isinstance(before, str):
                 return await self._ask_first(thread, key, before, records)
             try:
-                with sandbox.without_network() as refused:
+                with self._sandbox_of(thread).without_network() as refused:
                     result = await run()
                 if not await records.awaited(records.begun, thread, [key]):
                     why = f"the sandbox could not run it: {result.output.strip()}"

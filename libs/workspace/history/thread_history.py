@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from libs.sandbox.host import on_core
-from libs.workspace import Difference, Restored
+from libs.workspace import Difference, Manifest, Restored
+from libs.workspace.history.call_effects import Effect
 from libs.workspace.history.changed_by import of_one_thread
-from libs.workspace.history.thread_files import ThreadFiles
+from libs.workspace.history.thread_files import NoCapture, ThreadFiles
 from libs.workspace.history.turn_captures import TurnCaptures
 from libs.workspace.ledger import NOTHING_RAN, START, made_at
 
@@ -72,6 +73,21 @@ class WorkspaceHistory:
             return await self.go_back(thread, back)
         at = await self.ledger.head(thread)
         return None if at is None or await belongs(at) else await self.go_back(thread, ticket)
+
+    @on_core
+    async def around_call(self, thread: str, key: str) -> tuple[Manifest, Manifest]:
+        """Return the files before and after a call that has run at once (see `EffectRuns`).
+
+        Raises:
+            NoCapture: no such call is known, or not any more.
+            ManifestMissing: the captures were removed.
+        """
+        records = self._sandbox_of(thread).records
+        kept = await records.awaited(records.noted, thread, f"{key}#effect") if records else None
+        if kept is None:
+            raise NoCapture("This call is not known.", hint="Reload the page.")
+        effect = Effect.read(kept)
+        return await self._store.amanifest(effect.before), await self._store.amanifest(effect.after)
 
     @on_core
     async def go_back(

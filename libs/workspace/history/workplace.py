@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +33,13 @@ class Workplace(Tree, Protocol):
     @property
     def running(self) -> bool:
         """Whether a capture can be made without starting something."""
+        ...
+
+    def without_network(self) -> AbstractContextManager[set[str]]:
+        """Refuse all network to what runs here, for the length of the block.
+
+        Gives a set that gets the hosts that were refused although the gateway allows them.
+        """
         ...
 
     async def aend_programs(self, thread: str) -> None:

@@ -82,6 +82,28 @@ def test_terminal_without_colours_gets_no_blocks(program: Program, term: str, no
     assert f"{reason}{program.workspace}" in " ".join(terminal.text.split())  # long lines are wrapped
 
 
+def test_changed_picture_is_drawn_before_and_after(program: Program) -> None:
+    data = program.workspace / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (40, 20), (255, 0, 0)).save(data / "chart.png")
+    change = "from PIL import Image; Image.new('RGB', (60, 20), (0, 0, 255)).save('/data/chart.png')"
+    program.script(execute(f'python3 -c "{change}"'), "It is blue now.")
+    program.environment["APPROVALS"] = "effects"
+    terminal = ScreenTerminal(program, ["chat"], "kitty")
+    terminal.send("go")
+    terminal.wait_for("/data/chart.png, before | after:")
+    terminal.wait_for("or [q]uit")
+    terminal.type("k\r")
+    terminal.wait_for("It is blue now.")
+    terminal.send("/exit")
+    assert terminal.end() == 0, terminal.text
+    assert "/data/chart.png: before 40 by 20, after 60 by 20" in terminal.text
+    drawing, _ = pictures(terminal)  # the other one is the plot of the turn
+    image = Image.open(io.BytesIO(drawing))
+    assert image.getpixel((1, 1))[:3] == (255, 0, 0)
+    assert image.getpixel((image.width - 2, 1))[:3] == (0, 0, 255)
+
+
 def test_broken_picture_is_named_and_not_drawn(program: Program) -> None:
     lies = r"printf '\033]0;title\007\033Pq#0~\033\\' > /results/plot.png"
     terminal = drawn(program, "kitty", lies)

@@ -99,17 +99,24 @@ class TestContent:
         assert got.headers["content-disposition"] == f"attachment; filename*=UTF-8''{name}"
         text = get("content", path=f"/workspace/{name}", view="text")
         assert text.headers["content-type"] == "text/plain; charset=utf-8"
-        is_refused(get("content", path=f"/workspace/{name}", view="image"), 422)
+        image = get("content", path=f"/workspace/{name}", view="image")
+        if content == SVG:  # a picture in a page, and saved by its address
+            assert image.headers["content-type"] == "image/svg+xml"
+            assert image.headers["content-disposition"] == f"attachment; filename*=UTF-8''{name}"
+        else:
+            is_refused(image, 422)
 
     def test_headers_forbid_scripts(self, get: Any, workspace: Path) -> None:
         (workspace / "page.html").write_text(PAGE)
         (workspace / "dot.png").write_bytes(png())
+        (workspace / "drawing.svg").write_text(SVG)
         (workspace / "one.pdf").write_bytes(pdf("one"))
         (workspace / "one.csv").write_text("a\n1\n")
         for part, query in [
             ("content", {"path": "page.html"}),
             ("content", {"path": "page.html", "view": "text"}),
             ("content", {"path": "dot.png", "view": "image"}),
+            ("content", {"path": "drawing.svg", "view": "image"}),
             ("pdf", {"path": "one.pdf"}),
             ("table", {"path": "one.csv"}),
             ("list", {}),
@@ -126,7 +133,10 @@ class TestContent:
             (png(), "image/png"),
             (b"GIF89a" + PAGE.encode(), "image/gif"),
             (PAGE.encode(), None),
-            (SVG.encode(), None),
+            (SVG.encode(), "image/svg+xml"),
+            (f"<?xml version='1.0'?>\n<!DOCTYPE svg><!-- drawn -->\n{SVG}".encode(), "image/svg+xml"),
+            (f"<!-- {SVG} -->{PAGE}".encode(), None),
+            (b"<!---->" * 1_000, None),
             (b"", None),
         ]
         for content, kind in contents:

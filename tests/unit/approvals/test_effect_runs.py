@@ -55,7 +55,7 @@ class Calls:
         )
         captures = self.threads.history.captures
         captures.locks = WorkspaceLocks(folder / "locks")
-        self.runs = EffectRuns(captures, self.threads.sandbox_of, free_changes(["/results/**"]))
+        self.runs = EffectRuns(captures, free_changes(["/results/**"]))
 
     def __enter__(self) -> Calls:
         self.threads.__enter__()

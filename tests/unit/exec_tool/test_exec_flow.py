@@ -43,9 +43,7 @@ class ScriptedRunner:
     prepared: int = 0
     keeps_files = True
 
-    async def acall(
-        self, call: Call, *, thread: str = "", key: str | None = None, on_output: Any = None
-    ) -> ExecResult:
+    async def acall(self, call: Call, *, thread: str = "", key: str | None = None, **_: Any) -> ExecResult:
         self.calls.append((call, thread, key))
         return self.results[len(self.calls) - 1]
 

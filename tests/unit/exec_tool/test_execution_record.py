@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from libs.exec_tool.execution_outcome import ExecResult
+from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
 from libs.exec_tool.execution_record import ExecutionRecord
 
 
@@ -25,3 +25,12 @@ def test_record_with_contents_needs_no_kept_files() -> None:
     record = ExecutionRecord(contents=True)
     told = json.loads(json.dumps(record.form.encode(ExecResult(files={"a": bytes(range(256))}))))
     assert record.form.decode(told).files == {"a": bytes(range(256))}
+
+
+def test_execution_in_the_form_of_a_command() -> None:
+    failed = ExecError("runtime", "It failed.", "Mend it.")
+    ran = ExecResult("out\n", "err\n", error=failed, metrics=Metrics(run=1.5, exit_code=1)).as_run_result()
+    assert (ran.output, ran.exit_code, ran.seconds, ran.interrupted) == ("out\nerr\n", 1, 1.5, None)
+    killed = ExecResult.failed("interrupted", "The program was killed.", "Look first.").as_run_result()
+    assert (killed.output, killed.exit_code) == ("The program was killed. Look first.", 125)
+    assert killed.interrupted == "ended"

@@ -7,6 +7,7 @@ or a picture whose first bytes prove its type. `own_threads.py` has checked the 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -38,6 +39,12 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 _BYTES = "application/octet-stream"
+_SVG = "image/svg+xml"
+_SVG_HEAD = 4_096
+"""Bytes in which the root element of an SVG is looked for."""
+_BEGINS_SVG = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<(?:\?[^>]*|!--(?:(?!-->).)*--|![A-Za-z][^>]*)>\s*)*<svg[\s>]", re.DOTALL
+)
 
 
 class _Folder(BaseModel):
@@ -51,7 +58,7 @@ class _File(BaseModel):
 class _Content(_File):
     view: Literal["", "image", "text"] = Field(
         "",
-        description="image: PNG, JPEG, GIF or WebP, to be shown as a picture. text: its beginning, with "
+        description="image: PNG, JPEG, GIF, WebP or SVG, to be shown as a picture. text: its beginning, with "
         "X-Truncated: 1 where there is more. Empty: all its bytes, to be saved.",
     )
     turn: int | None = Field(
@@ -59,9 +66,15 @@ class _Content(_File):
         ge=0,
         description="Read the file as it was after this turn; 0: before the first. Default: as it is now.",
     )
+    call: str | None = Field(
+        None,
+        max_length=400,
+        description="Read the file as it was after a call that has run before its decision: the `key` of its "
+        "effect.",
+    )
     moment: Literal["after", "before"] = Field(
         "after",
-        description="before: as the file was before the turn, such as a file that the turn has deleted.",
+        description="before: as the file was before the turn or call, such as a file that was deleted.",
     )
 
 
@@ -116,15 +129,16 @@ async def _list(request: Request) -> Response:
     path=("thread_id",),
     query=_Content,
     answers={200: ("The file.", BYTES)},
-    media=(_BYTES, "text/plain; charset=utf-8", "image/png", "image/jpeg", "image/gif", "image/webp"),
+    media=(_BYTES, "text/plain; charset=utf-8", "image/png", "image/jpeg", "image/gif", "image/webp", _SVG),
     refusals=_REFUSALS,
 )
 async def _read(request: Request) -> Response:
     asked = read_query(request, _Content)
-    if asked.turn is not None:
+    at = asked.turn if asked.call is None else asked.call
+    if at is not None:
         async with refusing():
             points = await points_of(request, thread_of(request))
-            kept = await find_kept(points, asked.path, asked.turn, begin=asked.moment == "before")
+            kept = await find_kept(points, asked.path, at, begin=asked.moment == "before")
             return await _held(asked, kept.size, kept.read)
     files = await _files(request)
     if asked.view == "text":
@@ -145,7 +159,8 @@ async def _held(asked: _Content, size: int, read: Callable[[], Awaitable[bytes]]
         kind = picture_type(content) if asked.view == "image" else _BYTES
         if kind is None:
             raise Refused(
-                422, "Its content is not PNG, JPEG, GIF or WebP, whatever its name says: download it instead."
+                422,
+                "Its content is not PNG, JPEG, GIF, WebP or SVG, whatever its name says: download it.",
             )
     except BaseException:
         ROOM.give_back(size)
@@ -204,14 +219,19 @@ async def _write(request: Request) -> Response:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return a picture's media type by its first bytes; None for other files, and for SVG, which can run."""
+    """Return a picture's media type by its first bytes; None for other files.
+
+    An SVG runs nothing where it is shown as a picture. Opened by its address, it is saved: see `_attached`.
+    """
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if content.startswith(b"\xff\xd8\xff"):
         return "image/jpeg"
     if content.startswith((b"GIF87a", b"GIF89a")):
         return "image/gif"
-    return "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else None
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return _SVG if _BEGINS_SVG.match(content[:_SVG_HEAD]) else None
 
 
 async def _files(request: Request) -> WorkspaceFiles | CapturedFiles:

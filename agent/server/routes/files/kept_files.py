@@ -48,21 +48,27 @@ class KeptFile:
             raise Refused(*says(error)) from error
 
 
-async def find_kept(points: ThreadPoints, path: str, turn: int, *, begin: bool) -> KeptFile:
-    """Find a file as it was at the end of a turn, or at its begin.
+async def find_kept(points: ThreadPoints, path: str, at: int | str, *, begin: bool) -> KeptFile:
+    """Find a file as it was at the end of a turn or call, or at its begin.
+
+    Args:
+        at: the number of the turn, or the key of the call.
 
     Raises:
         Refused: 400, 404 or 409 for such a path; 410, the content was not kept; 413, the file is too large.
-        WrongPoint, NoCapture, ManifestMissing: see `ThreadPoints.manifest`.
+        WrongPoint, NoCapture, ManifestMissing: see `ThreadPoints.manifest` and `ThreadPoints.at_call`.
     """
     try:
         path = shown(inside(absolute(path)))
     except ValueError as error:
         raise Refused(404, f"{error}.") from None
-    manifest = await points.manifest(turn, begin=begin)
+    if isinstance(at, str):
+        manifest, when = await points.at_call(at, begin=begin), "this call"
+    else:
+        manifest, when = await points.manifest(at, begin=begin), f"turn {at}"
     found = kept_file(manifest, path, points.content)
     if found is None:
-        raise Refused(404, f"There was no file {path} {'before' if begin else 'after'} turn {turn}.")
+        raise Refused(404, f"There was no file {path} {'before' if begin else 'after'} {when}.")
     return found
 
 

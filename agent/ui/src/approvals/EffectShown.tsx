@@ -4,6 +4,7 @@ import { duration } from "../text/time";
 import { harmless, linesOf, visible } from "../text/visible";
 import { Paths } from "../turns/Paths";
 import { CallShown } from "./CallShown";
+import { EffectPictures } from "./EffectPictures";
 import type { Effect, Request } from "./question";
 
 const PARTS = [
@@ -12,7 +13,7 @@ const PARTS = [
   { part: "created", word: "made", pill: "good" },
 ] as const;
 
-/** A call that has run, and what it did: in words with the sizes, changes of texts, all paths, and the output. */
+/** A call that has run, and what it did: in words with the sizes, changes of texts, pictures, all paths, and the output. */
 export function EffectShown({ request, effect }: { request: Request; effect: Effect }) {
   const { words, diff } = partsOf(request);
   const lines = linesOf(effect.output);
@@ -25,6 +26,7 @@ export function EffectShown({ request, effect }: { request: Request; effect: Eff
       </p>
       {words && <Code code={words} label="What it did" />}
       {diff && <Code code={diff} language="diff" label="Changes of texts" />}
+      <EffectPictures effect={effect} />
       <details className="fold">
         <summary>Paths: {countsOf(effect)}</summary>
         <ul>

@@ -31,11 +31,27 @@ export interface Effect {
   created: string[];
   changed: string[];
   deleted: string[];
-  /** How many paths the lists leave out. */
-  more?: Partial<Record<"created" | "changed" | "deleted", number>>;
+  /** How many paths the lists leave out, and how many pictures `pictures`. */
+  more?: Partial<Record<"created" | "changed" | "deleted" | "pictures", number>>;
+  pictures?: EffectPicture[];
+  /** Names the files before and after the call. Present if there are pictures. */
+  key?: string;
   exit_code: number | null;
   output: string;
   seconds: number;
+}
+
+/** A picture before and after a call; null where there was none. */
+export interface EffectPicture {
+  path: string;
+  before: PictureSize | null;
+  after: PictureSize | null;
+}
+
+export interface PictureSize {
+  bytes: number;
+  /** Width and height; null for SVG. */
+  pixels: [number, number] | null;
 }
 
 /** What an approval covers: this call; or, for the rest of the thread, the same call or every call of the tool. */

@@ -77,7 +77,7 @@ class EffectCalls:
             return Decided(ask_alone(replace(request, note=note), gate, held, state=state))
         if found.free:
             return Decided(Granted("effect"), ran=True, result=found.result)
-        value, text = await effect_card(runs, found, self.redact)
+        value, text = await effect_card(runs, found, key, self.redact)
         decision = ask_alone(replace(request, effect=value, effect_text=text), gate, held, state=state)
         if not isinstance(decision, Reject):
             await runs.keep(str(thread), key)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from libs.middleware.approvals.effects.effect_pictures import pictures_of
 from libs.middleware.approvals.visible_text import visible
 from libs.workspace import Entry, Manifest
 from libs.workspace.history import Effect, EffectRuns
@@ -49,11 +50,12 @@ class _Side:
 
 
 async def effect_card(
-    runs: EffectRuns, effect: Effect, redact: Callable[[str], str]
+    runs: EffectRuns, effect: Effect, key: str, redact: Callable[[str], str]
 ) -> tuple[Mapping[str, Any], str]:
     """Return the effect of a call as JSON for the question, and as text.
 
     Args:
+        key: the key of the call.
         redact: removes known secrets.
     """
 
@@ -68,10 +70,14 @@ async def effect_card(
     for kind, paths in parts.items():
         made[kind] = [clean(path) for path in paths[:_MOST_PATHS]]
     more = {kind: len(paths) - _MOST_PATHS for kind, paths in parts.items() if len(paths) > _MOST_PATHS}
+    pictures, others = await pictures_of(runs, effect, before_files, clean)
+    if others:
+        more["pictures"] = others
     result = effect.result
     value = {
         **made,
         **({"more": more} if more else {}),
+        **({"pictures": pictures, "key": key} if pictures else {}),
         "exit_code": result.exit_code,
         "output": visible(result.output[-_MOST_OUTPUT:]),
         "seconds": round(result.seconds, 3),
@@ -83,6 +89,8 @@ async def effect_card(
             said.append(clean(_listed(kind, paths, side)))
     if effect.unread:
         said.append(clean("\n".join(["Not in the snapshot, so not undone:", *_unread(effect.unread)])))
+    if sizes := [line for picture in pictures if (line := _sizes(picture))]:
+        said.append("\n".join(["Pictures, in pixels:", *sizes]))
     if lines := [line async for line in _diff(runs, effect, before, after)]:
         said.append("```diff\n" + clean("\n".join(lines)) + "\n```")
     if output := visible(result.output).rstrip():
@@ -101,6 +109,13 @@ def _listed(kind: str, paths: Sequence[str], side: _Side) -> str:
 def _unread(paths: Mapping[str, str]) -> list[str]:
     lines = [f"  {path}: {why}" for path, why in list(paths.items())[:_MOST_LISTED]]
     return [*lines, *([f"  and {len(paths) - len(lines):,} more"] if len(paths) > len(lines) else [])]
+
+
+def _sizes(picture: Mapping[str, Any]) -> str:
+    """Return a line with the size of a picture before and after the call. Empty: it is an SVG."""
+    both = [(when, picture[when]["pixels"]) for when in ("before", "after") if picture[when]]
+    sizes = [f"{when} {size[0]:,} by {size[1]:,}" for when, size in both if size]
+    return f"  {picture['path']}: {', '.join(sizes)}" if sizes else ""
 
 
 def _folded(lines: Sequence[str]) -> str:

@@ -105,10 +105,10 @@ class WorkerPool:
         return child
 
     def rest(self, child: Child) -> None:
-        """Mark a worker as idle."""
+        """Mark a worker as idle. One that the supervisor has ended meanwhile gets no other request."""
         child.refused_before = None
         idle = self._idle[child.kind]
-        if child.session is None:
+        if child.session is None and not child.given_up:
             idle.append(child)
         self._on_free()
         if len(idle) > _SPARE[child.kind] and self._retire_at is None:

@@ -74,6 +74,23 @@ print(*sys.modules.keys() - before)
     assert set(inside(folder, program).split()) == WHILE_A_SANDBOX_STARTS
 
 
+def test_worker_that_was_ended_gets_no_other_request(folder: Path) -> None:
+    """A cancelled request may end by itself before its worker has noticed."""
+    program = """
+import select
+from libs.sandbox.guest.worker_pool import WorkerPool
+from libs.sandbox.wire.frames import Worker
+pool = WorkerPool(select.poll(), tuple, tuple)
+worker = pool.take(Worker.FILE)
+pool.dismiss(worker)
+pool.rest(worker)
+other = pool.take(Worker.FILE)
+print(other is not worker)
+pool.dismiss(other)
+"""
+    assert inside(folder, program) == "True\n"
+
+
 def test_failed_start_of_a_worker_leaves_no_descriptor_open(folder: Path) -> None:
     program = """
 import os, resource

@@ -179,7 +179,7 @@ class GatewayDoor:
         self.refused = refused
 
     def declare(self, request: int, uses: Collection[str]) -> None:
-        """Set the tools of MCP servers that programs of a request may call: none, if the request has ended."""
+        """Set the tools of servers that programs of a request may call: none, if the request has ended."""
         if uses:
             self.declared[request] = uses
         else:

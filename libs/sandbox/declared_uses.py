@@ -24,5 +24,7 @@ def declared_uses(text: object) -> tuple[str, ...]:
         if not line.startswith("#"):
             break
         if match := _LINE.fullmatch(line):
-            found.update(dict.fromkeys(name for name in re.split(r"[\s,]+", match[1]) if _NAME.fullmatch(name)))
+            found.update(
+                dict.fromkeys(name for name in re.split(r"[\s,]+", match[1]) if _NAME.fullmatch(name))
+            )
     return tuple(found)

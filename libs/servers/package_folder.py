@@ -54,9 +54,9 @@ class PackageFolder:
         for path, text in files.items():
             self._put(package / path, text)
         kept = {package / path for path in files}
-        for path in package.rglob("*"):
-            if path.is_file() and path not in kept:
-                path.unlink()
+        for old in package.rglob("*"):
+            if old.is_file() and old not in kept:
+                old.unlink()
 
     def _put(self, path: Path, text: str) -> None:
         content = text.encode("utf-8", "replace")

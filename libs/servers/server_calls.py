@@ -1,7 +1,8 @@
 """The virtual host `http://servers.gateway/`, which carries calls of programs to MCP servers.
 
-`POST /call` with `{"server", "tool", "arguments"}`: `{"content": [...], "structured", "is_error"}`. Each part of
-the content is `{"text"}`, `{"data": base64, "type"}` or another JSON object. Errors are a text with a status.
+`POST /call` with `{"server", "tool", "arguments"}`: `{"content": [...], "structured", "is_error"}`. Each part
+of the content is `{"text"}`, `{"data": base64, "type"}` or another JSON object. Errors are a text with a
+status.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class ServerCalls:
         try:
             asked = _Asked.model_validate_json(request.body)
         except ValidationError:
-            raise GatewayError(400, 'the body is not {"server": text, "tool": text, "arguments": object}') from None
+            raise GatewayError(
+                400, 'the body is not {"server": text, "tool": text, "arguments": object}'
+            ) from None
         await self._check(asked, request)
         work = asyncio.ensure_future(self._servers.call(asked.server, asked.tool, asked.arguments))
         left = asyncio.ensure_future(request.left())
@@ -98,8 +101,8 @@ class ServerCalls:
             return
         raise GatewayError(
             403,
-            "this code has not declared the call, or has ended. Put this line first, before any code, into the "
-            f"command, block or program itself (not into a file that it runs): {line}",
+            "this code has not declared the call, or has ended. Put this line first, before any code, into "
+            f"the command, block or program itself (not into a file that it runs): {line}",
         )
 
 

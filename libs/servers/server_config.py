@@ -48,7 +48,9 @@ class _Entry(BaseModel):
         if self.url is not None and not re.match(r"https?://[^/]", self.url):
             raise ValueError('"url" must begin with http:// or https:// and a host')
         if self.sandbox:
-            raise ValueError('"sandbox" is not supported yet: leave it out to run the program on this machine')
+            raise ValueError(
+                '"sandbox" is not supported yet: leave it out to run the program on this machine'
+            )
         return self
 
 

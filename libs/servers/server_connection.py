@@ -50,7 +50,7 @@ class _ServerGone(CallFailed):
 
 
 class Connection:
-    """One server. Connects at its first use, and again if the server has ended. Usable from any event loop."""
+    """One server. Connects at its first use, and again if the server has ended. For any event loop."""
 
     def __init__(self, config: ServerConfig, changed: Callable[[], object] = lambda: None) -> None:
         """`changed` is called when the server may have other tools. It must not block."""
@@ -131,8 +131,8 @@ class Connection:
             if gone or error.code == CONNECTION_CLOSED:
                 await self._drop()
                 raise CallFailed(
-                    f"the server ended during the call of {tool}, so nobody knows whether it was carried out. "
-                    "The next call starts the server again"
+                    f"the server ended during the call of {tool}, so nobody knows whether the call was "
+                    "carried out. The next call starts the server again"
                 ) from None
             if error.code == REQUEST_TIMEOUT:
                 raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
@@ -193,7 +193,7 @@ class Connection:
             await asyncio.wait([keeper], timeout=_CLOSE_SECONDS)
 
 
-class _explaining:  # noqa: N801 - a context manager
+class _explaining:
     """Turns what the SDK and a transport raise into CallFailed."""
 
     def __enter__(self) -> None:

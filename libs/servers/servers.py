@@ -1,13 +1,14 @@
-"""The MCP servers of an installation: their connections, their packages, and what a prompt says about them."""
+"""The MCP servers of an installation: connections, packages, and what a prompt says about them."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,20 +44,26 @@ class Servers:
     Args:
         configs: the servers.
         folder: where the packages are written, for the mount at `/servers`.
+        redact: removes known secrets from what servers say of themselves.
     """
 
-    def __init__(self, configs: Sequence[ServerConfig], folder: Path) -> None:
-        self.folder = folder
+    def __init__(
+        self,
+        configs: Sequence[ServerConfig],
+        folder: Path,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self._redact = redact
         self._packages = PackageFolder(folder, [config.name for config in configs])
         self._connections = {
-            config.name: Connection(config, lambda name=config.name: self._begin(name)) for config in configs
+            config.name: Connection(config, partial(self._begin, config.name)) for config in configs
         }
         self._listed: dict[str, _Listed | CallFailed] = {}
         self._starts: dict[str, tuple[float, Future[None]]] = {}
         self._lock = threading.Lock()
 
     async def lines(self) -> list[str]:
-        """Return a line about each server, in the order of the file. Waits a little for servers that start."""
+        """Return a line about each server, in the order of the file. Waits for servers that start."""
         for name in self._connections:
             self._begin(name, unless_known=True)
         return [await self._line(name) for name in self._connections]
@@ -102,7 +109,7 @@ class Servers:
         return self._listed.get(name) or CallFailed("it is still starting")
 
     def _begin(self, name: str, *, unless_known: bool = False) -> tuple[float, Future[None]]:
-        """Begin to ask a server for its tools, unless that is under way. Return when it began, and its end."""
+        """Begin to ask a server for its tools, unless that is under way. Return its begin and its end."""
         with self._lock:
             if (start := self._starts.get(name)) is not None:
                 begun, ended = start
@@ -119,12 +126,14 @@ class Servers:
             tools, words = await connection.tools()
             free = free_tools(tools, connection.config.free)
             files = await asyncio.to_thread(package_of, name, tools, free=free)
-            await asyncio.to_thread(self._packages.write, name, files)
-            line = summary_of(name, tools, words=words)
+            cleaned = {path: self._redact(text) for path, text in files.items()}
+            await asyncio.to_thread(self._packages.write, name, cleaned)
+            line = self._redact(summary_of(name, tools, words=words))
             self._listed[name] = _Listed(frozenset(tool.name for tool in tools), free, line)
         except CallFailed as error:
-            await asyncio.to_thread(self._packages.write_failure, name, str(error))
-            self._listed[name] = error
+            known = CallFailed(self._redact(str(error)))
+            await asyncio.to_thread(self._packages.write_failure, name, str(known))
+            self._listed[name] = known
 
 
 def free_tools(tools: Sequence[Tool], listed: frozenset[str]) -> frozenset[str]:

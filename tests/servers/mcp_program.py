@@ -14,6 +14,12 @@ from mcp.types import ToolAnnotations
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 WEB = ToolAnnotations(read_only_hint=True)
 
+
+def note(text: str) -> None:
+    with Path(os.environ["NOTES_FILE"]).open("a") as file:
+        file.write(f"{text}\n")
+
+
 server = MCPServer("notes", instructions="Keeps notes.\nSecond line.")
 
 
@@ -60,23 +66,20 @@ def large(size: int) -> str:
 
 
 @server.tool(annotations=READS)
-async def wait(path: str) -> str:
-    """Wait for ever. Writes to a file when the call begins and when it is cancelled."""
-    file = Path(path)
-    file.write_text("begun")
+async def wait() -> str:
+    """Wait for ever. Notes the begin of the call and its cancellation."""
+    note("begun")
     try:
         await asyncio.sleep(3600)
-    except asyncio.CancelledError:
-        file.write_text("cancelled")
-        raise
+    finally:
+        note("cancelled")
     return ""
 
 
 @server.tool()
 def write_note(text: str) -> str:
     """Write a note into the file NOTES_FILE."""
-    with open(os.environ["NOTES_FILE"], "a") as file:
-        file.write(text + "\n")
+    note(text)
     return "written"
 
 

@@ -17,7 +17,12 @@ from langgraph.config import get_config
 
 from libs.backends.docker import deepagents_results as answers
 from libs.backends.docker.file_operations import SandboxFiles
-from libs.backends.docker.host_inputs import allowed_variables, mounted_skills, package_folder, usable_workspace
+from libs.backends.docker.host_inputs import (
+    allowed_variables,
+    mounted_skills,
+    package_folder,
+    usable_workspace,
+)
 from libs.backends.docker.live_stream import live_output
 from libs.backends.docker.sandbox_makers import SandboxesOfThreads, SandboxMakers
 from libs.redaction import Redact

@@ -39,7 +39,7 @@ def mounted_skills(own: Path | str | None, extra: Sequence[Path | str]) -> dict[
 
 
 def package_folder(servers: Path | None) -> dict[str, Path]:
-    """Return path in the container -> folder of the packages of MCP servers, without links. Makes the folder."""
+    """Return path in the container -> folder of the packages of MCP servers. Makes the folder."""
     if servers is None:
         return {}
     servers.mkdir(parents=True, exist_ok=True)

@@ -48,7 +48,7 @@ class _Connection:
 
 
 class Outlet:
-    """Listens on 127.0.0.1 and on a Unix socket, and relays connections, in the supervisor's poll. Never blocks.
+    """Listens on 127.0.0.1 and on a Unix socket, and relays connections. Never blocks.
 
     The Unix socket has the abstract name `sandbox-proxy-<port>`, which no program can remove.
 

@@ -83,8 +83,8 @@ class WorkerPool:
     def request_of(self, pid: int) -> int:
         """Return the running request that a process belongs to; 0 if there is none.
 
-        A process belongs to the worker that it descends from. What an ended command has left running keeps its
-        worker, which takes no other command meanwhile.
+        A process belongs to the worker that it descends from. What an ended command has left running keeps
+        its worker, which takes no other command meanwhile.
         """
         workers = {child.pid: child for child in self._children.values()}
         while pid > 1 and pid not in workers:

@@ -31,7 +31,6 @@ __all__ = [
     "kill",
     "kill_orphans",
     "kill_trees",
-    "parent_of",
     "moment",
     "parent_of",
     "prctl",

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import anyio
-import httpx2
-from mcp import Client, MCPError, StdioServerParameters, Tool, stdio_client
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
+from mcp import Client, MCPError, Tool
 from mcp.types import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,
@@ -24,6 +21,7 @@ from pydantic import ValidationError
 
 from libs.sandbox.host import LoopThread
 from libs.servers.server_config import ServerConfig
+from libs.servers.server_transport import transport_to
 
 __all__ = ["CALL_SECONDS", "CONNECT_SECONDS", "CallFailed", "Connection"]
 
@@ -35,8 +33,6 @@ CALL_SECONDS: Final = 120.0
 """Longest call."""
 _CLOSE_SECONDS: Final = 10.0
 _MOST_TOOLS: Final = 10_000
-_MOST_EVENT: Final = 64 * 2**20
-"""Bytes of one answer over HTTP as an event."""
 
 Result = TypeVar("Result")
 
@@ -52,9 +48,16 @@ class _ServerGone(CallFailed):
 class Connection:
     """One server. Connects at its first use, and again if the server has ended. For any event loop."""
 
-    def __init__(self, config: ServerConfig, changed: Callable[[], object] = lambda: None) -> None:
-        """`changed` is called when the server may have other tools. It must not block."""
+    def __init__(self, config: ServerConfig, log: Path, changed: Callable[[], object] = lambda: None) -> None:
+        """Create the object.
+
+        Args:
+            config: how to reach the server.
+            log: file for the errors that a program prints, from its latest start on.
+            changed: called when the server may have other tools. It must not block.
+        """
         self.config = config
+        self._log = log
         self._changed = changed
         self._thread: LoopThread | None = None
         self._ready: asyncio.Future[Client] | None = None
@@ -154,7 +157,11 @@ class Connection:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(CONNECT_SECONDS):
                     client = await stack.enter_async_context(
-                        Client(_transport(self.config, ended), cache=None, message_handler=self._on_message)
+                        Client(
+                            transport_to(self.config, ended, self._log),
+                            cache=None,
+                            message_handler=self._on_message,
+                        )
                     )
                 ready.set_result(client)
                 if self._connected_before:
@@ -216,44 +223,3 @@ def _why(error: BaseException) -> str:
     if isinstance(error, MCPError):
         return str(error)[:2_000]
     return f"the server cannot be reached: {str(error)[:500] or type(error).__name__}"
-
-
-@asynccontextmanager
-async def _transport(config: ServerConfig, ended: asyncio.Event) -> AsyncIterator[Any]:
-    """Connect to a server. `ended` is set when a program has closed its output."""
-    if config.command:
-        program = StdioServerParameters(
-            command=config.command, args=list(config.args), env=dict(config.env), cwd=config.cwd
-        )
-        async with stdio_client(program) as (read, write), _watched(read, ended) as passed_on:
-            yield passed_on, write
-    elif config.sse:
-        async with sse_client(config.url, dict(config.headers)) as streams:
-            yield streams
-    else:
-        limits = httpx2.Timeout(30, read=CALL_SECONDS + 30)
-        async with (
-            httpx2.AsyncClient(headers=dict(config.headers), timeout=limits) as http,
-            streamable_http_client(config.url, http_client=http, max_sse_event_size=_MOST_EVENT) as streams,
-        ):
-            yield streams
-
-
-@asynccontextmanager
-async def _watched(read: Any, ended: asyncio.Event) -> AsyncIterator[Any]:
-    """Pass the messages of a server on, and note its end before anybody waits for an answer."""
-    into, out = anyio.create_memory_object_stream[Any](0)
-
-    async def pass_on() -> None:
-        async with into:
-            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                async for message in read:
-                    await into.send(message)
-            ended.set()
-
-    async with anyio.create_task_group() as tasks, out:
-        tasks.start_soon(pass_on)
-        try:
-            yield out
-        finally:
-            tasks.cancel_scope.cancel()

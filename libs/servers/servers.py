@@ -43,7 +43,8 @@ class Servers:
 
     Args:
         configs: the servers.
-        folder: where the packages are written, for the mount at `/servers`.
+        folder: where the packages are written, for the mount at `/servers`. What programs of servers print
+            as errors is in files beside the folder: `<folder>-logs/<name>.log`.
         redact: removes known secrets from what servers say of themselves.
     """
 
@@ -55,8 +56,10 @@ class Servers:
     ) -> None:
         self._redact = redact
         self._packages = PackageFolder(folder, [config.name for config in configs])
+        logs = folder.with_name(f"{folder.name}-logs")
         self._connections = {
-            config.name: Connection(config, partial(self._begin, config.name)) for config in configs
+            config.name: Connection(config, logs / f"{config.name}.log", partial(self._begin, config.name))
+            for config in configs
         }
         self._listed: dict[str, _Listed | CallFailed] = {}
         self._starts: dict[str, tuple[float, Future[None]]] = {}

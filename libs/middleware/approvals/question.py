@@ -8,7 +8,8 @@ The question is the value of LangChain's batched interrupt, which Studio and the
 `id` is the id of the call. A request about a call that declares tools of MCP servers (see `declared_uses`)
 also has `"uses"`, a list of `server.tool`. A request about a call that has run already also has `"effect"`:
 `{"created", "changed", "deleted", "exit_code", "output", "seconds"}`, with lists of paths, and with `"more":
-{"created": n, …}` if lists are shortened. If grants cannot be saved, the question also has `"scopes": ["call"]`.
+{"created": n, …}` if lists are shortened. If grants cannot be saved, the question also has `"scopes":
+["call"]`.
 
 A question about one call has both shapes of LangChain: it is also the value of a `per_call` interrupt::
 

@@ -22,8 +22,7 @@ from libs.sandbox.host import blocking
 # The MCP SDK is imported where servers are configured: it takes half a second.
 if TYPE_CHECKING:
     from libs.gateway import Service
-    from libs.servers import ServerConfig
-    from libs.servers.servers import Servers
+    from libs.servers import ServerConfig, Servers
 
 __all__ = ["ShowsServers", "package_folder", "server_services", "servers_text", "shows_servers"]
 
@@ -47,7 +46,7 @@ def server_services(settings: Settings) -> dict[str, Service]:
     servers = _servers_of(settings)
     if servers is None:
         return {}
-    from libs.servers.server_calls import HOST, ServerCalls
+    from libs.servers import HOST, ServerCalls
 
     ruled = functools.partial(_ruled, checked_rules(settings))
     return {HOST: ServerCalls(servers, ruled, secret_filter(settings))}
@@ -86,7 +85,7 @@ def _servers_of(settings: Settings) -> Servers | None:
 
 @functools.cache
 def _made(configs: tuple[ServerConfig, ...], folder: Path, redact: Callable[[str], str]) -> Servers:
-    from libs.servers.servers import Servers
+    from libs.servers import Servers
 
     servers = Servers(configs, folder, redact=redact)
     atexit.register(servers.close)

@@ -16,5 +16,5 @@ Python packages whose functions ask other programs. Before the first use, `cat` 
 
 
 def servers_section(lines: Sequence[str]) -> str:
-    """Return the section of a system prompt; "" for no servers."""
-    return _SERVERS.format(lines="\n".join(f"- {line}" for line in lines)) if lines else ""
+    """Return the section of a system prompt from a line about each server; "" for no servers."""
+    return _SERVERS.format(lines="\n".join(lines)) if lines else ""

@@ -7,6 +7,17 @@ processes and credentials stay on the host.
 
 from __future__ import annotations
 
+from libs.servers.server_calls import HOST, ServerCalls
 from libs.servers.server_config import ServerConfig, ServersError, read_servers
+from libs.servers.server_connection import CallFailed
+from libs.servers.servers import Servers
 
-__all__ = ["ServerConfig", "ServersError", "read_servers"]
+__all__ = [
+    "HOST",
+    "CallFailed",
+    "ServerCalls",
+    "ServerConfig",
+    "Servers",
+    "ServersError",
+    "read_servers",
+]

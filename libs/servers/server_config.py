@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import keyword
 import re
 import shutil
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from libs.servers.stubs import python_name
 
 __all__ = ["ServerConfig", "ServersError", "read_servers"]
 
@@ -131,7 +131,7 @@ def _server(name: str, given: Mapping[str, Any], variables: Mapping[str, str]) -
         if shutil.which(entry.command, path=searched) is None:
             raise ValueError(f"the program {entry.command!r} is not there: install it, or correct its name")
     return ServerConfig(
-        name=_package(name),
+        name=python_name(name),
         command=entry.command or "",
         args=entry.args,
         env=tuple(entry.env.items()),
@@ -158,16 +158,6 @@ def _expanded(value: Any, variables: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {key: _expanded(each, variables) for key, each in value.items()}
     return value
-
-
-def _package(name: str) -> str:
-    """Return the name of a package: an identifier in ASCII."""
-    plain = re.sub(r"\W+", "_", unicodedata.normalize("NFKD", name), flags=re.ASCII).strip("_")
-    if not plain:
-        raise ValueError("has no letter or digit of which a package could get its name")
-    if plain[0].isdigit():
-        plain = f"server_{plain}"
-    return f"{plain}_" if keyword.iskeyword(plain) else plain
 
 
 def _first(error: ValidationError) -> str:

@@ -100,7 +100,9 @@ class Servers:
 
     async def _line(self, name: str) -> str:
         found = await self._found(name, wait=True)
-        return found.line if isinstance(found, _Listed) else f"`servers.{name}` cannot be used now: {found}."
+        return (
+            found.line if isinstance(found, _Listed) else f"- `servers.{name}` cannot be used now: {found}."
+        )
 
     async def _found(self, name: str, *, wait: bool = False) -> _Listed | CallFailed:
         """Return what is known of a server. Starts it, and waits for it: see _WAIT_SECONDS."""
@@ -131,7 +133,7 @@ class Servers:
             files = await asyncio.to_thread(package_of, name, tools, free=free)
             cleaned = {path: self._redact(text) for path, text in files.items()}
             await asyncio.to_thread(self._packages.write, name, cleaned)
-            line = self._redact(summary_of(name, tools, words=words))
+            line = self._redact(summary_of(name, tools, free=free, about=words))
             self._listed[name] = _Listed(frozenset(tool.name for tool in tools), free, line)
         except CallFailed as error:
             known = CallFailed(self._redact(str(error)))

@@ -43,7 +43,10 @@ def package_of(server: str, tools: Sequence[Tool], *, free: Collection[str] = ()
     return {"__init__.py": "\n".join(made)}
 
 
-def summary_of(server: str, tools: Sequence[Tool], *, words: str = "") -> str:
-    """Return the line for the prompt."""
-    said = f" The server says: {' '.join(words.split())[:80]}" if words else ""
-    return f"`servers.{server}`: {len(tools)} functions, /servers/{server}/__init__.py.{said}"
+def summary_of(
+    server: str, tools: Sequence[Tool], *, free: Collection[str] = (), about: str | None = None
+) -> str:
+    """Return the line about a server in the prompt."""
+    said = f" The server says: {' '.join(about.split())[:80]}" if about else ""
+    count = f"{len(tools)} functions, {sum(tool.name in free for tool in tools)} free"
+    return f"- `servers.{server}`: {count} (`/servers/{server}/__init__.py`){said}"

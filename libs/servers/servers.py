@@ -100,9 +100,9 @@ class Servers:
 
     async def _line(self, name: str) -> str:
         found = await self._found(name, wait=True)
-        return (
-            found.line if isinstance(found, _Listed) else f"- `servers.{name}` cannot be used now: {found}."
-        )
+        if isinstance(found, CallFailed):
+            return f"- `servers.{name}` cannot be used now: {found}."
+        return found.line
 
     async def _found(self, name: str, *, wait: bool = False) -> _Listed | CallFailed:
         """Return what is known of a server. Starts it, and waits for it: see _WAIT_SECONDS."""

@@ -1,4 +1,7 @@
-"""An MCP server for tests: `python mcp_program.py`, or `python mcp_program.py http PORT`."""
+"""An MCP server for tests: `python mcp_program.py`, or `python mcp_program.py http PORT`.
+
+NOTES_FILE is the file of its notes, NOTES_TOKEN its credential.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
+import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Image
 from mcp.types import ToolAnnotations
@@ -54,6 +59,12 @@ def token() -> str:
 
 
 @server.tool(annotations=READS)
+def process() -> str:
+    """Return the id of this process."""
+    return str(os.getpid())
+
+
+@server.tool(annotations=READS)
 def die() -> str:
     """End this server in the middle of a call."""
     os._exit(1)
@@ -89,8 +100,22 @@ def fetch(url: str) -> str:
     return f"page of {url}"
 
 
+def with_password(app: Any) -> Any:
+    """Refuse requests without the credential."""
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+        given = dict(scope.get("headers", ())).get(b"authorization", b"").decode()
+        if scope["type"] == "http" and given != f"Bearer {os.environ['NOTES_TOKEN']}":
+            await send({"type": "http.response.start", "status": 401, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await app(scope, receive, send)
+
+    return guarded
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["http"]:
-        server.run("streamable-http", port=int(sys.argv[2]))
+        uvicorn.run(with_password(server.streamable_http_app()), port=int(sys.argv[2]), log_level="warning")
     else:
         server.run("stdio")

@@ -57,7 +57,7 @@ class Connection:
             changed: called when the server may have other tools. It must not block.
         """
         self.config = config
-        self._log = log
+        self.log = log
         self._changed = changed
         self._thread: LoopThread | None = None
         self._ready: asyncio.Future[Client] | None = None
@@ -158,7 +158,7 @@ class Connection:
                 async with asyncio.timeout(CONNECT_SECONDS):
                     client = await stack.enter_async_context(
                         Client(
-                            transport_to(self.config, ended, self._log),
+                            transport_to(self.config, ended, self.log),
                             cache=None,
                             message_handler=self._on_message,
                         )
@@ -220,6 +220,8 @@ def _why(error: BaseException) -> str:
         return f"the server has not become ready within {CONNECT_SECONDS:g} s"
     if isinstance(error, ValidationError):
         return "the server has answered something that does not follow the protocol"
+    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+        return "the server has ended before it was ready"
     if isinstance(error, MCPError):
         return str(error)[:2_000]
     return f"the server cannot be reached: {str(error)[:500] or type(error).__name__}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ from libs.servers.server_connection import CallFailed, Connection
 from libs.servers.stubs import package_of, summary_of
 
 __all__ = ["Servers"]
+
+logger = logging.getLogger(__name__)
 
 _WAIT_SECONDS: Final = 30.0
 """Longest wait of a prompt for servers that start. The package of a slower server comes when it is ready."""
@@ -137,6 +140,9 @@ class Servers:
             self._listed[name] = _Listed(frozenset(tool.name for tool in tools), free, line)
         except CallFailed as error:
             known = CallFailed(self._redact(str(error)))
+            logger.warning(
+                "the MCP server %s cannot be used: %s. Its log is %s.", name, known, connection.log
+            )
             await asyncio.to_thread(self._packages.write_failure, name, str(known))
             self._listed[name] = known
 

@@ -6,7 +6,7 @@ a file, or an error if the sandbox itself fails.
 
 from __future__ import annotations
 
-from libs.sandbox.declared_uses import declared_uses
+from libs.sandbox.declarations import declared_uses
 from libs.sandbox.errors import (
     CommandInterrupted,
     CommandUnderWay,

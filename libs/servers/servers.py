@@ -140,9 +140,7 @@ class Servers:
             self._listed[name] = _Listed(frozenset(tool.name for tool in tools), free, line)
         except CallFailed as error:
             known = CallFailed(self._redact(str(error)))
-            logger.warning(
-                "the MCP server %s cannot be used: %s. Its log is %s.", name, known, connection.log
-            )
+            logger.warning("the MCP server %s cannot be used: %s. Its log: %s", name, known, connection.log)
             await asyncio.to_thread(self._packages.write_failure, name, str(known))
             self._listed[name] = known
 

@@ -21,6 +21,7 @@ from agent.settings import Settings, load_settings
 from libs.models.scripted_model import ScriptedChatModel, ToolUse
 from tests.support.gated_agents import scripted
 from tests.support.sandboxes import IMAGE
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from libs.backends.docker import DockerExecutionBackend
@@ -158,6 +159,15 @@ def test_deep_agent_calls_what_is_free_or_declared(folder: Path, settings_of: An
     assert notes_in(folder) == "bought milk\n"
     assert [request["uses"] for request in asked if "uses" in request] == [["notes.write_note"]] * 3
     assert "`servers.notes`" in model._prompts[0]
+
+
+def test_call_ends_at_the_server_with_its_command(folder: Path, settings_of: Any) -> None:
+    waits = ToolUse(
+        name="execute", args={"command": python("from servers.notes import wait; wait()"), "timeout": 10}
+    )
+    _, [output] = deep(scripted({"go": [[waits], "done"]}), settings_of(approvals="auto"))
+    assert "exit code 124" in output
+    eventually(lambda: notes_in(folder) == "begun\ncancelled\n")
 
 
 def test_with_effects_only_a_declared_call_is_asked_about_beforehand(folder: Path, settings_of: Any) -> None:

@@ -14,11 +14,8 @@ def test_time_and_git_are_used_as_their_config_says(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
     (repository / "new.txt").write_text("new")
-    names = ("time", "git")
-    configs = [
-        ServerConfig(name=name, command=str(Path(sys.executable).with_name(f"mcp-server-{name}")))
-        for name in names
-    ]
+    programs = Path(sys.executable).parent
+    configs = [ServerConfig(name=name, command=f"{programs}/mcp-server-{name}") for name in ("time", "git")]
     servers = Servers(configs, tmp_path / "packages")
 
     async def use() -> None:

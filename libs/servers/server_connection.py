@@ -31,6 +31,8 @@ CONNECT_SECONDS: Final = 60.0
 """Longest start of a server, with the list of its tools."""
 CALL_SECONDS: Final = 120.0
 """Longest call."""
+PROBE_SECONDS: Final = 10.0
+"""Longest answer of a server that has let a call time out. A slower one is ended, and started again."""
 _CLOSE_SECONDS: Final = 10.0
 _MOST_TOOLS: Final = 10_000
 
@@ -138,8 +140,17 @@ class Connection:
                     "carried out. The next call starts the server again"
                 ) from None
             if error.code == REQUEST_TIMEOUT:
+                await self._end_if_stuck(client)
                 raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
             raise
+
+    async def _end_if_stuck(self, client: Client) -> None:
+        """End a connection that answers nothing at all. An endless answer would block it."""
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                await client.list_tools()
+        except (MCPError, TimeoutError):
+            await self._drop()
 
     async def _client(self) -> Client:
         """Return the connected client. Connects if there is none, or if the server has ended."""

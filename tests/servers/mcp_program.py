@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,13 @@ def fail() -> str:
 def token() -> str:
     """Return the credential of this server."""
     return os.environ.get("NOTES_TOKEN", "")
+
+
+@server.tool(annotations=READS)
+async def hang() -> str:
+    """Block this server."""
+    time.sleep(3600)  # noqa: ASYNC251
+    return ""
 
 
 @server.tool(annotations=READS)

@@ -93,6 +93,18 @@ def test_server_that_died_between_calls_is_started_again(notes: Servers) -> None
     eventually(answers)
 
 
+def test_server_that_answers_nothing_is_ended_and_started_again(
+    notes: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = call(notes, "process").content[0].text
+    with monkeypatch.context() as limits:
+        limits.setattr("libs.servers.server_connection.CALL_SECONDS", 0.5)
+        limits.setattr("libs.servers.server_connection.PROBE_SECONDS", 0.5)
+        with pytest.raises(CallFailed, match=r"hang has not answered within 0\.5 s"):
+            call(notes, "hang")
+    assert call(notes, "process").content[0].text != before
+
+
 def test_calls_at_once_get_their_own_results(notes: Servers) -> None:
     async def many() -> list[Any]:
         return await asyncio.gather(*(notes.call("notes", "add", {"a": n, "b": 0}) for n in range(100)))

@@ -44,7 +44,7 @@ def test_servers_are_read_with_their_variables(tmp_path: Path) -> None:
     notes, web = read_servers(file, {"NOTES_TOKEN": "secret", "HOST": "example.org", "KEY": "k"})
     assert (notes.name, notes.args) == ("my_notes", ("-m", "notes", "/default"))
     assert (notes.env, notes.free) == ((("TOKEN", "secret"),), {"list_notes"})
-    assert (web.url, web.headers) == ("https://example.org/mcp", (("X-Key", "k"),))
+    assert (web.url, web.headers) == ("https://example.org/mcp", (("Authorization", "Bearer k"),))
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from mcp import Client, MCPError, Tool
+import httpx2
+from mcp import Client, InputRequiredRoundsExceededError, MCPError, Tool
 from mcp.types import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,
@@ -35,6 +36,16 @@ PROBE_SECONDS: Final = 10.0
 """Longest answer of a server that has let a call time out. A slower one is ended, and started again."""
 _CLOSE_SECONDS: Final = 10.0
 _MOST_TOOLS: Final = 10_000
+
+_ERRORS: Final = (
+    MCPError,
+    InputRequiredRoundsExceededError,
+    OSError,
+    httpx2.HTTPError,
+    ValueError,
+    RuntimeError,
+)
+"""What the SDK and its transports raise for a server that is gone or breaks the protocol."""
 
 Result = TypeVar("Result")
 
@@ -211,15 +222,14 @@ class Connection:
             await asyncio.wait([keeper], timeout=_CLOSE_SECONDS)
 
 
-class _explaining:
-    """Turns what the SDK and a transport raise into CallFailed."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, CallFailed) or not isinstance(error, Exception):
-            return
+@contextmanager
+def _explaining() -> Iterator[None]:
+    """Turn what the SDK and a transport raise into CallFailed."""
+    try:
+        yield
+    except CallFailed:
+        raise
+    except (*_ERRORS, ExceptionGroup) as error:
         raise CallFailed(_why(error)) from None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import httpx2
-from mcp import Client, InputRequiredRoundsExceededError, MCPError, Tool
+from mcp import Client, MCPError, Tool
 from mcp.types import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,

@@ -39,7 +39,6 @@ _MOST_TOOLS: Final = 10_000
 
 _ERRORS: Final = (
     MCPError,
-    InputRequiredRoundsExceededError,
     OSError,
     httpx2.HTTPError,
     ValueError,

@@ -16,6 +16,9 @@ from mcp import Tool
 __all__ = ["declaration", "package_of", "python_name", "summary_of"]
 
 
+_CHANNEL = "_channel"
+
+
 def python_name(text: str, fallback: str = "server") -> str:
     """Return an ASCII identifier that resembles `text`."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
@@ -32,7 +35,7 @@ def declaration(server: str, tool: str) -> str:
 
 def package_of(server: str, tools: Sequence[Tool], *, free: Collection[str] = ()) -> dict[str, str]:
     """Return the files of a package: relative path -> text."""
-    made = ["from typing import Any\n\nfrom servers._channel import call\n"]
+    made = [f"from typing import Any\n\nfrom servers.{_CHANNEL} import call\n"]
     for tool in sorted(tools, key=lambda tool: tool.name):
         needs = "" if tool.name in free else f"\n\nFirst line of the code: {declaration(server, tool.name)}"
         made.append(

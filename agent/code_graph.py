@@ -23,6 +23,7 @@ from agent.parts import (
     is_local,
     prepared,
     run_budget,
+    servers_text,
     stream_transformers,
 )
 from agent.prompts import absent_section, agents_section, code_prompt, example_turns
@@ -79,10 +80,11 @@ def build_graph(
     local = is_local(model)
 
     async def opening(absent_paths: Sequence[str]) -> list[AnyMessage]:
-        found, notes, data = await asyncio.gather(
+        found, notes, data, servers = await asyncio.gather(
             asyncio.to_thread(skills.scan),
             asyncio.to_thread(agents_file.text),
             data_listing(computer.sandbox),
+            servers_text(settings),
         )
         section = render_skills(
             found,
@@ -94,7 +96,12 @@ def build_graph(
 
         def system(**shown: Any) -> SystemMessage:
             text = code_prompt.system_prompt(
-                settings, skills=section, notes=agents_section(notes), tables=tables, **shown
+                settings,
+                skills=section,
+                servers=servers,
+                notes=agents_section(notes),
+                tables=tables,
+                **shown,
             )
             return SystemMessage(text)
 

@@ -20,6 +20,7 @@ from agent.parts import (
     graph_of,
     prepared,
     served,
+    shows_servers,
     stream_transformers,
 )
 from agent.parts.deep_file_tools import call_of, with_artifact
@@ -85,6 +86,7 @@ def build_graph(
         *([ShowsData(parts.data)] if parts.data else []),
         *([SaysAbsentPaths(parts.data.absent)] if parts.data else []),
         ShowsAgentsFile(AgentsFile(settings)),
+        *shows_servers(settings),
         MemoryMiddleware(parts.memory),
         OneExecution(settings.exec_repairs, parts.runner.prepare),
         RealModel(provider_errors(known)),

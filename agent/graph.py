@@ -21,6 +21,7 @@ from agent.parts import (
     command_effects,
     graph_of,
     prepared,
+    shows_servers,
     stream_transformers,
 )
 from agent.parts.deep_file_tools import FilesystemMiddleware
@@ -123,6 +124,7 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
             trusted=settings.skills_trusted,
         ),
         ShowsAgentsFile(AgentsFile(settings)),
+        *shows_servers(settings),
     ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.parts.egress_gateway import doors
+from agent.parts.mcp_servers import package_folder
 from agent.parts.workspace_captures import captures_of
 from agent.secrets import secret_filter, suspected
 from agent.settings import COMMANDS, LEARNED, Settings
@@ -66,6 +67,7 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         egress=doors(settings),
         suspect=suspected,
         records=CommandRecords(COMMANDS),
+        servers=package_folder(settings),
         cluster=_cluster(settings),
     )
     backend = WorkspaceBackend(sandbox, read_only=list(folders))

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.parts.mcp_servers import server_services
 from agent.secrets import known_secrets, secret_filter
 from agent.settings import Settings
 from libs.gateway import Credentials, EgressLimits, package_variables, placeholder
@@ -80,6 +81,7 @@ def _proxy(settings: Settings, log: Path = REQUESTS, services: Mapping[str, Serv
     packages = package_services(
         settings.egress_packages, resolve=resolve, writable=[settings.workspace_dir], redact=redact
     )
+    tools = server_services(settings)
     return Proxy(
         rules=Rules.parse(settings.egress_allow),
         resolve=resolve,
@@ -88,7 +90,8 @@ def _proxy(settings: Settings, log: Path = REQUESTS, services: Mapping[str, Serv
             if settings.egress_credentials
             else None
         ),
-        services={"search.gateway": build_search(settings), **packages, **services},
+        services={"search.gateway": build_search(settings), **packages, **tools, **services},
+        never_refused=tools.keys(),
         log=RequestLog(log.absolute(), redact=redact),
     )
 

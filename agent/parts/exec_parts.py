@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent.listing import DataListing
 from agent.parts.chat_model import keys_in_use
 from agent.parts.egress_gateway import doors
+from agent.parts.mcp_servers import package_folder
 from agent.parts.tracing import export_spans
 from agent.parts.workspace_captures import DeferredCaptures
 from agent.secrets import secret_filter
@@ -135,6 +136,7 @@ def _installer(
         "egress_credentials": (),
         "search_provider": None,
         "news_feeds": (),
+        "mcp_config": None,
     }
     egress = doors(settings.model_copy(update=nothing_else))
 
@@ -170,9 +172,13 @@ def _mounts(settings: Settings, dependencies: Dependencies) -> Mapping[str, Path
     home = settings.workspace_dir.absolute()
     try:
         cache = dependencies.make_folder()
+        packages = package_folder(settings)
+        if packages:
+            packages.mkdir(parents=True, exist_ok=True)
+        servers = {"/servers": packages} if packages else {}
         if settings.scope == "shared":
             home.mkdir(parents=True, exist_ok=True)
-            return {HOME: home, MOUNT: cache}
+            return {HOME: home, MOUNT: cache, **servers}
         (home / "data").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SandboxError(
@@ -182,4 +188,4 @@ def _mounts(settings: Settings, dependencies: Dependencies) -> Mapping[str, Path
         raise SandboxError(
             f"{home / 'data'} is a link, which a command may have made.", hint="Put a folder in its place."
         )
-    return {f"{HOME}/data": home / "data", MOUNT: cache}
+    return {f"{HOME}/data": home / "data", MOUNT: cache, **servers}

@@ -11,6 +11,7 @@ from agent.prompts.code_prompt import STOPPED
 from agent.prompts.exec_catalogue import load_catalogue
 from agent.prompts.network_text import network_rule
 from agent.prompts.rewind_notes import arrival_note, back_note, files_note
+from agent.prompts.servers_text import servers_section
 from agent.prompts.skill_growth_rule import growth
 from agent.prompts.tool_descriptions import SUBAGENT_DESCRIPTION, TODO_PROMPT, TODO_TOOL, TOOLS
 from agent.prompts.unkept_text import unkept_note
@@ -32,5 +33,6 @@ __all__ = [
     "growth",
     "load_catalogue",
     "network_rule",
+    "servers_section",
     "unkept_note",
 ]

@@ -145,6 +145,7 @@ def system_prompt(
     settings: Settings,
     *,
     skills: str,
+    servers: str = "",
     notes: str = "",
     data: str = "",
     absent: str = "",
@@ -155,6 +156,7 @@ def system_prompt(
 
     Args:
         skills: the section about skills, "" for none.
+        servers: the section about MCP servers, "" for none.
         notes: the section with AGENTS.md, "" for none.
         data: the listing of /data, "" if empty or not readable.
         absent: the section about paths of the task that do not exist, "" for none.
@@ -167,5 +169,5 @@ def system_prompt(
     )
     shown = _EXAMPLE.format(code=_WITH_TABLES if tables else _WITH_PANDAS) if example else ""
     tables_part = _TABLES if tables else ""
-    parts = (text, growth(settings), skills, tables_part, shown, notes, data_section(data), absent)
+    parts = (text, growth(settings), skills, servers, tables_part, shown, notes, data_section(data), absent)
     return "\n\n".join(part.strip("\n") for part in parts if part)

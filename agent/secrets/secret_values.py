@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
-from agent.settings import Settings
+from agent.settings import Settings, mcp_servers
 from libs.gateway import is_placeholder
 from libs.redaction import SecretFilter, unfit
 
@@ -38,6 +38,7 @@ _OTHER_KEYS = ("OPENAI_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 """Keys that packages read from the environment by themselves, or that are settings."""
 
 _NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
+_CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "cookie")
 _NAMED_NOT = re.compile(r"_(?:FILE|PATH|DIR|ID|NAME|URL|HOST)$|PUBLIC|TOKENIZERS|MAX_TOKENS", re.IGNORECASE)
 
 
@@ -57,6 +58,7 @@ def known_secrets(settings: Settings) -> dict[str, str]:
 
     - secret settings (OPENAI_API_KEY) and passwords in URLs of settings and proxies;
     - keys of providers and variables that EGRESS_CREDENTIALS names, in the environment or `.env`;
+    - credentials in `env`, `headers` and `url` of the servers in MCP_CONFIG;
     - variables in `.env`, or visible to commands, whose name looks like a secret (KEY, TOKEN, PASSWORD, …)
       or whose value is a URL with a password.
     """
@@ -80,6 +82,15 @@ def known_secrets(settings: Settings) -> dict[str, str]:
     for name, value in settings.given().items():
         if password := _password(value):
             found.setdefault(name, password)
+    for server in mcp_servers(settings):
+        for name, value in server.env:
+            if _NAMED.search(name) and not _NAMED_NOT.search(name):
+                found[f"{name} of {server.name}"] = value
+        for name, value in server.headers:
+            if _NAMED.search(name) or name.lower() in _CREDENTIAL_HEADERS:
+                found[f"{name} of {server.name}"] = value.rpartition(" ")[2]  # without `Bearer`
+        if password := _password(server.url):
+            found[f"url of {server.name}"] = password
     # Inside the sandbox of another installation, variables hold placeholders, which are not secrets.
     return {name: value for name, value in found.items() if not is_placeholder(value)}
 

@@ -11,6 +11,7 @@ from agent.settings.read_settings import (
     check_model_name,
     checked_settings,
     load_settings,
+    mcp_servers,
     unchecked_settings,
 )
 from agent.settings.state_paths import (
@@ -20,6 +21,7 @@ from agent.settings.state_paths import (
     LITE_ROOT,
     LOCKS,
     MEMORY,
+    PACKAGES,
     ROOT,
     RULES,
     THREADS,
@@ -34,6 +36,7 @@ __all__ = [
     "LITE_ROOT",
     "LOCKS",
     "MEMORY",
+    "PACKAGES",
     "ROOT",
     "RULES",
     "THREADS",
@@ -45,6 +48,7 @@ __all__ = [
     "check_model_name",
     "checked_settings",
     "load_settings",
+    "mcp_servers",
     "new_token",
     "owner_by_token",
     "unchecked_settings",

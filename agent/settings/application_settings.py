@@ -15,6 +15,7 @@ from agent.settings.cluster_settings import ClusterSettings
 from agent.settings.dotenv_file import near_names, variables_in
 from agent.settings.egress_settings import EgressSettings
 from agent.settings.exec_settings import ExecSettings
+from agent.settings.mcp_settings import McpSettings
 from agent.settings.sandbox_settings import SandboxSettings
 from agent.settings.server_settings import ServerSettings
 from agent.settings.setting_types import ModelName, Names, PathPatterns, SkillFolders, Url
@@ -26,7 +27,13 @@ __all__ = ["Settings"]
 
 
 class Settings(
-    SandboxSettings, ClusterSettings, SnapshotSettings, EgressSettings, ExecSettings, ServerSettings
+    SandboxSettings,
+    ClusterSettings,
+    SnapshotSettings,
+    EgressSettings,
+    McpSettings,
+    ExecSettings,
+    ServerSettings,
 ):
     """Every variable of this application, from the environment or else from `.env`; empty means unset.
 
@@ -135,6 +142,11 @@ are LangChain's."""
         if self.rules_path.resolve().is_relative_to(workspace):
             raise ValueError(
                 f"APPROVAL_RULES={self.rules_path}: is in the workspace, where commands could change it"
+            )
+        if self.mcp_config and self.mcp_config.resolve().is_relative_to(workspace):
+            raise ValueError(
+                f"MCP_CONFIG={self.mcp_config}: is in the workspace, where commands could change which "
+                "programs run on this machine"
             )
         return self
 

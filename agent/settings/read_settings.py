@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -15,7 +15,17 @@ from agent.settings.dotenv_file import unreadable_lines
 from agent.settings.egress_settings import check_secrets
 from agent.settings.setting_types import ModelName, bounds_of
 
-__all__ = ["SettingsError", "check_model_name", "checked_settings", "load_settings", "unchecked_settings"]
+if TYPE_CHECKING:
+    from libs.servers import ServerConfig
+
+__all__ = [
+    "SettingsError",
+    "check_model_name",
+    "checked_settings",
+    "load_settings",
+    "mcp_servers",
+    "unchecked_settings",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +65,24 @@ def checked_settings(env_file: Path | None = Path(".env"), **overrides: Any) -> 
     settings._dotenv = env_file
     if lines := check_secrets(settings.egress_credentials, settings.secret):
         raise SettingsError("\n".join(lines))
+    mcp_servers(settings)
     return settings
+
+
+def mcp_servers(settings: Settings) -> tuple[ServerConfig, ...]:
+    """Read the servers of MCP_CONFIG; none if MCP_CONFIG is unset.
+
+    Raises:
+        SettingsError: the file is wrong.
+    """
+    if settings.mcp_config is None:
+        return ()
+    from libs.servers import ServersError, read_servers
+
+    try:
+        return read_servers(settings.mcp_config, settings.environment())
+    except ServersError as error:
+        raise SettingsError(f"MCP_CONFIG={error}") from None
 
 
 def check_model_name(name: str) -> None:

@@ -11,6 +11,7 @@ __all__ = [
     "LITE_ROOT",
     "LOCKS",
     "MEMORY",
+    "PACKAGES",
     "ROOT",
     "RULES",
     "THREADS",
@@ -40,6 +41,9 @@ LOCKS = THREADS.parent / "locks"
 
 MEMORY = Path(".code-agent/memory.sqlite")
 """Messages, values and files of the one-tool agent's threads, below the working directory."""
+
+PACKAGES = Path(".code-agent/servers")
+"""Packages of MCP servers, below the working directory. Sandboxes can read them."""
 
 COMMANDS = Path(".code-agent/commands.sqlite")
 """Records of begun and ended commands, below the working directory."""

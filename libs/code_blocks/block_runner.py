@@ -8,7 +8,15 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from libs.sandbox import MAX_TIMEOUT, CommandInterrupted, OnOutput, RunResult, Sandbox, SandboxError
+from libs.sandbox import (
+    MAX_TIMEOUT,
+    CommandInterrupted,
+    OnOutput,
+    RunResult,
+    Sandbox,
+    SandboxError,
+    declared_uses,
+)
 from libs.sandbox.host import encoded, failed_result
 
 __all__ = ["SandboxRunner"]
@@ -69,6 +77,7 @@ class SandboxRunner:
         result.
         """
         more: dict[str, Any] = {"timeout": timeout, "on_output": on_output, "key": key, "alone": alone}
+        more["uses"] = declared_uses(code)
         try:
             if recorded and not await self._sandbox().abegun([key]):
                 raise CommandInterrupted

@@ -14,7 +14,7 @@ from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
 from libs.exec_tool.failure_cause import COUNT, DISK, ROUTES, Counted, counted, why_failed
 from libs.exec_tool.last_json import last_json
 from libs.exec_tool.program_start import BASH_SYNTAX, RECORD, Raised, raised, start_command
-from libs.sandbox import OnOutput, RunResult, SandboxBusy, SandboxDied
+from libs.sandbox import OnOutput, RunResult, SandboxBusy, SandboxDied, declared_uses
 from libs.sandbox.pool import Fresh
 
 __all__ = ["COLLECT_SECONDS", "Visit"]
@@ -55,6 +55,7 @@ class Visit:
                 on_output=on_output,
                 merge_stderr=False,
                 env=self._variables(),
+                uses=declared_uses(self.call.code),
             )
         ended = None
         with spans.part("collect"):

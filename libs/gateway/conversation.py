@@ -140,6 +140,8 @@ class Conversation:
             require_http(target)
         elif why := self._policy.rules.check(target.scheme, target.host, target.port):
             raise GatewayError(403, why)
+        if target.host in self._policy.never_refused:
+            return target
         if self._client.refused and (refused := self._client.refused()) is not None:
             refused.add(target.host)
             raise GatewayError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,6 +32,12 @@ class Client:
     """Makes certificates for hosts that have a credential."""
     refused: Callable[[], set[str] | None] | None = None
     """Returns a set while nothing is let out. It gets the hosts that would be reached otherwise."""
+    declared: Callable[[], Collection[str]] = tuple
+    """Returns the tools of MCP servers that the command of this connection has declared, until its end."""
+
+
+async def _never() -> None:
+    await asyncio.get_running_loop().create_future()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class ServiceRequest:
     headers: Headers
     body: bytes
     """At most 1 MiB."""
+    left: Callable[[], Awaitable[None]] = _never
+    """Returns when the program has closed its connection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,14 @@ class Peer:
             meter.add(went=len(data))
         self.http.receive_data(data)
 
+    async def left(self) -> None:
+        """Wait until the other end has closed its direction. Call this after its request has come."""
+        read = 0
+        with suppress(OSError):
+            while read < _MOST_LINGER and (data := await self.stream.read()):
+                read += len(data)
+                self.http.receive_data(data)
+
     async def send(self, *events: h11.Event) -> None:
         """Send events. Raises OSError, or `gone`."""
         pieces: list[bytes] = []

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -157,6 +157,8 @@ class GatewayDoor:
     thread: str = ""
     refused: Callable[[], set[str] | None] | None = None
     """See `refuse`."""
+    declared: dict[int, Collection[str]] = field(default_factory=dict)
+    """See `declare`."""
 
     @property
     def certificate(self) -> bytes:
@@ -176,6 +178,13 @@ class GatewayDoor:
         """Let nothing out while `refused` returns a set, which gets the hosts that are allowed."""
         self.refused = refused
 
+    def declare(self, request: int, uses: Collection[str]) -> None:
+        """Set the tools of servers that programs of a request may call: none, if the request has ended."""
+        if uses:
+            self.declared[request] = uses
+        else:
+            self.declared.pop(request, None)
+
     def connected(self, connection: ChannelConnection) -> ProgramStream | None:
         """Serve a connection. Returns None to refuse it."""
         return self.gateway.connect(connection, self._serve)
@@ -188,5 +197,8 @@ class GatewayDoor:
             return
         from libs.gateway.gateway_protocol import Client
 
-        client = Client(self.sandbox, self.thread, self.limits, self.authority, self.refused)
+        client = Client(
+            *(self.sandbox, self.thread, self.limits, self.authority, self.refused),
+            declared=lambda: self.declared.get(stream.request, ()),
+        )
         await proxy.serve(stream, client)

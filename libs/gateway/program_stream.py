@@ -23,6 +23,11 @@ class ChannelConnection(Protocol):
         """Initial send credit, in bytes."""
         ...
 
+    @property
+    def request(self) -> int:
+        """The running request of the sandbox whose program has connected; 0 if unknown."""
+        ...
+
     def send(self, data: bytes) -> None: ...
     def grant(self, size: int) -> None: ...
     def end(self) -> None: ...
@@ -39,6 +44,7 @@ class ProgramStream(Stream):
     def __init__(self, loop: asyncio.AbstractEventLoop, connection: ChannelConnection) -> None:
         self._loop = loop
         self._connection = connection
+        self.request = connection.request
         self._room = connection.room
         self._unread: deque[bytes] = deque()
         self._end_came = self._closed = self._lost = False

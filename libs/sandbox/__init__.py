@@ -6,6 +6,7 @@ a file, or an error if the sandbox itself fails.
 
 from __future__ import annotations
 
+from libs.sandbox.declarations import declared_uses
 from libs.sandbox.errors import (
     CommandInterrupted,
     CommandUnderWay,
@@ -50,6 +51,7 @@ __all__ = [
     "Tree",
     "WorkspaceMissing",
     "command_places",
+    "declared_uses",
     "guest_tree",
     "is_trusted",
     "owner_gone",

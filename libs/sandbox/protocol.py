@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
@@ -102,6 +102,7 @@ class Sandbox(Tree, Protocol):
         key: str | None = None,
         note_new: bool = False,
         alone: bool = False,
+        uses: Collection[str] = ...,
     ) -> RunResult:
         """Run `bash -c command` in the workspace, standard input at end of file.
 
@@ -121,6 +122,8 @@ class Sandbox(Tree, Protocol):
                 thread, with `note_new` or a file change with a key, was in another sandbox, whatever ended
                 that one. With a command log, the calls of earlier programs count, too.
             alone: whether what the command leaves running is ended with it, before this returns.
+            uses: tools of MCP servers, `server.tool`, that programs of the command may call until its end,
+                besides those that are free: see `libs.servers`.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB, a variable
@@ -141,6 +144,7 @@ class Sandbox(Tree, Protocol):
         key: str | None = None,
         note_new: bool = False,
         alone: bool = False,
+        uses: Collection[str] = ...,
     ) -> RunResult: ...
 
     def run_python(
@@ -154,6 +158,7 @@ class Sandbox(Tree, Protocol):
         continues: bool = False,
         note_new: bool = False,
         alone: bool = False,
+        uses: Collection[str] = ...,
     ) -> RunResult:
         """Run a block in the live interpreter of a session. Variables and imports stay.
 
@@ -187,6 +192,7 @@ class Sandbox(Tree, Protocol):
             continues: whether blocks of the session may have run before this object was made.
             note_new: as for `run`. This note comes before the note about the interpreter.
             alone: as for `run`. All live interpreters are stopped until their next blocks.
+            uses: as for `run`.
 
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the code or the name of the session is
@@ -207,6 +213,7 @@ class Sandbox(Tree, Protocol):
         continues: bool = False,
         note_new: bool = False,
         alone: bool = False,
+        uses: Collection[str] = ...,
     ) -> RunResult: ...
 
     def begun(self, keys: Sequence[str]) -> set[str]:

@@ -1,4 +1,23 @@
-"""MCP servers as Python packages in the sandbox.
+"""MCP servers as Python packages: programs in the sandbox import `servers.<name>` and call functions.
 
-The host keeps connections and secrets; code in the sandbox calls functions.
+In come the servers that an `.mcp.json` names. Out come a folder of packages for the sandbox, a line about
+each server for the prompt, and a virtual host of the gateway that carries calls to the servers. Connections,
+processes and credentials stay on the host.
 """
+
+from __future__ import annotations
+
+from libs.servers.server_calls import HOST, ServerCalls
+from libs.servers.server_config import ServerConfig, ServersError, read_servers
+from libs.servers.server_connection import CallFailed
+from libs.servers.servers import Servers
+
+__all__ = [
+    "HOST",
+    "CallFailed",
+    "ServerCalls",
+    "ServerConfig",
+    "Servers",
+    "ServersError",
+    "read_servers",
+]

@@ -17,11 +17,16 @@ from langgraph.config import get_config
 
 from libs.backends.docker import deepagents_results as answers
 from libs.backends.docker.file_operations import SandboxFiles
-from libs.backends.docker.host_inputs import allowed_variables, mounted_skills, usable_workspace
+from libs.backends.docker.host_inputs import (
+    allowed_variables,
+    mounted_skills,
+    package_folder,
+    usable_workspace,
+)
 from libs.backends.docker.live_stream import live_output
 from libs.backends.docker.sandbox_makers import SandboxesOfThreads, SandboxMakers
 from libs.redaction import Redact
-from libs.sandbox import CommandInterrupted, SandboxError, SandboxLimits, command_places
+from libs.sandbox import CommandInterrupted, SandboxError, SandboxLimits, command_places, declared_uses
 from libs.sandbox.host import OUTSIDE, core, current_call, failed_result
 
 if TYPE_CHECKING:
@@ -67,6 +72,7 @@ class DockerExecutionBackend(SandboxFiles):
         records: CommandRecords | None = None,
         sandbox: ChannelSandbox | None = None,
         environment: Mapping[str, str] | None = None,
+        servers: Path | None = None,
         cluster: Callable[[CheckImage], Cluster] | None = None,
     ) -> None:
         """Create the object. No container is started.
@@ -97,6 +103,7 @@ class DockerExecutionBackend(SandboxFiles):
                 the run is executed again after a kill. Closed with the containers.
             sandbox: an existing sandbox, used instead of the one that the other arguments describe.
             environment: variables of the host. None: those of this process.
+            servers: packages of MCP servers, mounted read-only at `/servers`. Made if missing.
             cluster: called once, at the first command: makes the cluster whose nodes run the containers, each
                 with an empty workspace. Needs scope `thread`.
 
@@ -134,7 +141,7 @@ class DockerExecutionBackend(SandboxFiles):
             image,
             name,
             limits,
-            mounted,
+            {**mounted, **package_folder(servers)},
             passed,
             runtime,
             idle_seconds,
@@ -206,7 +213,13 @@ class DockerExecutionBackend(SandboxFiles):
                 if call.recorded and not await self.sandbox.abegun([call.key or ""]):
                     raise CommandInterrupted
                 result = await self.sandbox.arun(
-                    command, timeout=timeout, on_output=show, key=call.key, note_new=True, alone=call.alone
+                    command,
+                    timeout=timeout,
+                    on_output=show,
+                    key=call.key,
+                    note_new=True,
+                    alone=call.alone,
+                    uses=declared_uses(command),
                 )
             except SandboxError as error:
                 result = failed_result(error)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from libs.sandbox import refuse_as_workspace
 
-__all__ = ["allowed_variables", "mounted_skills", "usable_workspace"]
+__all__ = ["allowed_variables", "mounted_skills", "package_folder", "usable_workspace"]
 
 
 def usable_workspace(root_dir: Path | str) -> Path:
@@ -36,6 +36,14 @@ def mounted_skills(own: Path | str | None, extra: Sequence[Path | str]) -> dict[
         if not folder.is_dir():
             raise ValueError(f"the skill folder {folder} is not there: make it, or leave it out")
     return {path: folder.resolve() for path, folder in folders.items()}
+
+
+def package_folder(servers: Path | None) -> dict[str, Path]:
+    """Return path in the container -> folder of the packages of MCP servers. Makes the folder."""
+    if servers is None:
+        return {}
+    servers.mkdir(parents=True, exist_ok=True)
+    return {"/servers": servers.resolve()}
 
 
 def allowed_variables(environment: Mapping[str, str], patterns: Sequence[str]) -> dict[str, str]:

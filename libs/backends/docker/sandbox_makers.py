@@ -38,8 +38,8 @@ class SandboxMakers:
     image: str
     name: str
     limits: SandboxLimits
-    skills: Mapping[str, Path]
-    """Path inside -> folder of skills."""
+    read_only: Mapping[str, Path]
+    """Path inside -> folder of skills or packages."""
     environment: Mapping[str, str]
     runtime: str | None
     idle_seconds: float
@@ -53,7 +53,7 @@ class SandboxMakers:
 
     def shared(self) -> DockerSandbox:
         """Return the sandbox of all threads."""
-        return self._local(self.root, self.skills, self.idle_seconds, resolved=True)
+        return self._local(self.root, self.read_only, self.idle_seconds, resolved=True)
 
     def threads(self, warm: int, cluster: Callable[[CheckImage], Cluster] | None) -> SandboxesOfThreads:
         """Return the sandboxes of each thread.
@@ -70,7 +70,7 @@ class SandboxMakers:
         from libs.sandbox.pool import SandboxPool
 
         def make(folder: Path, thread: str | None, **more: Any) -> DockerSandbox:
-            read_only = {**self.skills, _DATA: self.root / "data"}
+            read_only = {**self.read_only, _DATA: self.root / "data"}
             made = self._local(folder, read_only, self._idle_of(thread), self._labels(thread), **more)
             return self._attached(thread, made)
 
@@ -79,7 +79,7 @@ class SandboxMakers:
     def _on(self, cluster: Cluster) -> Callable[..., ClusterSandbox]:
         from libs.sandbox.cluster import ClusterSandbox, Folder
 
-        places = {**self.skills, _DATA: self.root / "data"}
+        places = {**self.read_only, _DATA: self.root / "data"}
         # One object for all sandboxes: it remembers what it has hashed.
         folders = {path: Folder(place) for path, place in places.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -48,6 +48,8 @@ class Policy:
     """Secrets to add to https requests."""
     services: Mapping[str, Service] = field(default_factory=dict)
     """Virtual hosts by name. They are reached over http and need no rule."""
+    never_refused: Collection[str] = ()
+    """Virtual hosts that a program reaches even while nothing is let out. They decide themselves."""
     log: RequestLog | None = None
     """Records every request and tunnel."""
     tls: ssl.SSLContext | None = None

@@ -62,7 +62,7 @@ async def serve_virtual(
     body = await _body(near, target, moving)
     path, _, query = target.path.decode("ascii").partition("?")
     asked = ServiceRequest(
-        client, request.method.decode("ascii"), path, query, request.headers.raw_items(), body
+        client, request.method.decode("ascii"), path, query, request.headers.raw_items(), body, near.left
     )
     meter = client.limits.meter(target.host)
     try:

@@ -91,7 +91,8 @@ def ask(
         rules: which calls are asked about, and which decisions are offered.
         held: the grants of the thread. None: grants cannot be saved, so only this call can be approved.
         state: the state of the graph, for the functions of `rules`.
-        ruled: digests of calls that the rules file asks about. Only a grant of this exact call covers them.
+        ruled: digests of calls that the rules file asks about, or that declare tools of MCP servers. Only a
+            grant of this exact call covers them.
 
     Returns the decisions; None for a call that `rules` let pass.
 

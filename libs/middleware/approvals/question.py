@@ -5,11 +5,12 @@ The question is the value of LangChain's batched interrupt, which Studio and the
     {"action_requests": [{"name", "args", "description", "digest", "id"}],
      "review_configs": [{"action_name", "allowed_decisions"}]}
 
-`id` is the id of the call. A request about a call that has run already also has `"effect"`: `{"created",
-"changed", "deleted", "exit_code", "output", "seconds"}`, with lists of paths, and with `"more": {"created":
-n, …}` if lists are shortened. If there are pictures, it has `"pictures"` (see `effects.effect_pictures`), and
-the `"key"` of the call, which names the files before and after the call. If grants cannot be saved, the
-question also has `"scopes": ["call"]`.
+`id` is the id of the call. A request about a call that declares tools of MCP servers (see `declared_uses`)
+also has `"uses"`, a list of `server.tool`. A request about a call that has run already also has `"effect"`:
+`{"created", "changed", "deleted", "exit_code", "output", "seconds"}`, with lists of paths, and with `"more":
+{"created": n, …}` if lists are shortened. If there are pictures, it has `"pictures"` (see
+`effects.effect_pictures`), and the `"key"` of the call, which names the files before and after the call. If
+grants cannot be saved, the question also has `"scopes": ["call"]`.
 
 A question about one call has both shapes of LangChain: it is also the value of a `per_call` interrupt::
 
@@ -26,6 +27,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from libs.middleware.approvals.visible_text import visible
+from libs.sandbox import declared_uses
 
 __all__ = ["DecisionType", "Request", "command_digest", "digest", "question_about", "question_key"]
 
@@ -52,13 +54,21 @@ class Request:
         """The `digest` of this call."""
         return digest(self.name, self.args, self.call_id)
 
+    @cached_property
+    def uses(self) -> tuple[str, ...]:
+        """The tools of MCP servers that the call declares, as `server.tool`."""
+        return declared_uses(self.args.get("command", self.args.get("code")))
+
     @property
     def description(self) -> str:
         """The whole call as text, with invisible characters written out.
 
         An argument with several lines states their number, so no argument can imitate the next one.
         """
-        parts = [*([visible(self.note)] if self.note else []), visible(self.name)]
+        parts = [visible(self.note)] if self.note else []
+        if self.uses:
+            parts.append(f"May call, while it runs: {visible(', '.join(self.uses))}")
+        parts.append(visible(self.name))
         for key, value in self.args.items():
             text = visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
             lines = text.count("\n") + 1
@@ -107,6 +117,7 @@ def question_about(
                 "description": request.description,
                 "digest": request.digest,
                 "id": request.call_id,
+                **({"uses": list(request.uses)} if request.uses else {}),
                 **({"effect": dict(request.effect)} if request.effect is not None else {}),
             }
             for request in requests

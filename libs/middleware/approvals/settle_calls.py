@@ -66,11 +66,15 @@ def settled(
             made[request.digest] = None
         elif verdict.decision == "allow":
             made[request.digest] = Granted("rule", verdict.by)
-        elif request.digest in at_once and not verdict.rules and gate.asks_about(request, state):
+        elif (
+            request.digest in at_once
+            and not (verdict.rules or verdict.uses)
+            and gate.asks_about(request, state)
+        ):
             made[request.digest] = (held.covering(request) if held else None) or AtOnce()
         else:
             waiting.append(request)
-            if verdict.rules:
+            if verdict.rules or verdict.uses:
                 ruled.add(request.digest)
     if gate is not None and waiting:
         decisions = ask(waiting, gate, held, state=state, ruled=ruled)

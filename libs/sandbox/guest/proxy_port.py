@@ -1,6 +1,8 @@
-"""Listens on the proxy's port inside and relays each connection to the host (standard library only).
+"""Listens for programs inside and relays each connection to the host (standard library only).
 
-The host decides what is reachable. This code is part of PID 1, so no command can end or replace it.
+Programs reach the proxy on a port. The packages of MCP servers use a Unix socket, because the kernel tells
+which process has connected there. The host decides what is reachable. This code is part of PID 1, so no
+command can end or replace it.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ _MOST = 256
 _PIECE = 64 * 1024
 """Bytes that are read from one connection before the next connection is served."""
 _RESET = struct.pack("ii", 1, 0)
+_PEER = struct.Struct("3i")
+"""struct ucred of unix(7): process, user and group."""
 
 
 class _Connection:
@@ -44,36 +48,51 @@ class _Connection:
 
 
 class Outlet:
-    """Listens on 127.0.0.1 and relays connections, in the supervisor's poll. Never blocks.
+    """Listens on 127.0.0.1 and on a Unix socket, and relays connections. Never blocks.
+
+    The Unix socket has the abstract name `sandbox-proxy-<port>`, which no program can remove.
 
     Args:
         poll: descriptors are registered here.
         send: sends a frame to the host.
         port: the port to listen on.
+        request_of: returns the running request that a process belongs to; 0 if there is none.
 
     Raises:
         OSError: the port is not available.
     """
 
-    def __init__(self, poll: select.poll, send: Callable[[bytes], None], port: int) -> None:
+    def __init__(
+        self,
+        poll: select.poll,
+        send: Callable[[bytes], None],
+        port: int,
+        request_of: Callable[[int], int],
+    ) -> None:
         self._poll = poll
         self._send = send
+        self._request_of = request_of
         self._connections: dict[int, _Connection] = {}
         """Descriptor -> connection."""
         self._streams: dict[int, _Connection] = {}
         self._count = 0
         self._paused = False
         self._listening = False
-        self._listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-        self._listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-        self._listener.setblocking(False)
-        self._listener.bind(("127.0.0.1", port))
-        self._listener.listen(_MOST)
+        kind = _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC
+        port_listener = _socket.socket(_socket.AF_INET, kind)
+        port_listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        port_listener.bind(("127.0.0.1", port))
+        known_listener = _socket.socket(_socket.AF_UNIX, kind)
+        known_listener.bind(f"\0sandbox-proxy-{port}")
+        self._listeners = {listener.fileno(): listener for listener in (port_listener, known_listener)}
+        for listener in self._listeners.values():
+            listener.setblocking(False)
+            listener.listen(_MOST)
         self._listen()
 
     def descriptors(self) -> Iterator[int]:
         """Return the descriptors that a fork must close."""
-        yield self._listener.fileno()
+        yield from self._listeners
         yield from self._connections
 
     def pause(self, paused: bool) -> None:
@@ -85,8 +104,8 @@ class Outlet:
 
     def on_ready(self, descriptor: int) -> None:
         """Serve a descriptor that is ready."""
-        if descriptor == self._listener.fileno():
-            self._accept()
+        if listener := self._listeners.get(descriptor):
+            self._accept(listener)
             return
         connection = self._connections.get(descriptor)
         if connection is None:
@@ -133,29 +152,36 @@ class Outlet:
         wanted = len(self._connections) < _MOST and not self._paused
         if wanted != self._listening:
             self._listening = wanted
-            if wanted:
-                self._poll.register(self._listener.fileno(), select.POLLIN)
-            else:
-                self._poll.unregister(self._listener.fileno())
+            for descriptor in self._listeners:
+                if wanted:
+                    self._poll.register(descriptor, select.POLLIN)
+                else:
+                    self._poll.unregister(descriptor)
 
-    def _accept(self) -> None:
+    def _accept(self, listener: _socket.socket) -> None:
         try:
-            descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
+            descriptor, _ = listener._accept()  # type: ignore[attr-defined]
         except BlockingIOError:
             return  # the program has closed the connection
         except OSError:
             if self._connections:  # no free descriptor: listen again when a connection ends
-                self._poll.unregister(self._listener.fileno())
+                for each in self._listeners:
+                    self._poll.unregister(each)
                 self._listening = False
             return
         sock = _socket.socket(fileno=descriptor)
         sock.setblocking(False)
-        sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+        request = 0
+        if sock.family == _socket.AF_UNIX:
+            peer = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _PEER.size)
+            request = self._request_of(_PEER.unpack(peer)[0])
+        else:
+            sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         self._count = self._count % (INSIDE - 1) + 1
         connection = _Connection(INSIDE | self._count, sock)
         self._connections[descriptor] = self._streams[connection.stream] = connection
         self._listen()
-        self._send(encode(connection.stream, Kind.OPEN))
+        self._send(encode(connection.stream, Kind.OPEN, request.to_bytes(4, "big")))
         self._watch(connection)
 
     def _read(self, connection: _Connection) -> None:

@@ -78,7 +78,7 @@ class Supervisor:
         if proxy_port:
             from libs.sandbox.guest.proxy_port import Outlet
 
-            self._outlet = Outlet(self._poll, self._host.send, proxy_port)
+            self._outlet = Outlet(self._poll, self._host.send, proxy_port, self._workers.request_of)
         if worker:
             self._workers.rest(self._workers.add(Worker.RUN, *worker))
 

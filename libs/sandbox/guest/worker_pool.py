@@ -21,6 +21,7 @@ from libs.sandbox.guest.workers.kill_process_trees import (
     kill,
     kill_orphans,
     kill_trees,
+    parent_of,
     refused_forks,
     stop_trees,
 )
@@ -78,6 +79,18 @@ class WorkerPool:
     def at(self, descriptor: int) -> Child | None:
         """Return the worker of a descriptor."""
         return self._children.get(descriptor)
+
+    def request_of(self, pid: int) -> int:
+        """Return the running request that a process belongs to; 0 if there is none.
+
+        A process belongs to the worker that it descends from. What an ended command has left running keeps
+        its worker, which takes no other command meanwhile.
+        """
+        workers = {child.pid: child for child in self._children.values()}
+        while pid > 1 and pid not in workers:
+            pid = parent_of(pid)
+        job = workers[pid].job if pid in workers else None
+        return job.stream if job else 0
 
     # -- who serves
 

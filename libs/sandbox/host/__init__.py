@@ -12,7 +12,7 @@ from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.connections import Door, Egress, way_out
 from libs.sandbox.host.first_command import first_command_problem
 from libs.sandbox.host.idle_close import Keep
-from libs.sandbox.host.loop_thread import blocking, core, on_core, synchronous
+from libs.sandbox.host.loop_thread import LoopThread, blocking, core, on_core, synchronous, until_done
 from libs.sandbox.host.new_workspace import ChannelTree, Fill
 from libs.sandbox.host.records import CommandRecords, Form, Once, process_ends, process_is_ending
 from libs.sandbox.host.requests import encoded, failed_result, redacted_content, shortened
@@ -30,6 +30,7 @@ __all__ = [
     "Fill",
     "Form",
     "Keep",
+    "LoopThread",
     "Once",
     "Span",
     "Turns",
@@ -46,5 +47,6 @@ __all__ = [
     "redacted_content",
     "shortened",
     "synchronous",
+    "until_done",
     "way_out",
 ]

@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 
 from libs.redaction import Redact
@@ -93,6 +93,7 @@ class Channel:
         content: bytes = b"",
         on_output: OnOutput | None = None,
         counts: bool = True,
+        uses: Collection[str] = (),
     ) -> Call:
         """Send a request. The answer arrives in the future of the returned call.
 
@@ -100,6 +101,7 @@ class Channel:
             payload: a REQUEST header and the message for the worker.
             content: input of the request, sent as fast as the worker reads.
             counts: whether the end of the request restarts the idle time.
+            uses: tools of servers that programs of the request may call until its end.
 
         Raises:
             SandboxDied: the channel had ended; nothing was sent.
@@ -114,6 +116,9 @@ class Channel:
             if self.closed:
                 raise self._died()
             self._calls[call.stream] = call
+        if uses and (door := self.door):
+            door.declare(call.stream, uses)
+            call.future.add_done_callback(lambda _: door.declare(call.stream, ()))
         self._send(frame)
         return call
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -112,6 +112,7 @@ class ChannelSandbox(SandboxLife):
         key: str | None = None,
         note_new: bool = False,
         alone: bool = False,
+        uses: Collection[str] = (),
     ) -> RunResult:
         seconds, payload = run_request(
             self.limits,
@@ -128,7 +129,7 @@ class ChannelSandbox(SandboxLife):
             async with self.turns.command(self._thread()):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
-                call, answer = await self._ask(payload, seconds, on_output=on_output)
+                call, answer = await self._ask(payload, seconds, on_output=on_output, uses=uses)
                 if alone:
                     await self._end_alone(call, answer)
             result = await decoded(
@@ -150,6 +151,7 @@ class ChannelSandbox(SandboxLife):
         continues: bool = False,
         note_new: bool = False,
         alone: bool = False,
+        uses: Collection[str] = (),
     ) -> RunResult:
         known = continues or self._programs.knows(session)
         seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
@@ -160,7 +162,7 @@ class ChannelSandbox(SandboxLife):
             async with self.turns.command(self._thread()):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
-                call, answer = await self._ask(payload, seconds, on_output=on_output)
+                call, answer = await self._ask(payload, seconds, on_output=on_output, uses=uses)
                 if alone:
                     await self._end_alone(call, answer)
             result = await decoded(call, answer, lambda: block_result(self.limits, call, answer, seconds))

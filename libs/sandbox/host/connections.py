@@ -7,7 +7,7 @@ no proxy.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from libs.sandbox.wire.frames import NET_WINDOW, Kind, ProtocolError, encode
@@ -19,6 +19,7 @@ PROXY_PORT = 3128
 _MOST = 1_024
 """Open connections of one sandbox. The supervisor allows fewer."""
 _CREDIT_SIZE = 4
+_REQUEST_SIZE = 4
 
 
 class Receiver(Protocol):
@@ -62,6 +63,10 @@ class Door(Protocol):
         """Let nothing out while `refused` returns a set, which gets the hosts that are allowed."""
         ...
 
+    def declare(self, request: int, uses: Collection[str]) -> None:
+        """Set the tools of servers that programs of a request may call: none, if the request has ended."""
+        ...
+
     def connected(self, stream: EgressStream) -> Receiver | None:
         """Accept a connection of a program, or return None to refuse it.
 
@@ -99,9 +104,11 @@ class EgressStream:
 
     room = NET_WINDOW
 
-    def __init__(self, streams: Streams, number: int) -> None:
+    def __init__(self, streams: Streams, number: int, request: int) -> None:
         self._streams = streams
         self.number = number
+        self.request = request
+        """The running request whose program has connected; 0 if the supervisor does not know it."""
         self.window = NET_WINDOW
         """Bytes that the program may still send."""
         self.untaken = 0
@@ -148,7 +155,9 @@ class Streams:
             ProtocolError: the frame breaks the protocol.
         """
         if kind == Kind.OPEN:
-            self._begin(number)
+            if len(payload) != _REQUEST_SIZE:
+                raise ProtocolError(f"a connection with {len(payload)} bytes about its program")
+            self._begin(number, int.from_bytes(payload, "big"))
             return
         with self._lock:
             found = self._open.get(number)
@@ -205,11 +214,11 @@ class Streams:
                 del self._open[stream.number]
         self._send(encode(stream.number, kind, payload))
 
-    def _begin(self, number: int) -> None:
+    def _begin(self, number: int, request: int) -> None:
         with self._lock:
             if number in self._open:
                 raise ProtocolError("a connection began twice")
-            stream = EgressStream(self, number)
+            stream = EgressStream(self, number, request)
             # Within the lock: the gateway may send at once, from another thread.
             receiver = self._connected(stream) if self._connected and len(self._open) < _MOST else None
             if receiver:

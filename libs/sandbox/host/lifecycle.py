@@ -9,12 +9,12 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied, SandboxError, WorkspaceMissing
@@ -265,10 +265,12 @@ class SandboxLife(ABC):
         on_output: OnOutput | None = None,
         feed: Feed | None = None,
         redacted: bool = True,
+        uses: Collection[str] = (),
     ) -> tuple[Call, Answer]:
         """Send a request and wait for its answer.
 
         Args:
+            uses: tools of servers that its programs may call until then.
             feed: returns more input, after `content`. An error of it cancels the request and is raised here.
 
         Raises:
@@ -276,7 +278,7 @@ class SandboxLife(ABC):
             SandboxError: see `libs.sandbox.protocol.Sandbox`.
         """
         while True:
-            channel, call = await self._request(payload, content=content, on_output=on_output)
+            channel, call = await self._request(payload, content=content, on_output=on_output, uses=uses)
             if not redacted:
                 call.redact = None
             answer = await awaited_answer(channel, call, seconds, feed)
@@ -287,9 +289,7 @@ class SandboxLife(ABC):
             # Nothing was run. A running container keeps the removed folder, even if there is a new one.
             await asyncio.to_thread(self._leave, channel)
 
-    async def _request(
-        self, payload: bytes, *, content: bytes = b"", on_output: OnOutput | None = None
-    ) -> tuple[Channel, Call]:
+    async def _request(self, payload: bytes, **more: Any) -> tuple[Channel, Call]:
         tries = 0
         while True:
             channel = await self._ready_channel()
@@ -299,7 +299,7 @@ class SandboxLife(ABC):
                 if self._channel is not channel:  # left, here or by another caller meanwhile
                     continue
             try:
-                call = channel.request(payload, content=content, on_output=on_output)
+                call = channel.request(payload, **more)
                 call.sandbox = channel.number
                 return channel, call
             except SandboxDied:  # before anything was sent

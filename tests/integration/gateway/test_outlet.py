@@ -6,7 +6,7 @@ import asyncio
 import statistics
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,9 @@ class Served:
         self.owner = sandbox, thread
 
     def refuse(self, refused: Callable[[], set[str] | None]) -> None:
+        pass
+
+    def declare(self, request: int, uses: Collection[str]) -> None:
         pass
 
     def connected(self, connection: EgressStream) -> ProgramStream:

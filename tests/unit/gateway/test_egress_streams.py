@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +16,8 @@ from tests.support.hostile_wire import WITHIN, connected
 from tests.support.waiting import eventually
 
 FIRST = INSIDE | 1
+UNKNOWN = bytes(4)
+"""A program whose request the supervisor does not know."""
 
 
 class Recorder:
@@ -52,6 +54,9 @@ class Door:
     def refuse(self, refused: Callable[[], set[str] | None]) -> None:
         pass
 
+    def declare(self, request: int, uses: Collection[str]) -> None:
+        pass
+
     def connected(self, stream: EgressStream) -> Receiver | None:
         if self.refuses:
             return None
@@ -72,10 +77,17 @@ def sent(wire: Wire) -> list[Frame]:
     return [frame for frame in Decoder().feed(bytes(wire.sent)) if frame[0] & INSIDE]
 
 
+def test_connection_has_the_request_of_its_program() -> None:
+    door = Door()
+    with connected(door) as (wire, channel):
+        say(wire, channel, (FIRST, Kind.OPEN, (7).to_bytes(4, "big")))
+        assert [receiver.stream.request for receiver in door.served] == [7]
+
+
 def test_data_credit_and_end_in_both_directions() -> None:
     door = Door()
     with connected(door) as (wire, channel):
-        say(wire, channel, (FIRST, Kind.OPEN, b""), (FIRST, Kind.DATA, b"hello"))
+        say(wire, channel, (FIRST, Kind.OPEN, UNKNOWN), (FIRST, Kind.DATA, b"hello"))
         [receiver] = door.served
         receiver.stream.send(b"hi there")
         receiver.stream.grant(5)
@@ -102,14 +114,16 @@ def test_data_credit_and_end_in_both_directions() -> None:
 @pytest.mark.parametrize("door", [None, Door(refuses=True)], ids=["no door", "a closed one"])
 def test_connection_is_refused_without_a_gateway(door: Door | None) -> None:
     with connected(door) as (wire, channel):
-        say(wire, channel, (FIRST, Kind.OPEN, b""), (FIRST, Kind.DATA, b"hello"))
+        say(wire, channel, (FIRST, Kind.OPEN, UNKNOWN), (FIRST, Kind.DATA, b"hello"))
         assert sent(wire) == [(FIRST, Kind.CANCEL, b"", Fd.OUT)]
 
 
 def test_old_connection_sends_nothing_on_a_reused_stream_number() -> None:
     door = Door()
     with connected(door) as (wire, channel):
-        say(wire, channel, (FIRST, Kind.OPEN, b""), (FIRST, Kind.CANCEL, b""), (FIRST, Kind.OPEN, b""))
+        say(
+            wire, channel, (FIRST, Kind.OPEN, UNKNOWN), (FIRST, Kind.CANCEL, b""), (FIRST, Kind.OPEN, UNKNOWN)
+        )
         old, new = door.served
         old.stream.send(b"old")
         new.stream.send(b"new")
@@ -119,7 +133,7 @@ def test_old_connection_sends_nothing_on_a_reused_stream_number() -> None:
 def test_data_beyond_the_window_ends_the_channel() -> None:
     door = Door()
     with connected(door) as (wire, channel):
-        say(wire, channel, (FIRST, Kind.OPEN, b""), (FIRST, Kind.DATA, bytes(NET_WINDOW)))
+        say(wire, channel, (FIRST, Kind.OPEN, UNKNOWN), (FIRST, Kind.DATA, bytes(NET_WINDOW)))
         [receiver] = door.served
         receiver.stream.grant(10)
         say(wire, channel, (FIRST, Kind.DATA, bytes(10)))
@@ -133,13 +147,21 @@ def test_data_beyond_the_window_ends_the_channel() -> None:
 @pytest.mark.parametrize(
     "frames",
     [
-        [(FIRST, Kind.OPEN, b""), (FIRST, Kind.OPEN, b"")],
-        [(FIRST, Kind.OPEN, b""), (FIRST, Kind.CREDIT, b"\0\1")],
-        [(FIRST, Kind.OPEN, b""), (FIRST, Kind.CREDIT, b"\0\0\0\1")],
-        [(FIRST, Kind.OPEN, b""), (FIRST, Kind.END, b""), (FIRST, Kind.DATA, b"x")],
-        [(FIRST, Kind.OPEN, b""), (FIRST, Kind.LIVE, b"x")],
+        [(FIRST, Kind.OPEN, b"\0")],
+        [(FIRST, Kind.OPEN, UNKNOWN), (FIRST, Kind.OPEN, UNKNOWN)],
+        [(FIRST, Kind.OPEN, UNKNOWN), (FIRST, Kind.CREDIT, b"\0\1")],
+        [(FIRST, Kind.OPEN, UNKNOWN), (FIRST, Kind.CREDIT, b"\0\0\0\1")],
+        [(FIRST, Kind.OPEN, UNKNOWN), (FIRST, Kind.END, b""), (FIRST, Kind.DATA, b"x")],
+        [(FIRST, Kind.OPEN, UNKNOWN), (FIRST, Kind.LIVE, b"x")],
     ],
-    ids=["begun twice", "short credit", "credit for nothing", "after its end", "what no connection has"],
+    ids=[
+        "short request",
+        "begun twice",
+        "short credit",
+        "credit for nothing",
+        "after its end",
+        "what no connection has",
+    ],
 )
 def test_invalid_frames_end_the_channel(frames: list[tuple[int, int, bytes]]) -> None:
     with connected(Door()) as (wire, channel):
@@ -150,7 +172,7 @@ def test_invalid_frames_end_the_channel(frames: list[tuple[int, int, bytes]]) ->
 def test_at_most_1024_connections_are_open() -> None:
     door = Door()
     with connected(door) as (wire, channel):
-        say(wire, channel, *((INSIDE | number, Kind.OPEN, b"") for number in range(1, 1_100)))
+        say(wire, channel, *((INSIDE | number, Kind.OPEN, UNKNOWN) for number in range(1, 1_100)))
         assert len(door.served) == 1_024
         assert {kind for _, kind, _, _ in sent(wire)} == {Kind.CANCEL}
         assert len(sent(wire)) == 1_099 - 1_024

@@ -16,6 +16,7 @@ class Connection:
     """The host's end of a program's connection; records what is sent."""
 
     room = 1_000
+    request = 0
 
     def __init__(self) -> None:
         self.sent = b""

@@ -12,6 +12,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from libs.middleware.approvals.rules.rule import Call, Rule, RuleDecision
+from libs.sandbox import declared_uses
 
 __all__ = ["Rules", "RulesError", "Verdict"]
 
@@ -32,6 +33,8 @@ class Verdict:
     decision: RuleDecision
     rules: tuple[Rule, ...] = ()
     """The rules that decided. None for `ask`: no rule covers the call."""
+    uses: tuple[str, ...] = ()
+    """The tools of MCP servers that the call declares, if it is asked about."""
 
     @property
     def by(self) -> str:
@@ -99,6 +102,17 @@ class Rules:
         return known
 
     def _judged(self, tool: str, args: Mapping[str, Any]) -> Verdict:
+        """Return the strictest verdict on a call and on the tools of MCP servers that it declares."""
+        uses = declared_uses(args.get(_ARGUMENT.get(tool, "")))
+        verdicts = [self._alone(tool, args), *(self._alone(f"mcp:{use}", {}) for use in uses)]
+        strictest = next((each for each in verdicts if each.decision == "deny"), None)
+        if strictest or not uses:
+            return strictest or verdicts[0]
+        asks = [each for each in verdicts if each.decision == "ask"]
+        rules = tuple(rule for each in asks or verdicts for rule in each.rules)
+        return Verdict("ask", rules, uses) if asks else Verdict("allow", rules)
+
+    def _alone(self, tool: str, args: Mapping[str, Any]) -> Verdict:
         rules = [rule for rule in self.all if rule.tool == tool]
         if not rules:
             return Verdict("ask")

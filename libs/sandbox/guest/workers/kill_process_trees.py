@@ -32,6 +32,7 @@ __all__ = [
     "kill_orphans",
     "kill_trees",
     "moment",
+    "parent_of",
     "prctl",
     "refused_forks",
 ]
@@ -93,25 +94,36 @@ def _processes() -> dict[int, tuple[int, str, int]]:
     """Return parent, state letter and start (clock ticks since boot) of every process. See proc(5), stat."""
     table: dict[int, tuple[int, str, int]] = {}
     for name in os.listdir("/proc"):
-        if not name.isdigit():
+        fields = _stat(name) if name.isdigit() else []
+        if not fields:
             continue
-        try:
-            descriptor = os.open(f"/proc/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            line = os.read(descriptor, 512)
-        except OSError:
-            continue
-        finally:
-            os.close(descriptor)
-        # The second field is the command in brackets, and may contain brackets and spaces.
-        fields = line[line.rindex(b")") + 2 :].split(b" ", 20)
         state = fields[0].decode()
         if state in "ZX" and int(fields[17]) > 1:
             state = "R"  # the first thread has ended, but others run
         table[int(name)] = (int(fields[1]), state, int(fields[19]))
     return table
+
+
+def _stat(name: str) -> list[bytes]:
+    """Return the fields of a process from its state on; none if there is no such process."""
+    try:
+        descriptor = os.open(f"/proc/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        line = os.read(descriptor, 512)
+    except OSError:
+        return []
+    finally:
+        os.close(descriptor)
+    # The second field is the command in brackets, and may contain brackets and spaces.
+    return line[line.rindex(b")") + 2 :].split(b" ", 20)
+
+
+def parent_of(pid: int) -> int:
+    """Return the parent of a process; 0 if there is no such process."""
+    fields = _stat(str(pid))
+    return int(fields[1]) if fields else 0
 
 
 def children_of(pid: int) -> list[int]:

@@ -1,0 +1,247 @@
+"""Keeps one MCP server connected, in a thread of its own, so that a flood delays only this server's calls."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import httpx2
+from mcp import Client, MCPError, Tool
+from mcp.types import (
+    CONNECTION_CLOSED,
+    INVALID_REQUEST,
+    REQUEST_TIMEOUT,
+    CallToolResult,
+    ToolListChangedNotification,
+)
+from pydantic import ValidationError
+
+from libs.sandbox.host import LoopThread
+from libs.servers.server_config import ServerConfig
+from libs.servers.server_transport import transport_to
+
+__all__ = ["CALL_SECONDS", "CONNECT_SECONDS", "CallFailed", "Connection"]
+
+logger = logging.getLogger(__name__)
+
+CONNECT_SECONDS: Final = 60.0
+"""Longest start of a server, with the list of its tools."""
+CALL_SECONDS: Final = 120.0
+"""Longest call."""
+PROBE_SECONDS: Final = 10.0
+"""Longest answer of a server that has let a call time out. A slower one is ended, and started again."""
+_CLOSE_SECONDS: Final = 10.0
+_MOST_TOOLS: Final = 10_000
+
+_ERRORS: Final = (
+    MCPError,
+    OSError,
+    httpx2.HTTPError,
+    ValueError,
+    RuntimeError,
+)
+"""What the SDK and its transports raise for a server that is gone or breaks the protocol."""
+
+Result = TypeVar("Result")
+
+
+class CallFailed(Exception):
+    """A call has no result. `str(error)` says why."""
+
+
+class _ServerGone(CallFailed):
+    """The connection had ended before the call was sent."""
+
+
+class Connection:
+    """One server. Connects at its first use, and again if the server has ended. For any event loop."""
+
+    def __init__(self, config: ServerConfig, log: Path, changed: Callable[[], object] = lambda: None) -> None:
+        """Create the object.
+
+        Args:
+            config: how to reach the server.
+            log: file for the errors that a program prints, from its latest start on.
+            changed: called when the server may have other tools. It must not block.
+        """
+        self.config = config
+        self.log = log
+        self._changed = changed
+        self._thread: LoopThread | None = None
+        self._ready: asyncio.Future[Client] | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._ended: asyncio.Event | None = None
+        self._connected_before = False
+
+    async def tools(self) -> tuple[list[Tool], str]:
+        """Return the tools of the server, and what it says about itself.
+
+        Raises:
+            CallFailed: the server cannot be reached, or sends something else.
+        """
+        return await self._run(self._tools)
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        """Call a tool. Cancelling tells the server.
+
+        Raises:
+            CallFailed: the server has ended, does not answer in time, refuses the call or answers nonsense.
+        """
+
+        async def work() -> CallToolResult:
+            try:
+                return await self._call(tool, arguments)
+            except _ServerGone:  # nothing was sent
+                return await self._call(tool, arguments)
+
+        return await self._run(work)
+
+    def close(self) -> None:
+        """End the connection, and the server's process. Blocks for at most some seconds."""
+        if (thread := self._thread) is None:
+            return
+        with suppress(TimeoutError):
+            thread.wait(self._close())
+
+    # -- on the loop of the connection
+
+    async def _run(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        if self._thread is None:
+            self._thread = LoopThread(f"server-{self.config.name}")
+
+        async def explained() -> Result:
+            with _explaining():
+                return await work()
+
+        return await self._thread.run(explained())
+
+    async def _tools(self) -> tuple[list[Tool], str]:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            client = await self._client()
+            found: list[Tool] = []
+            cursor = None
+            while len(found) < _MOST_TOOLS:
+                page = await client.list_tools(cursor=cursor)
+                found += page.tools
+                cursor = page.next_cursor
+                if cursor is None or not page.tools:
+                    break
+        info = client.server_info
+        return found[:_MOST_TOOLS], client.instructions or (info.title if info else "") or ""
+
+    async def _call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        client = await self._client()
+        try:
+            return await client.call_tool(tool, arguments, read_timeout_seconds=CALL_SECONDS)
+        except MCPError as error:
+            gone = self._ended is not None and self._ended.is_set()
+            if error.code == INVALID_REQUEST and error.message == "Session terminated":
+                # The server has forgotten the session: it answered before it looked at the call.
+                await self._drop()
+                raise _ServerGone("the server has ended the session") from None
+            if gone or error.code == CONNECTION_CLOSED:
+                await self._drop()
+                raise CallFailed(
+                    f"the server ended during the call of {tool}, so nobody knows whether the call was "
+                    "carried out. The next call starts the server again"
+                ) from None
+            if error.code == REQUEST_TIMEOUT:
+                await self._end_if_stuck(client)
+                raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
+            raise
+
+    async def _end_if_stuck(self, client: Client) -> None:
+        """End a connection that answers nothing at all. An endless answer would block it."""
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                await client.list_tools()
+        except (MCPError, TimeoutError):
+            await self._drop()
+
+    async def _client(self) -> Client:
+        """Return the connected client. Connects if there is none, or if the server has ended."""
+        if self._ended is not None and self._ended.is_set():
+            await self._drop()
+        if self._ready is None:
+            self._ready = asyncio.get_running_loop().create_future()
+            self._ended = asyncio.Event()
+            self._keeper = asyncio.create_task(self._keep(self._ready, self._ended))
+        return await asyncio.shield(self._ready)
+
+    async def _keep(self, ready: asyncio.Future[Client], ended: asyncio.Event) -> None:
+        """Hold the connection. One task enters and leaves it, as the client needs."""
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    client = await stack.enter_async_context(
+                        Client(
+                            transport_to(self.config, ended, self.log),
+                            cache=None,
+                            message_handler=self._on_message,
+                        )
+                    )
+                ready.set_result(client)
+                if self._connected_before:
+                    self._changed()
+                self._connected_before = True
+                await ended.wait()
+        except BaseException as error:
+            ended.set()
+            if not ready.done():
+                ready.set_exception(error if isinstance(error, Exception) else CallFailed("it was closed"))
+                ready.exception()  # is retrieved, even if the caller was cancelled
+            elif isinstance(error, Exception):
+                logger.debug("the connection to the server %s broke off: %r", self.config.name, error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+
+    async def _on_message(self, message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._changed()
+
+    async def _drop(self) -> None:
+        """Forget the connection, and end it."""
+        keeper, self._keeper, self._ready = self._keeper, None, None
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended.set()
+        if keeper is not None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([keeper], timeout=_CLOSE_SECONDS)
+
+    async def _close(self) -> None:
+        keeper = self._keeper
+        await self._drop()
+        if keeper is not None and not keeper.done():
+            keeper.cancel()
+            await asyncio.wait([keeper], timeout=_CLOSE_SECONDS)
+
+
+@contextmanager
+def _explaining() -> Iterator[None]:
+    """Turn what the SDK and a transport raise into CallFailed."""
+    try:
+        yield
+    except CallFailed:
+        raise
+    except (*_ERRORS, ExceptionGroup) as error:
+        raise CallFailed(_why(error)) from None
+
+
+def _why(error: BaseException) -> str:
+    """Return the reason in words. The texts of servers are kept short."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return f"the server has not become ready within {CONNECT_SECONDS:g} s"
+    if isinstance(error, ValidationError):
+        return "the server has answered something that does not follow the protocol"
+    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+        return "the server has ended before it was ready"
+    if isinstance(error, MCPError):
+        return str(error)[:2_000]
+    return f"the server cannot be reached: {str(error)[:500] or type(error).__name__}"

@@ -1,0 +1,158 @@
+"""The MCP servers of an installation: connections, packages, and what a prompt says about them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from mcp import Tool
+from mcp.types import CallToolResult
+
+from libs.sandbox.host import core, until_done
+from libs.servers.package_folder import PackageFolder
+from libs.servers.server_config import ServerConfig
+from libs.servers.server_connection import CallFailed, Connection
+from libs.servers.stubs import package_of, summary_of
+
+__all__ = ["Servers"]
+
+logger = logging.getLogger(__name__)
+
+_WAIT_SECONDS: Final = 30.0
+"""Longest wait of a prompt for servers that start. The package of a slower server comes when it is ready."""
+_AGAIN_SECONDS: Final = 60.0
+"""Seconds after which a server that could not be started is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What a server has said."""
+
+    tools: frozenset[str]
+    free: frozenset[str]
+    line: str
+
+
+class Servers:
+    """All servers. Starts nothing before `lines` or `call`. Thread-safe.
+
+    Args:
+        configs: the servers.
+        folder: where the packages are written, for the mount at `/servers`. What programs of servers print
+            as errors is in files beside the folder: `<folder>-logs/<name>.log`.
+        redact: removes known secrets from what servers say of themselves.
+    """
+
+    def __init__(
+        self,
+        configs: Sequence[ServerConfig],
+        folder: Path,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self._redact = redact
+        self._packages = PackageFolder(folder, [config.name for config in configs])
+        logs = folder.with_name(f"{folder.name}-logs")
+        self._connections = {
+            config.name: Connection(config, logs / f"{config.name}.log", partial(self._begin, config.name))
+            for config in configs
+        }
+        self._listed: dict[str, _Listed | CallFailed] = {}
+        self._starts: dict[str, tuple[float, Future[None]]] = {}
+        self._lock = threading.Lock()
+
+    async def lines(self) -> list[str]:
+        """Return a line about each server, in the order of the file. Waits for servers that start."""
+        for name in self._connections:
+            self._begin(name, unless_known=True)
+        return [await self._line(name) for name in self._connections]
+
+    async def is_free(self, server: str, tool: str) -> bool:
+        """Return whether programs may call a tool without a declaration."""
+        found = await self._found(server)
+        return isinstance(found, _Listed) and tool in found.free
+
+    async def call(self, server: str, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        """Call a tool.
+
+        Raises:
+            CallFailed: there is no such server or tool; and see `Connection.call`.
+        """
+        found = await self._found(server)
+        if isinstance(found, CallFailed):
+            raise CallFailed(str(found))
+        if tool not in found.tools:
+            named = ", ".join(sorted(found.tools)[:50])
+            raise CallFailed(f"the server has no such tool now; it has {named}")
+        return await self._connections[server].call(tool, arguments)
+
+    def close(self) -> None:
+        """End all connections, and the programs of servers. Blocks. A later call starts them again."""
+        threads = [threading.Thread(target=each.close) for each in self._connections.values()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    async def _line(self, name: str) -> str:
+        found = await self._found(name, wait=True)
+        if isinstance(found, CallFailed):
+            return f"- `servers.{name}` cannot be used now: {found}."
+        return found.line
+
+    async def _found(self, name: str, *, wait: bool = False) -> _Listed | CallFailed:
+        """Return what is known of a server. Starts it, and waits for it: see _WAIT_SECONDS."""
+        if name not in self._connections:
+            return CallFailed(f"there is no such server; there are {', '.join(self._connections)}")
+        begun, ended = self._begin(name, unless_known=True)
+        if name not in self._listed or not wait:
+            await until_done(ended, max(0.0, begun + _WAIT_SECONDS - time.monotonic()))
+        return self._listed.get(name) or CallFailed("it is still starting")
+
+    def _begin(self, name: str, *, unless_known: bool = False) -> tuple[float, Future[None]]:
+        """Begin to ask a server for its tools, unless that is under way. Return its begin and its end."""
+        with self._lock:
+            if (start := self._starts.get(name)) is not None:
+                begun, ended = start
+                failed = isinstance(self._listed.get(name), CallFailed)
+                again = time.monotonic() - begun > _AGAIN_SECONDS if failed else not unless_known
+                if not ended.done() or not again:
+                    return start
+            self._starts[name] = start = time.monotonic(), core().spawn(self._list(name)).ended
+            return start
+
+    async def _list(self, name: str) -> None:
+        connection = self._connections[name]
+        try:
+            tools, words = await connection.tools()
+            free = free_tools(tools, connection.config.free)
+            files = await asyncio.to_thread(package_of, name, tools, free=free)
+            cleaned = {path: self._redact(text) for path, text in files.items()}
+            await asyncio.to_thread(self._packages.write, name, cleaned)
+            line = self._redact(summary_of(name, tools, free=free, about=words))
+            self._listed[name] = _Listed(frozenset(tool.name for tool in tools), free, line)
+        except CallFailed as error:
+            known = CallFailed(self._redact(str(error)))
+            logger.warning("the MCP server %s cannot be used: %s. Its log: %s", name, known, connection.log)
+            await asyncio.to_thread(self._packages.write_failure, name, str(known))
+            self._listed[name] = known
+
+
+def free_tools(tools: Sequence[Tool], listed: frozenset[str]) -> frozenset[str]:
+    """Return the tools that programs may call without a declaration.
+
+    Free are the tools that the config lists, and those whose annotations say that they only read, and reach
+    nothing but their own closed world. MCP's defaults say the opposite of both.
+    """
+    return listed | {
+        tool.name
+        for tool in tools
+        if (hints := tool.annotations) and hints.read_only_hint is True and hints.open_world_hint is False
+    }

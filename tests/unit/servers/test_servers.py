@@ -1,0 +1,160 @@
+"""Real MCP servers: programs, and one over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from libs.servers import CallFailed, ServerConfig, Servers
+from tests.support.waiting import eventually
+
+PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_program.py")
+TOKEN = "sk-notes-0123456789"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("servers")
+
+
+@pytest.fixture(scope="module")
+def notes(folder: Path) -> Iterator[Servers]:
+    env = (("NOTES_TOKEN", TOKEN), ("NOTES_FILE", str(folder / "notes.txt")))
+    listed = frozenset({"fetch"})
+    program = ServerConfig(name="notes", command=sys.executable, args=(PROGRAM,), env=env, free=listed)
+    ends = ServerConfig(name="broken", command=sys.executable, args=("-c", "raise SystemExit('no licence')"))
+    servers = Servers([program, ends], folder / "packages", lambda text: text.replace(TOKEN, "[REDACTED]"))
+    yield servers
+    servers.close()
+
+
+def call(servers: Servers, tool: str, server: str = "notes", **arguments: Any) -> Any:
+    return asyncio.run(servers.call(server, tool, arguments))
+
+
+def test_each_server_has_a_line_and_a_package(notes: Servers, folder: Path) -> None:
+    line, broken = asyncio.run(notes.lines())
+    assert "servers.notes" in line
+    assert "Keeps notes." in line
+    assert "\n" not in line
+    assert broken.startswith("- `servers.broken` cannot be used now: ")
+    packages = folder / "packages"
+    assert "def write_note" in "".join(file.read_text() for file in (packages / "notes").rglob("*.py"))
+    assert "cannot be used now" in (packages / "broken" / "__init__.py").read_text()
+    assert "no licence" in (folder / "packages-logs" / "broken.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("tool", "free"), [("add", True), ("fetch", True), ("write_note", False), ("missing", False)]
+)
+def test_free_are_tools_that_only_read_a_closed_world_or_are_listed(
+    notes: Servers, tool: str, free: bool
+) -> None:
+    assert asyncio.run(notes.is_free("notes", tool)) is free
+
+
+def test_result_has_structured_content_and_text(notes: Servers) -> None:
+    result = call(notes, "add", a=1, b=2)
+    assert result.structured_content == {"result": 3}
+    assert result.content[0].text == "3"
+    assert call(notes, "fail").is_error
+
+
+def test_wrong_name_is_told_with_the_right_ones(notes: Servers) -> None:
+    with pytest.raises(CallFailed, match="no such tool now; it has add, die"):
+        call(notes, "missing")
+    with pytest.raises(CallFailed, match="no such server; there are notes, broken"):
+        call(notes, "add", server="missing")
+
+
+def test_server_that_dies_in_a_call_is_started_again_by_the_next_call(notes: Servers) -> None:
+    with pytest.raises(CallFailed, match="ended during the call of die"):
+        call(notes, "die")
+    assert call(notes, "add", a=2, b=2).structured_content == {"result": 4}
+
+
+def test_server_that_died_between_calls_is_started_again(notes: Servers) -> None:
+    os.kill(int(call(notes, "process").content[0].text), 9)
+
+    def answers() -> bool:
+        try:
+            return bool(call(notes, "add", a=2, b=3).structured_content == {"result": 5})
+        except CallFailed:  # the end has not been noticed yet
+            return False
+
+    eventually(answers)
+
+
+def test_server_that_answers_nothing_is_ended_and_started_again(
+    notes: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = call(notes, "process").content[0].text
+    with monkeypatch.context() as limits:
+        limits.setattr("libs.servers.server_connection.CALL_SECONDS", 0.5)
+        limits.setattr("libs.servers.server_connection.PROBE_SECONDS", 0.5)
+        with pytest.raises(CallFailed, match=r"hang has not answered within 0\.5 s"):
+            call(notes, "hang")
+    assert call(notes, "process").content[0].text != before
+
+
+def test_calls_at_once_get_their_own_results(notes: Servers) -> None:
+    async def many() -> list[Any]:
+        return await asyncio.gather(*(notes.call("notes", "add", {"a": n, "b": 0}) for n in range(100)))
+
+    results = asyncio.run(many())
+    assert [each.structured_content["result"] for each in results] == list(range(100))
+
+
+def test_cancelled_call_is_cancelled_at_the_server(notes: Servers, folder: Path) -> None:
+    file = folder / "notes.txt"
+
+    async def cancel() -> None:
+        waiting = asyncio.create_task(notes.call("notes", "wait", {}))
+        await asyncio.to_thread(eventually, lambda: file.exists() and "begun" in file.read_text())
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+    asyncio.run(cancel())
+    eventually(lambda: "cancelled" in file.read_text())
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    process = subprocess.Popen(
+        [sys.executable, PROGRAM, "http", str(port)], env={**os.environ, "NOTES_TOKEN": TOKEN}
+    )
+
+    def answers() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        eventually(answers, 60)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_server_over_http_gets_the_headers(port: int, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{port}/mcp"
+    headers = (("Authorization", f"Bearer {TOKEN}"),)
+    configs = [ServerConfig(name="web", url=url, headers=headers), ServerConfig(name="refused", url=url)]
+    servers = Servers(configs, tmp_path / "packages")
+    try:
+        line, refused = asyncio.run(servers.lines())
+        assert "servers.web" in line
+        assert "cannot be used now" in refused
+        assert call(servers, "add", "web", a=1, b=2).structured_content == {"result": 3}
+    finally:
+        servers.close()

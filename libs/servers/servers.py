@@ -13,14 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from mcp import Tool
 from mcp.types import CallToolResult
 
 from libs.sandbox.host import core, until_done
 from libs.servers.package_folder import PackageFolder
 from libs.servers.server_config import ServerConfig
 from libs.servers.server_connection import CallFailed, Connection
-from libs.servers.stubs import package_of, summary_of
+from libs.servers.stubs import is_free, package_of, summary_of
 
 __all__ = ["Servers"]
 
@@ -132,27 +131,16 @@ class Servers:
         connection = self._connections[name]
         try:
             tools, words = await connection.tools()
-            free = free_tools(tools, connection.config.free)
+            names = frozenset(tool.name for tool in tools)
+            # Of a name that is listed twice, each tool must be free.
+            free = names - {tool.name for tool in tools if not is_free(tool, connection.config.free)}
             files = await asyncio.to_thread(package_of, name, tools, free=free)
             cleaned = {path: self._redact(text) for path, text in files.items()}
             await asyncio.to_thread(self._packages.write, name, cleaned)
             line = self._redact(summary_of(name, tools, free=free, about=words))
-            self._listed[name] = _Listed(frozenset(tool.name for tool in tools), free, line)
+            self._listed[name] = _Listed(names, free, line)
         except CallFailed as error:
             known = CallFailed(self._redact(str(error)))
             logger.warning("the MCP server %s cannot be used: %s. Its log: %s", name, known, connection.log)
             await asyncio.to_thread(self._packages.write_failure, name, str(known))
             self._listed[name] = known
-
-
-def free_tools(tools: Sequence[Tool], listed: frozenset[str]) -> frozenset[str]:
-    """Return the tools that programs may call without a declaration.
-
-    Free are the tools that the config lists, and those whose annotations say that they only read, and reach
-    nothing but their own closed world. MCP's defaults say the opposite of both.
-    """
-    return listed | {
-        tool.name
-        for tool in tools
-        if (hints := tool.annotations) and hints.read_only_hint is True and hints.open_world_hint is False
-    }

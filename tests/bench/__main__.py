@@ -54,7 +54,7 @@ PARTS: dict[str, Part] = {
     "life": bench_life.figures,
     "crowd": lambda root, _: bench_crowd.figures(root),
     "programs": lambda root, _: bench_programs.figures(root),
-    "tokens": lambda _root, _peers: bench_tokens.figures(),
+    "tokens": lambda root, _: bench_tokens.figures(root),
     "workspace": lambda root, _: bench_workspace.figures(root),
     "forks": lambda root, _: bench_forks.figures(root),
     "cluster": lambda root, _: bench_cluster.figures(root),

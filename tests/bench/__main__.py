@@ -1,7 +1,7 @@
 """Measure all figures in one run: `make bench`, or some parts: `python -m tests.bench PART …`.
 
-The parts: commands, blocks, files, life, crowd, programs, tokens, workspace, forks; and cluster, which needs
-Ray (`make cluster`) and root.
+The parts: commands, blocks, files, life, crowd, programs, tokens, workspace, forks, approvals; and cluster,
+which needs Ray (`make cluster`) and root.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rich.table import Table
 
 from libs.backends.docker import DockerExecutionBackend
 from tests.bench import (
+    bench_approvals,
     bench_blocks,
     bench_cluster,
     bench_commands,
@@ -57,6 +58,7 @@ PARTS: dict[str, Part] = {
     "tokens": lambda root, _: bench_tokens.figures(root),
     "workspace": lambda root, _: bench_workspace.figures(root),
     "forks": lambda root, _: bench_forks.figures(root),
+    "approvals": lambda root, _: bench_approvals.figures(root),
     "cluster": lambda root, _: bench_cluster.figures(root),
 }
 WITH_PEERS = {"commands", "blocks", "files", "life"}

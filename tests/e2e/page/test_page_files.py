@@ -158,7 +158,7 @@ def test_previews_of_pictures_text_and_pdf(files: Page, page_server: Served) -> 
     shown = opened("plot.png").get_by_role("img", name="The picture plot.png")
     expect(shown).to_be_visible()
     assert shown.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [300, 200]
-    expect(opened("broken.png").get_by_role("alert")).to_contain_text("not PNG, JPEG, GIF or WebP")
+    expect(opened("broken.png").get_by_role("alert")).to_contain_text("not PNG, JPEG, GIF, WebP or SVG")
     report = opened("report.pdf")
     expect(report.get_by_role("img", name="Page 1 of 2 of report.pdf")).to_be_visible()
     report.get_by_role("button", name="Next").click()

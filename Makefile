@@ -172,7 +172,7 @@ CLUSTER_TESTS = tests/integration/cluster
 test-cluster: cluster iproute2
 	$(BIN)/python -m pytest -m cluster --durations 20 $(CLUSTER_TESTS)
 
-# Those that break nodes and servers, and the sample task: at most 8 minutes.
+# The cluster tests that break nodes and servers, and the sample task: at most 8 minutes.
 test-breaks: CLUSTER_TESTS := $(addprefix $(CLUSTER_TESTS)/,test_broken_under_load.py test_fenced_nodes.py \
   test_sample_task.py test_two_servers.py)
 test-breaks: test-cluster

@@ -23,6 +23,7 @@ from agent.parts import (
     is_local,
     prepared,
     run_budget,
+    servers_of,
     servers_text,
     stream_transformers,
 )
@@ -77,14 +78,15 @@ def build_graph(
     growth = build_growth(settings, backend)
     skills = SkillFolders(settings.skill_folders, trusted=settings.skills_trusted)
     agents_file = AgentsFile(settings)
+    servers = servers_of(settings)
     local = is_local(model)
 
     async def opening(absent_paths: Sequence[str]) -> list[AnyMessage]:
-        found, notes, data, servers = await asyncio.gather(
+        found, notes, data, about_servers = await asyncio.gather(
             asyncio.to_thread(skills.scan),
             asyncio.to_thread(agents_file.text),
             data_listing(computer.sandbox),
-            servers_text(settings),
+            servers_text(servers),
         )
         section = render_skills(
             found,
@@ -98,7 +100,7 @@ def build_graph(
             text = code_prompt.system_prompt(
                 settings,
                 skills=section,
-                servers=servers,
+                servers=about_servers,
                 notes=agents_section(notes),
                 tables=tables,
                 **shown,

@@ -18,7 +18,7 @@ from agent.parts.chat_model import (
     shown_name,
 )
 from agent.parts.effects_of_calls import block_effects, command_effects
-from agent.parts.mcp_servers import servers_text, shows_servers
+from agent.parts.mcp_servers import servers_of, servers_text, shows_servers
 from agent.parts.page_stream import stream_transformers
 from agent.parts.process import Parts, build_parts, graph_of, prepared, run_budget, served
 from agent.parts.provider_model import CHOICES, unused_keys
@@ -48,6 +48,7 @@ __all__ = [
     "prepared",
     "run_budget",
     "served",
+    "servers_of",
     "servers_text",
     "shown_name",
     "shows_servers",

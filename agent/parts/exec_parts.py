@@ -169,13 +169,12 @@ def _mounts(settings: Settings, dependencies: Dependencies) -> Mapping[str, Path
     In scope `shared` the whole workspace is mounted: if a command replaced `data` by a link, the link cannot
     lead out of the sandbox. In scope `thread` only `data` is mounted, which must then not be a link.
     """
+    from libs.backends.docker import mounted_packages
+
     home = settings.workspace_dir.absolute()
     try:
         cache = dependencies.make_folder()
-        packages = package_folder(settings)
-        if packages:
-            packages.mkdir(parents=True, exist_ok=True)
-        servers = {"/servers": packages} if packages else {}
+        servers = mounted_packages(package_folder(settings))
         if settings.scope == "shared":
             home.mkdir(parents=True, exist_ok=True)
             return {HOME: home, MOUNT: cache, **servers}

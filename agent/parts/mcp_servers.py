@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from libs.gateway import Service
     from libs.servers import ServerConfig, Servers
 
-__all__ = ["ShowsServers", "package_folder", "server_services", "servers_text", "shows_servers"]
+__all__ = ["ShowsServers", "package_folder", "server_services", "servers_of", "servers_text", "shows_servers"]
 
 
 def package_folder(settings: Settings) -> Path | None:
@@ -35,15 +35,26 @@ def package_folder(settings: Settings) -> Path | None:
     return PACKAGES.absolute() / hashlib.sha256(place.encode()).hexdigest()[:12]
 
 
-async def servers_text(settings: Settings) -> str:
+def servers_of(settings: Settings) -> Servers | None:
+    """Return the servers, which all graphs of this process share. None: MCP_CONFIG is unset.
+
+    Reads the file, so a graph calls this when it is built, not in a run.
+
+    Raises:
+        SettingsError: the file is wrong.
+    """
+    folder = package_folder(settings)
+    return _made(mcp_servers(settings), folder, secret_filter(settings) or str) if folder else None
+
+
+async def servers_text(servers: Servers | None) -> str:
     """Return the section of a prompt about the servers; "" for none. Waits for servers that start."""
-    servers = _servers_of(settings)
     return servers_section(await servers.lines()) if servers else ""
 
 
 def server_services(settings: Settings) -> dict[str, Service]:
     """Return the virtual host through which programs call the servers' tools; none without MCP_CONFIG."""
-    servers = _servers_of(settings)
+    servers = servers_of(settings)
     if servers is None:
         return {}
     from libs.servers import HOST, ServerCalls
@@ -54,33 +65,28 @@ def server_services(settings: Settings) -> dict[str, Service]:
 
 def shows_servers(settings: Settings) -> list[AgentMiddleware[Any, Any, Any]]:
     """Return the middleware that adds the section about the servers; none without MCP_CONFIG."""
-    return [ShowsServers(settings)] if settings.mcp_config else []
+    servers = servers_of(settings)
+    return [ShowsServers(servers)] if servers else []
 
 
 class ShowsServers(AgentMiddleware[Any, Any, Any]):
     """Adds a line about each MCP server to the system prompt of every model call."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, servers: Servers) -> None:
         super().__init__()
-        self._settings = settings
+        self._servers = servers
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        return handler(with_section(request, blocking(servers_text)(self._settings)))
+        return handler(with_section(request, blocking(servers_text)(self._servers)))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        return await handler(with_section(request, await servers_text(self._settings)))
-
-
-def _servers_of(settings: Settings) -> Servers | None:
-    """Return the servers, which all graphs of this process share. None: MCP_CONFIG is unset."""
-    folder = package_folder(settings)
-    return _made(mcp_servers(settings), folder, secret_filter(settings) or str) if folder else None
+        return await handler(with_section(request, await servers_text(self._servers)))
 
 
 @functools.cache

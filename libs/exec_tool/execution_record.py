@@ -1,4 +1,4 @@
-"""What is kept of an execution: its files in the thread, and its record in the command log."""
+"""Defines what is kept of an execution: its files in the thread, and its record in the command log."""
 
 from __future__ import annotations
 

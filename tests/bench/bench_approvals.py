@@ -1,4 +1,4 @@
-"""What a decision by rule or by effect adds to a command."""
+"""Measures the time that a decision by rule or by effect adds to a command."""
 
 from __future__ import annotations
 

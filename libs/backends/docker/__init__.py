@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from libs.backends.docker.build_context import host_certificates
 from libs.backends.docker.docker_backend import DockerExecutionBackend
+from libs.backends.docker.host_inputs import mounted_packages
 from libs.backends.docker.live_stream import live_output
 from libs.backends.docker.sandbox_image import ImageInfo, ensure_image, image_id, image_state, require_image
 from libs.sandbox import (
@@ -33,5 +34,6 @@ __all__ = [
     "image_id",
     "image_state",
     "live_output",
+    "mounted_packages",
     "require_image",
 ]

@@ -19,8 +19,8 @@ from libs.backends.docker import deepagents_results as answers
 from libs.backends.docker.file_operations import SandboxFiles
 from libs.backends.docker.host_inputs import (
     allowed_variables,
+    mounted_packages,
     mounted_skills,
-    package_folder,
     usable_workspace,
 )
 from libs.backends.docker.live_stream import live_output
@@ -141,7 +141,7 @@ class DockerExecutionBackend(SandboxFiles):
             image,
             name,
             limits,
-            {**mounted, **package_folder(servers)},
+            {**mounted, **mounted_packages(servers)},
             passed,
             runtime,
             idle_seconds,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from libs.sandbox import refuse_as_workspace
 
-__all__ = ["allowed_variables", "mounted_skills", "package_folder", "usable_workspace"]
+__all__ = ["allowed_variables", "mounted_packages", "mounted_skills", "usable_workspace"]
 
 
 def usable_workspace(root_dir: Path | str) -> Path:
@@ -38,8 +38,12 @@ def mounted_skills(own: Path | str | None, extra: Sequence[Path | str]) -> dict[
     return {path: folder.resolve() for path, folder in folders.items()}
 
 
-def package_folder(servers: Path | None) -> dict[str, Path]:
-    """Return path in the container -> folder of the packages of MCP servers. Makes the folder."""
+def mounted_packages(servers: Path | None) -> dict[str, Path]:
+    """Return path in the container -> folder of the packages of MCP servers. Makes the folder.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
     if servers is None:
         return {}
     servers.mkdir(parents=True, exist_ok=True)

@@ -118,7 +118,7 @@ class WorkerPool:
         return child
 
     def rest(self, child: Child) -> None:
-        """Mark a worker as idle. One that the supervisor has ended meanwhile gets no other request."""
+        """Mark a worker as idle. A worker that the supervisor has ended gets no other request."""
         child.refused_before = None
         idle = self._idle[child.kind]
         if child.session is None and not child.given_up:

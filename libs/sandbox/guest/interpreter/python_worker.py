@@ -44,7 +44,7 @@ _FORGED = (
     "and its variables are lost]"
 )
 _TAKEN = (
-    "[the interpreter was ended: this block or an earlier one closed or replaced its descriptors, "
+    "[the interpreter was ended: a block closed or replaced its descriptors, or sent it signal 64, "
     "and its variables are lost]"
 )
 _TAKEN_SIGNAL = _signal.SIGRTMAX

@@ -1,6 +1,7 @@
 """Measure all figures in one run: `make bench`, or some parts: `python -m tests.bench PART …`.
 
-The parts: commands, blocks, files, life, crowd, programs, tokens, workspace, forks, approvals; and cluster,
+The parts: commands, blocks, files, life, crowd, programs, tokens, server_tokens,
+workspace, forks, approvals; and cluster,
 which needs Ray (`make cluster`) and root.
 """
 
@@ -29,6 +30,7 @@ from tests.bench import (
     bench_forks,
     bench_life,
     bench_programs,
+    bench_server_tokens,
     bench_tokens,
     bench_workspace,
 )
@@ -55,7 +57,8 @@ PARTS: dict[str, Part] = {
     "life": bench_life.figures,
     "crowd": lambda root, _: bench_crowd.figures(root),
     "programs": lambda root, _: bench_programs.figures(root),
-    "tokens": lambda root, _: bench_tokens.figures(root),
+    "tokens": lambda _, __: bench_tokens.figures(),
+    "server_tokens": lambda root, _: bench_server_tokens.figures(root),
     "workspace": lambda root, _: bench_workspace.figures(root),
     "forks": lambda root, _: bench_forks.figures(root),
     "approvals": lambda root, _: bench_approvals.figures(root),

@@ -1,4 +1,4 @@
-"""Tokens of a first request: skills and MCP servers, compared with the same functions as JSON tool schemas.
+"""Tokens of a first request with skills, compared with the same functions as JSON tool schemas.
 
 The peer declares one function for each function that a skill exports, and one for each script of other
 skills, with names, parameters and the first paragraph of the docstring. It declares no tool that runs code,
@@ -8,8 +8,6 @@ which would only add tokens. Tokens are estimated at about four characters each.
 from __future__ import annotations
 
 import ast
-import asyncio
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,29 +15,16 @@ from typing import Any
 from langchain_core.messages import AnyMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from agent.prompts import code_prompt, servers_section
+from agent.prompts import code_prompt
 from agent.settings import ROOT, load_settings
 from libs.middleware.skills.skill_files import SkillFolders
 from libs.middleware.skills.skill_prompt import render_skills
-from libs.servers import ServerConfig, Servers
-from libs.servers.server_connection import Connection
 from tests.bench.measure import Figure
 
 _JSON_TYPES = {"int": "integer", "float": "number", "bool": "boolean"}
 
 
-SERVERS = ("time", "git")
-"""Public MCP servers, of the project's packages for development."""
-
-
-def figures(root: Path) -> Iterator[Figure]:
-    yield from _skills()
-    root.mkdir(parents=True)
-    for count in range(1, len(SERVERS) + 1):
-        yield asyncio.run(_servers(root, SERVERS[:count]))
-
-
-def _skills() -> Iterator[Figure]:
+def figures() -> Iterator[Figure]:
     settings = load_settings(None)
     skills = SkillFolders({"/skills": ROOT / "skills"}).scan()
     section = render_skills(
@@ -66,39 +51,6 @@ def _skills() -> Iterator[Figure]:
         {"sandbox": float(whole), "as JSON schemas": float(with_schemas)},
         "less than with schemas",
         whole < with_schemas,
-    )
-
-
-async def _servers(root: Path, names: Sequence[str]) -> Figure:
-    """Count the tokens that real servers add to each request of an agent."""
-    programs = Path(sys.executable).parent
-    configs = [ServerConfig(name=name, command=f"{programs}/mcp-server-{name}") for name in names]
-    servers = Servers(configs, root / "packages")
-    connections = [Connection(config, root / f"{config.name}.log") for config in configs]
-    try:
-        section = servers_section(await servers.lines())
-        schemas = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.input_schema,
-                },
-            }
-            for connection in connections
-            for tool in (await connection.tools())[0]
-        ]
-    finally:
-        for close in (servers.close, *(each.close for each in connections)):
-            await asyncio.to_thread(close)
-    lines, declared = _tokens(section), _tokens("", schemas)
-    return Figure(
-        f"MCP servers in a request: {', '.join(names)}, {len(schemas)} functions",
-        "tokens (estimated)",
-        {"sandbox": float(lines), "as JSON schemas": float(declared)},
-        "less than as schemas",
-        lines < declared,
     )
 
 

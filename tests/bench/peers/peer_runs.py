@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from agent.config import load_settings
+from tests.bench.peers.peer_environments import PeerFailed, python_with
 
 __all__ = ["Peers"]
 
@@ -24,10 +24,6 @@ REQUIREMENTS: dict[str, list[str]] = {
 _PROGRAM = Path(__file__).with_name("peer_program.py")
 _SECONDS = 120.0
 """Most seconds for one answer."""
-
-
-class PeerFailed(Exception):
-    """A peer could not be installed, or a call failed."""
 
 
 class _Peer:
@@ -132,22 +128,5 @@ class Peers:
 
 
 def _interpreter(name: str) -> str:
-    """Return the Python of a peer's virtual environment, made at first use beside the fetched models.
-
-    Raises:
-        PeerFailed: The peer cannot be installed.
-    """
     requirements = REQUIREMENTS[name]
-    if not requirements:
-        return sys.executable
-    folder = load_settings(None).models_dir.parent / "bench-peers" / name
-    python, stamp = folder / "bin" / "python", folder / ".ready"
-    if not stamp.is_file() or stamp.read_text() != "\n".join(requirements):
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
-        for command in ([sys.executable, "-m", "venv", "--clear", str(folder)], pip):
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                said = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
-                raise PeerFailed(f"it cannot be installed: {said[-1]}")
-        stamp.write_text("\n".join(requirements))
-    return str(python)
+    return python_with(name, requirements) if requirements else sys.executable

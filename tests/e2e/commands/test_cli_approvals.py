@@ -64,6 +64,7 @@ def test_approvals_of_a_missing_thread(program: Program) -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.thorough
 def test_person_writes_a_rule_that_holds_after_a_restart_until_it_is_removed(program: Program) -> None:
     rules = program.folder / ".code-agent" / "approvals.toml"
     more = execute("echo ran; echo more >> /results/log")
@@ -119,6 +120,7 @@ def test_every_question_is_answered_with_no(program: Program, setting: str) -> N
 
 
 @pytest.mark.docker
+@pytest.mark.thorough
 def test_allowed_call_runs_without_a_question_and_is_recorded(program: Program) -> None:
     rules = program.folder / ".code-agent" / "approvals.toml"
     rules.parent.mkdir()

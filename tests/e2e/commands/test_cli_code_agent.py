@@ -31,6 +31,7 @@ def test_blocks_and_plots_are_printed(program: Program) -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.thorough
 def test_pending_blocks_run_once_and_the_thread_keeps_its_agent(program: Program) -> None:
     program.script(
         block("python", "print('a', file=open('/results/log', 'a'))")

@@ -31,6 +31,7 @@ def test_json_lines_come_in_order(program: Program) -> None:
     assert (execution["language"], execution["code"], execution["exit_code"]) == ("python", code, 0)
 
 
+@pytest.mark.thorough
 def test_program_gets_a_key_only_if_the_setting_says_so(program: Program) -> None:
     program.environment |= {
         "APPROVALS": "auto",

@@ -56,6 +56,7 @@ def test_error_of_the_model_is_shown(program: Program) -> None:
     assert "that key is no good" in check_lines(done.stdout)[-1]["text"]
 
 
+@pytest.mark.thorough
 def test_run_without_an_engine_ends_before_the_model_is_called(program: Program) -> None:
     program.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
     program.script("the model was called")

@@ -47,6 +47,7 @@ SPOILT = {"a": "2\n", "new": "2\n", "report": "mine"}
 BACK = {"a": "1\n", "gone": "1\n", "report": "mine"}
 
 
+@pytest.mark.thorough
 def test_conversation_and_files_go_back_and_forward(two_turns: Program) -> None:
     (two_turns.folder / "script.yaml").unlink()  # no model is asked
     turns = json.loads(rewind(two_turns, "--json"))["turns"]

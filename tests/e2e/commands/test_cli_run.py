@@ -9,6 +9,7 @@ from tests.clients.cli_program import Program, call, execute
 pytestmark = pytest.mark.docker
 
 
+@pytest.mark.thorough
 def test_json_lines_come_in_order(program: Program) -> None:
     code = "echo one; echo two >&2; echo x > /results/plot.png; exit 3"
     program.script(execute(code), call("write_file", file_path="/scripts/a.py", content="1"), "All done.")

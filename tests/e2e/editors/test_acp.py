@@ -89,6 +89,7 @@ async def test_approved_for_the_rest_of_the_session(program: Program, option: st
     assert len(json.loads(program.run("approvals", "list", session, "--json").stdout)) == asked
 
 
+@pytest.mark.thorough
 async def test_output_is_shown_while_the_command_runs(program: Program) -> None:
     program.script(
         execute("echo first; sleep 1; printf '\\033[31m```x\\033[0m'; sleep 1; echo; exit 3"), "Done."

@@ -21,6 +21,7 @@ async def load(editor: Editor, program: Program, session: str) -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.thorough
 async def test_session_is_loaded_by_the_next_process(program: Program) -> None:
     todos = [{"content": "Look", "status": "completed"}]
     program.script(call("write_todos", todos=todos), [RUN, execute("exit 4")], "It is done.", "I remember.")

@@ -141,6 +141,7 @@ def test_letter_key_in_the_tree_approves_nothing(files: Page, page_server: Serve
     assert not (page_server.workspace / "letter.txt").exists()
 
 
+@pytest.mark.thorough
 def test_previews_of_pictures_text_and_pdf(files: Page, page_server: Served) -> None:
     results = page_server.workspace / "results"
     (results / "plot.png").write_bytes(png(300, 200, (200, 80, 40)))

@@ -142,6 +142,7 @@ def test_plot_with_two_names_is_shown_once_and_can_be_loaded_again(page: Page, p
     expect(page.get_by_role("img", name="named.png")).to_have_js_property("naturalWidth", 40)
 
 
+@pytest.mark.thorough
 def test_plot_of_another_chat_is_not_shown_as_made_by_the_agent(page: Page, page_server: Served) -> None:
     old_plot(page_server)
     open_chat(page)

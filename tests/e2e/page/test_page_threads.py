@@ -46,6 +46,7 @@ conversations:
 """
 
 
+@pytest.mark.thorough
 def test_chats_are_listed_searched_opened_and_deleted(page: Page) -> None:
     open_chat(page)
     for fruit in ("apples", "plums"):
@@ -121,6 +122,7 @@ def test_reload_while_a_command_runs(page: Page, page_server: Served) -> None:
     assert (page_server.workspace / "long.txt").read_text() == "begun\n"
 
 
+@pytest.mark.thorough
 def test_stop_ends_the_command_and_the_thread_goes_on(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "stop this")

@@ -14,6 +14,7 @@ from tests.clients.screen_terminal import chat, ended
 pytestmark = pytest.mark.docker
 
 
+@pytest.mark.thorough
 def test_lines_are_recalled_by_the_next_program_and_secrets_are_not_kept(program: Program) -> None:
     program.script("first", "second")
     program.environment["OPENAI_API_KEY"] = "sk-a-key-that-nobody-may-see-12345"

@@ -38,6 +38,7 @@ def test_each_line_is_a_message(program: Program) -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.thorough
 def test_call_that_needs_approval_ends_the_pipe_with_status_3(program: Program) -> None:
     program.script(execute("touch /results/a"), "never said")
     done = chat(program, "go\nthe next message would drop it\n", "--thread", "t")

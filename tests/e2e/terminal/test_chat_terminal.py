@@ -14,6 +14,7 @@ pytestmark = pytest.mark.docker
 QUESTION = "[q]uit and leave it pending:"
 
 
+@pytest.mark.thorough
 def test_grant_covers_later_calls_until_it_is_revoked(program: Program) -> None:
     run, other = execute("echo ran >> /results/log"), execute("echo other >> /results/log")
     program.script(other, other, "one", run, run, "two")

@@ -76,6 +76,7 @@ PYTHON = "import subprocess\nprint('up', flush=True)\nsubprocess.run(['sleep', '
         pytest.param("code", f"I wait.\n```python\n{PYTHON}\n```", marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.thorough
 def test_ctrl_c_stops_the_command_and_keeps_the_thread(program: Program, agent: str, call: Any) -> None:
     program.script(call, "I was stopped.")
     terminal = program.at_terminal("run", "--agent", agent, "--approve", "auto", "--thread", "t", "go")

@@ -85,6 +85,7 @@ def test_example_of_an_own_deep_agent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["invoke", "asyncio.run"])
+@pytest.mark.thorough
 def test_ctrl_c_waits_for_the_command_or_ends_it(tmp_path: Path, *, asynchronous: bool) -> None:
     command = "touch begun; until [ -e go ]; do sleep 0.1; done; echo to its end > ended"
     workspace = tmp_path / "workspace"

@@ -131,6 +131,7 @@ async def test_ended_command_is_not_repeated(
 
 
 @pytest.mark.parametrize("tool", ["edit_file", pytest.param("delete", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
 async def test_ended_change_of_a_file_is_not_repeated(
     folder: Path, settings: Settings, backend: WorkspaceBackend, tool: str
 ) -> None:
@@ -158,6 +159,7 @@ async def test_ended_change_of_a_file_is_not_repeated(
     assert (results / "its-word").read_text() == expected[tool]
 
 
+@pytest.mark.thorough
 async def test_ended_blocks_are_not_repeated(
     folder: Path, settings: Settings, backend: WorkspaceBackend
 ) -> None:

@@ -15,6 +15,7 @@ from tests.support.sandboxes import IMAGE
 pytestmark = pytest.mark.docker
 
 
+@pytest.mark.thorough
 async def test_each_example_prints_what_it_shows(tmp_path: Path) -> None:
     with DockerExecutionBackend(tmp_path, skills_dir=ROOT / "skills", image=IMAGE) as backend:
         for number, example in enumerate(worked_examples()):

@@ -30,6 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield server
 
 
+@pytest.mark.thorough
 async def test_effect_is_rejected_after_a_restart(server: Served) -> None:
     old, ran = server.workspace / "data/old.csv", server.workspace / "results/ran.txt"
     old.parent.mkdir(parents=True, exist_ok=True)

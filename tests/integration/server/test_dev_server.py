@@ -118,6 +118,7 @@ async def test_blocking_call_on_the_event_loop_is_refused(client: LangGraphClien
         await client.runs.wait(thread, "blocks", input=said("x"))
 
 
+@pytest.mark.thorough
 async def test_written_program_does_not_restart_the_server(client: LangGraphClient, server: Served) -> None:
     thread = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread, "deep_agent", input=said("write a program"))

@@ -238,6 +238,7 @@ class Load:
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(KILLS, marks=pytest.mark.thorough)], ids=["one", "many"])
+@pytest.mark.thorough
 async def test_nothing_acknowledged_is_lost(tmp_path: Path, kills: int) -> None:
     print(f"SERVER_SEED={SEED}")
     random = Random(SEED)  # its own generator: the draws do not depend on the server's speed

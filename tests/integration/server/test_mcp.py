@@ -238,6 +238,7 @@ async def test_long_call_reports_progress(server: Served) -> None:
         assert progress[0] == "At work for 5 s"
 
 
+@pytest.mark.thorough
 async def test_command_stops_when_the_mcp_client_leaves(server: Served) -> None:
     async def call() -> None:
         async with client_of(server, ALICE) as client:

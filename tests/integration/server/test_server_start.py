@@ -163,6 +163,7 @@ class WithReload(Served):
         return shlex.split(line.removeprefix("exec "))
 
 
+@pytest.mark.thorough
 def test_code_reloads_and_the_workspace_does_not(tmp_path: Path) -> None:
     server = WithReload(tmp_path, SCRIPT, APPROVALS="auto")
     code = tmp_path / "agent" / "code.py"

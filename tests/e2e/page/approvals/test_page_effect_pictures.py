@@ -44,6 +44,7 @@ def widths(card: Locator, name: str) -> list[int]:
     return found
 
 
+@pytest.mark.thorough
 def test_pictures_are_shown_before_and_after(page: Page, page_server: Served) -> None:
     data = page_server.workspace / "data"
     data.mkdir(parents=True, exist_ok=True)

@@ -122,6 +122,7 @@ def test_chat_and_files_go_back_and_return(tidied: Page, page_server: Served) ->
     assert files(workspace) == SPOILT | mine
 
 
+@pytest.mark.thorough
 def test_changed_message_is_sent_instead(tidied: Page) -> None:
     page = tidied
     back_to(page, "tidy up").get_by_role("button", name="Go back").click()
@@ -138,6 +139,7 @@ def test_changed_message_is_sent_instead(tidied: Page) -> None:
         page.reload()
 
 
+@pytest.mark.thorough
 def test_files_of_a_turn_open_as_they_were(tidied: Page, page_server: Served) -> None:
     page = tidied
     for name in ("results/1.txt", "scripts/report.py"):

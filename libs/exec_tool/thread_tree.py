@@ -126,7 +126,7 @@ class ThreadTree:
         for step in steps:
             path, end = step["path"], at + step.get("size", 0)
             content, at = given[at:end], end
-            if _held(changed.get(path, found.get(path))) != step["old"]:
+            if not _holds(changed.get(path, found.get(path)), step["old"]):
                 left[path] = "it has changed meanwhile"
             elif step["do"] == "remove":
                 changed[path] = None
@@ -204,6 +204,9 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _held(content: bytes | None) -> list[Any] | None:
-    """Return what a path holds, in the form of a step."""
-    return None if content is None else ["file", len(content), _digest(content)]
+def _holds(content: bytes | None, old: list[Any] | None) -> bool:
+    """Return whether a path holds what a step expects."""
+    if content is None or old is None:
+        return content is None and old is None
+    kind, size, value = old
+    return bool(size == len(content) and (kind == "unkept" or value == _digest(content)))

@@ -27,7 +27,9 @@ def to_touch(
             continue
         # The permissions of a folder are known, even if its content is not.
         folders = old is not None and new is not None and old.kind == new.kind == "dir"
-        if why := now.unread(path) if folders else now.reason(path):
+        if expected is not None and _left_unkept(now, target, expected, path):
+            paths.append(path)
+        elif why := now.unread(path) if folders else now.reason(path):
             kept[path] = f"its present content is not kept: {why}"
         elif why := target.unread(path) if folders else target.reason(path):
             kept[path] = f"its earlier content was not kept: {why}"
@@ -54,6 +56,7 @@ def to_undo(now: Manifest, before: Manifest, target: Manifest, paths: Collection
         for path in _differing(now, before)
         if path in touched
         and now.reason(path) is None
+        and (path not in before.skipped or before.is_folder(path))
         and ((old := now.entries.get(path)) is None or old.kind == "dir" or now.holds_as(target, path))
     ]
 
@@ -63,6 +66,22 @@ def difference_at(now: Manifest, target: Manifest, paths: Collection[str]) -> Di
     whole = now.difference(target)
     wanted = set(paths)
     return Difference(*(tuple(path for path in part if path in wanted) for part in whole.parts))
+
+
+def _left_unkept(now: Manifest, target: Manifest, expected: Manifest, path: str) -> bool:
+    """Return whether a path whose content is not kept is as expected, in the place of content that is kept.
+
+    Then nothing but what is to be undone is lost: a large or unreadable file, a FIFO or a socket.
+    """
+    why, old = now.skipped.get(path), now.entries.get(path)
+    return (
+        why is not None
+        and (old is None or old.kind == "file")
+        and (old, why) == (expected.entries.get(path), expected.skipped.get(path))
+        and now.unread(path) is None
+        and path in target.entries
+        and target.reason(path) is None
+    )
 
 
 def _differing(now: Manifest, target: Manifest) -> Iterator[str]:

@@ -35,6 +35,8 @@ _MOST_STEPS: Final = 10_000
 _MOST_WALK: Final = 128 * 1024 * 1024
 """Bytes of a walk's answer: half a million files with long names. Reading the answer takes several times as
 much memory."""
+_SPECIAL: Final = ["special", 0, None]
+"""What a step expects at the path of a FIFO, a socket or a device."""
 _MOST_REASON: Final = 200
 """Characters of a reason that the sandbox gives."""
 
@@ -147,12 +149,13 @@ def steps_to(now: Manifest, to: Manifest, paths: Iterable[str]) -> list[dict[str
     made: list[str] = []
     for path in paths:
         old, new = now.entries.get(path), to.entries.get(path)
-        if old and (new is None or new.kind != old.kind or new.kind == "link"):
+        special = old is None and path in now.skipped
+        if special or (old and (new is None or new.kind != old.kind or new.kind == "link")):
             removed.append(path)
         if new:
             made.append(path)
     steps = [
-        {"do": "remove", "path": inside(path), "old": _expected(now.entries[path])}
+        {"do": "remove", "path": inside(path), "old": _expected(now.entries.get(path)) or _SPECIAL}
         for path in sorted(removed, key=_deepest)
     ]
     gone = set(removed)
@@ -246,7 +249,11 @@ def _invalid() -> FileFailed:
 
 
 def _expected(entry: Entry | None) -> list[Any] | None:
-    return None if entry is None else [entry.kind, entry.size, entry.sha256 or entry.target]
+    if entry is None:
+        return None
+    if entry.kind == "file" and entry.sha256 is None:  # its content is not kept
+        return ["unkept", entry.size, entry.mtime_ns]
+    return [entry.kind, entry.size, entry.sha256 or entry.target]
 
 
 def _deepest(path: str) -> tuple[int, str]:

@@ -59,6 +59,7 @@ _JOINED = [
         "readonly x=$(§)",
         "let 'a[$(§)]=1'",
     ),
+    *("printf %n PATH; §", "printf 'ab%-5n' PATH\nls", "printf '%*s% n' 5 § PATH && ls"),
     *("printf -v 'a[$(§)]' x", "printf '-va[$(§)]' x", "test -v 'a[$(§)]'", "test 1 -a -v 'a[$(§)]'"),
     *(
         "unset 'a[$(§)]'",

@@ -160,7 +160,22 @@ class TestDeny:
         assert decide(rules, "mytool --run git push") == "ask"
         assert decide(rules, "mytool --run git pull") == "allow"
 
-    @pytest.mark.parametrize("command", ["git stash push", "git commit -m push", "git log 'git push'"])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("-S 'git push'", "'-Sgit push'", "-vSgit push", "--split='git -C x push'", "'1e git push' x"),
+            *("--filter='/bin/git push;cat'", "'BEGIN{system(\"git push\")}'", "-c alias.x='!git push' x"),
+        ],
+    )
+    def test_no_allow_covers_a_text_that_names_a_denied_program(self, tmp_path: Path, text: str) -> None:
+        rules = load(tmp_path, NO_PUSH + GIT.replace("git", "mytool"))
+        assert decide(rules, f"mytool {text}") == "ask"
+        assert decide(rules, f"mytool {text.replace('push', 'pull')}") == "allow"
+
+    def test_a_text_that_names_a_denied_program_is_not_denied(self, tmp_path: Path) -> None:
+        assert decide(load(tmp_path, GIT + NO_PUSH), "git log 'git push'") == "ask"
+
+    @pytest.mark.parametrize("command", ["git stash push", "git commit -m push", "git log 'do not push'"])
     def test_other_commands_with_the_same_words_are_not_denied(self, tmp_path: Path, command: str) -> None:
         assert decide(load(tmp_path, GIT + NO_PUSH), command) == "allow"
 
@@ -202,6 +217,17 @@ not_match = ["/results/other"]
     )
     def test_a_folder_is_deleted_with_what_is_in_it(self, tmp_path: Path, path: str, decision: str) -> None:
         assert load(tmp_path, self.RULES).decide("delete", {"file_path": path}) == decision
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            *("./results/keep/a", "/./results/keep/a", "/tmp/../results/keep/a", "results/keep/a"),
+            *("/workspace/../results/keep/a", "/results/../results/keep/a", "//results/./keep//a"),
+            *("./results", "/tmp/../results", "/workspace/../workspace"),
+        ],
+    )
+    def test_a_denied_path_is_denied_however_it_is_written(self, tmp_path: Path, path: str) -> None:
+        assert load(tmp_path, self.RULES).decide("delete", {"file_path": path}) == "deny"
 
     def test_paths_are_those_of_one_tool(self, tmp_path: Path) -> None:
         rules = load(tmp_path, self.RULES)

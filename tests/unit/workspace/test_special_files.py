@@ -120,6 +120,33 @@ def test_special_files_are_named_and_stay(sandbox: LocalSandbox, root: Path, sto
     assert (root / "data").is_fifo()
 
 
+def test_what_is_known_to_stand_in_the_place_of_a_file_gives_way(
+    sandbox: LocalSandbox, root: Path, store: WorkspaceStore
+) -> None:
+    for name in ("fifo", "socket", "large", "link", "other"):
+        (root / name).write_text(name)
+    (root / "link").unlink()
+    (root / "link").symlink_to("fifo")
+    before = tree(root)
+    first = store.capture(sandbox).id
+    for name in ("fifo", "socket", "link"):
+        (root / name).unlink()
+    os.mkfifo(root / "fifo")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(root / "socket"))
+    for name in ("large", "link", "other"):
+        (root / name).write_bytes(bytes(10_001))
+    os.mkfifo(root / "new")
+    after = store.capture(sandbox).id
+    (root / "other").write_bytes(bytes(10_002))  # by somebody else
+    restored = store.restore(sandbox, first, expect=after)
+    assert restored.kept.keys() == {"/workspace/other", "/workspace/new"}
+    (root / "new").unlink()
+    assert (root / "other").stat().st_size == 10_002
+    (root / "other").unlink()
+    assert {path: held for path, held in before.items() if path != "/workspace/other"} == tree(root)
+
+
 def test_file_over_the_limit_is_listed_and_named(
     sandbox: LocalSandbox, root: Path, store: WorkspaceStore
 ) -> None:

@@ -24,23 +24,27 @@ def is_clear(path: str) -> bool:
 
 def matches(path: str, pattern: str) -> bool:
     """Return whether a pattern covers a path: `*` stands for a name, `**` for any number of folders."""
-    return bool(glob.globmatch(_place(path), _whole(pattern), flags=_FLAGS))
+    return any(glob.globmatch(place, _whole(pattern), flags=_FLAGS) for place in _places(path))
 
 
 def contains(path: str, pattern: str) -> bool:
     """Return whether a folder surely holds all that a pattern covers."""
-    return _base(pattern).is_relative_to(_place(path))
+    return any(_base(pattern).is_relative_to(place) for place in _places(path))
 
 
 def may_contain(path: str, pattern: str) -> bool:
     """Return whether a folder of this path may hold something that a pattern covers."""
-    folder, parts = PurePosixPath(_place(path)), PurePosixPath(_whole(pattern)).parts
-    deeper = "**" in parts or len(parts) > len(folder.parts)
-    return contains(path, pattern) or (deeper and folder.is_relative_to(_base(pattern)))
+    base, parts = _base(pattern), PurePosixPath(_whole(pattern)).parts
+    return contains(path, pattern) or any(
+        ("**" in parts or len(parts) > len(folder.parts)) and folder.is_relative_to(base)
+        for folder in map(PurePosixPath, _places(path))
+    )
 
 
-def _place(path: str) -> str:
-    return posixpath.normpath(_whole(path))
+def _places(path: str) -> set[str]:
+    """Return the places that a path may mean: `..` is read before and after /data is followed as a link."""
+    by_text = posixpath.normpath(f"/{path.lstrip('/')}")
+    return {_whole(by_text), posixpath.normpath(_whole(path))}
 
 
 def _whole(path: str) -> str:

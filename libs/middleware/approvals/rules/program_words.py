@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from libs.middleware.approvals.rules.shell_words import Word
@@ -16,6 +17,9 @@ CODE_IN_WORDS = frozenset(
 """Builtins of bash that run their words as code, or change what later commands mean."""
 _NAMES_VARIABLE = frozenset(["printf", "test"])
 """Builtins with an option that names a variable. bash runs the code in its index: `x[$(…)]`."""
+_COUNTS = re.compile(r"%[-+ #'0-9*.hjlLtz]*n")
+"""Directive of a `printf` format that sets a variable, such as `PATH`, to the number of characters so far."""
+_NAME = re.compile(r"[\w.+/-]+")
 _STARTERS = frozenset(
     """! builtin busybox chroot command coproc doas env eval exec find flock ionice nice nohup parallel setsid
     stdbuf sudo time timeout unshare watch xargs""".split()  # noqa: SIM905
@@ -31,6 +35,8 @@ def begins_with(words: Sequence[Word], prefix: Sequence[Sequence[str]]) -> bool:
         word is None or word.startswith("-v") or word == "-R" for word in words[1:]
     ):
         return False
+    if words[0] == "printf" and any(word and _COUNTS.search(word) for word in words[1:]):
+        return False
     return all(word in choices for word, choices in zip(words, prefix, strict=False))
 
 
@@ -45,9 +51,22 @@ def holds(words: Sequence[Word], prefix: Sequence[Sequence[str]]) -> bool:
 
 def may_hold(words: Sequence[Word], prefix: Sequence[Sequence[str]]) -> bool:
     """Return whether a command may be, or may start, one that a `deny` or an `ask` names."""
-    return any(_at(words, start, prefix, unknown=True) for start in _starts(words)) or any(
-        _at(words, start, prefix, unknown=False) for start in range(1, len(words))
+    return (
+        any(_at(words, start, prefix, unknown=True) for start in _starts(words))
+        or any(_at(words, start, prefix, unknown=False) for start in range(1, len(words)))
+        or _names(" ".join(word for word in words[1:] if word), prefix)
     )
+
+
+def _names(text: str, prefix: Sequence[Sequence[str]]) -> bool:
+    """Return whether a text in the words names the command, as in `env -S 'rm x'`, `--to-command=rm`."""
+    names = _NAME.findall(text)
+    for at, name in enumerate(names):
+        if name.startswith("-"):  # an option with its argument, as in -Srm
+            names[at] = next((each for each in prefix[0] if name.endswith(each)), name)
+        if _at(names, at, prefix, unknown=False):
+            return True
+    return False
 
 
 def _starts(words: Sequence[Word]) -> range:

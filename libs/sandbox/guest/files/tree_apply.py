@@ -25,8 +25,9 @@ _PIECE: Final = 1024 * 1024
 
 Step = dict[str, Any]
 """`path`; `do`: `remove`, `dir`, `link`, `file` or `mode`; `old`: what the path is expected to hold, as kind,
-size, and SHA-256 or link target; None for nothing. Where the step needs them: `mode`, `mtime` in nanoseconds,
-`target`, and `size` of the content, which follows in the input."""
+size, and SHA-256 or link target; None for nothing. The kind `unkept` is a file with size and time in
+nanoseconds, `special` is a FIFO, a socket or a device. Where the step needs them: `mode`, `mtime` in
+nanoseconds, `target`, and `size` of the content, which follows in the input."""
 
 
 def apply(steps: list[Step], room: int, content: Callable[[int], Iterator[bytes]]) -> dict[str, str]:
@@ -111,8 +112,12 @@ def _holds(folder: int, name: str, old: list[Any] | None) -> bool:
         return stat.S_ISDIR(found.st_mode)
     if kind == "link":
         return stat.S_ISLNK(found.st_mode) and bool(os.readlink(name, dir_fd=folder) == value)
+    if kind == "special":
+        return not any(is_kind(found.st_mode) for is_kind in (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK))
     if not stat.S_ISREG(found.st_mode) or found.st_size != size:
         return False
+    if kind == "unkept":
+        return bool(found.st_mtime_ns == value)
     with _opened(folder, name) as file:
         return bool(digest_of(file, size) == value)
 

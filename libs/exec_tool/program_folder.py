@@ -140,7 +140,7 @@ async def collected(sandbox: Fresh, before: Mapping[str, bytes], links: Collecti
         OSError: the files cannot be read, or an answer of the sandbox is not valid.
         SandboxError: see `Sandbox`.
     """
-    found = await walked(sandbox, Manifest({}), b"", most=MOST_BYTES, again=(), seconds=_READ_SECONDS)
+    found = await walked(sandbox, Manifest({}), most=MOST_BYTES, again=(), seconds=_READ_SECONDS)
     room = min(MOST_BYTES, int(sandbox.disk * _MOST_OF_DISK))
     look = await asyncio.to_thread(_Look, found.manifest, before, room, sandbox.redact, links)
     for batch in batches(look.wanted):

@@ -72,20 +72,27 @@ class Catalog:
 
         def work(do: Do) -> bool:
             self._database.serialize(do)
-            touch = "UPDATE workspace_manifests SET at = ? WHERE id = ? AND dropped = 0 RETURNING id"
-            return bool(do(touch, time.time(), manifest))
+            return _relied_on(do, manifest)
 
         return await self._database.awaited(work)
 
-    async def missing(self, digests: Iterable[str]) -> set[str]:
-        """Return the contents that the store does not have. The others are kept for another hour."""
-        wanted = set(digests)
+    async def missing(self, manifest: Manifest, base: Manifest | None) -> set[str]:
+        """Return the contents of a manifest that are not in the store. The others stay for another hour.
+
+        Args:
+            base: a manifest whose contents need not be looked up if it is kept.
+        """
 
         def work(do: Do) -> set[str]:
             self._database.serialize(do)
-            return wanted - touched(do, wanted)
+            if _relied_on(do, manifest.id):
+                return set()
+            new = manifest.digests
+            if base and _relied_on(do, base.id):
+                new -= base.digests
+            return set(new - touched(do, new))
 
-        return await self._database.awaited(work) if wanted else set()
+        return await self._database.awaited(work)
 
     async def open_place(self) -> str:
         """Return a new place for the new contents of one capture."""
@@ -238,6 +245,12 @@ def in_parts(do: Do, statement: str, values: Collection[Any], *before: Any) -> l
         part = every[at : at + _AT_ONCE]
         rows += do(statement.format(", ".join("?" * len(part))), *before, *part)
     return rows
+
+
+def _relied_on(do: Do, manifest: str) -> bool:
+    """Note that a capture relies on a manifest. Return whether it is kept."""
+    touch = "UPDATE workspace_manifests SET at = ? WHERE id = ? AND dropped = 0 RETURNING id"
+    return bool(do(touch, time.time(), manifest))
 
 
 def touched(do: Do, digests: Collection[str]) -> set[str]:

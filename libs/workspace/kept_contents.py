@@ -29,12 +29,7 @@ async def keep_contents(
 
     Returns the paths of files whose content has changed since the walk, so it could not be kept.
     """
-    if await catalog.has(now.id):
-        return set()
-    new = now.digests
-    if earlier and await catalog.has(earlier.id):
-        new -= earlier.digests
-    missing = await catalog.missing(new)
+    missing = await catalog.missing(now, earlier)
     paths = {digest: path for path, entry in now.entries.items() if (digest := entry.sha256) in missing}
     files = {inside(path): now.entries[path] for path in paths.values()}
     if not files:

@@ -17,7 +17,7 @@ from libs.workspace.kept_contents import keep_contents
 from libs.workspace.manifest import Difference, Manifest, inside
 from libs.workspace.restoring import HalfRestored, difference_at, to_touch, to_undo
 from libs.workspace.store_place import StorePlace
-from libs.workspace.transfer import bring_to, digests_in, steps_to, walked
+from libs.workspace.transfer import Log, bring_to, digests_in, steps_to, walked
 
 __all__ = ["Captured", "Restored", "WorkspaceStore"]
 
@@ -62,7 +62,7 @@ class _Known:
     """What is known of the workspace of a sandbox."""
 
     manifest: Manifest
-    walk: bytes
+    log: Log
     again: frozenset[str] = frozenset()
     """Paths that the next walk reads again."""
 
@@ -196,14 +196,14 @@ class WorkspaceStore:
 
         Files that change while they are read are listed without content.
         """
-        known = self._known.get(sandbox, _Known(Manifest({}), b""))
+        known = self._known.get(sandbox, _Known(Manifest({}), Log()))
         earlier = known.manifest
         times: dict[str, int] = {}
         for attempt in range(1, _TRIES + 1):
             found = await walked(
                 sandbox,
                 known.manifest,
-                known.walk,
+                known.log,
                 most=self._file_max,
                 again=known.again,
                 seconds=_READ_SECONDS,
@@ -214,7 +214,7 @@ class WorkspaceStore:
             changing = await keep_contents(sandbox, self._catalog, self._contents, now, earlier)
             if changing and attempt == _TRIES:
                 now = now.without_contents(changing, _CHANGING)
-            known = _Known(now, found.known, frozenset(map(inside, changing)))
+            known = _Known(now, found.log, frozenset(map(inside, changing)))
             if not changing:
                 break
         base: Manifest | None = earlier
@@ -225,7 +225,7 @@ class WorkspaceStore:
             base = None
             changing = await keep_contents(sandbox, self._catalog, self._contents, now, base)
             now = now.without_contents(changing, _CHANGING) if changing else now
-            known = _Known(now, known.walk, known.again | {*map(inside, changing)})
+            known = _Known(now, known.log, known.again | {*map(inside, changing)})
         else:
             raise SnapshotsUnavailable(
                 "Files or snapshots change all the time.", hint="The next step is captured again."

@@ -13,6 +13,7 @@ from libs.workspace.manifest import Change, Entry, Manifest, inside, is_path, sh
 
 __all__ = [
     "BATCH",
+    "Log",
     "Part",
     "Walked",
     "batches",
@@ -33,12 +34,23 @@ _PIECE: Final = 64 * 1024
 _MOST_STEPS: Final = 10_000
 """Steps of one request."""
 _MOST_WALK: Final = 128 * 1024 * 1024
-"""Bytes of a walk's answer: half a million files with long names. Reading the answer takes several times as
-much memory."""
+"""Bytes of a walk's answer and of the log: half a million files with long names. Reading the answer takes
+several times as much memory."""
+_MOST_MARK: Final = 64
+"""Characters of a mark."""
 _SPECIAL: Final = ["special", 0, None]
 """What a step expects at the path of a FIFO, a socket or a device."""
 _MOST_REASON: Final = 200
 """Characters of a reason that the sandbox gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What walks of a sandbox's workspace have found. Only the sandbox reads it."""
+
+    mark: str = ""
+    """By which the sandbox may remember the latest walk."""
+    pieces: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +60,17 @@ class Walked:
     manifest: Manifest
     times: Mapping[str, int]
     """Shown path -> when it was changed, in nanoseconds, by the clock of the files."""
-    known: bytes
-    """For the next walk of this sandbox's workspace. Only the sandbox reads it."""
+    log: Log
+    """For the next walk of this sandbox's workspace."""
 
 
 async def walked(
-    sandbox: Tree, base: Manifest, known: bytes, *, most: int, again: Iterable[str], seconds: float
+    sandbox: Tree, base: Manifest, log: Log = Log(), *, most: int, again: Iterable[str], seconds: float
 ) -> Walked:
     """Find out what the workspace holds now.
 
     Args:
-        base: what the walk that returned `known` has found.
+        base: what the walk that returned `log` has found.
         most: bytes of the largest file whose content is kept.
         again: paths inside of files to read again.
         seconds: time after which no file is read. The others are skipped, and read by later walks.
@@ -67,19 +79,26 @@ async def walked(
         FileFailed: the walk failed, or its answer is not valid.
         SandboxError: see `Sandbox`.
     """
-    _, found, later = await sandbox.atree(
-        "walk", content=known, most=most, again=list(again), seconds=seconds
-    )
+    asked: dict[str, Any] = {"most": most, "again": list(again), "seconds": seconds}
+    content = b"" if log.mark else log.pieces
+    answer, found, piece = await sandbox.atree("walk", content=content, mark=log.mark, **asked)
+    if answer.get("forgotten"):
+        answer, found, piece = await sandbox.atree("walk", content=log.pieces, mark="", **asked)
+    pieces = log.pieces + piece if answer.get("adds") else piece or log.pieces
     try:
-        manifest, times = await asyncio.to_thread(_told, found, later, base, most)
+        manifest, times = await asyncio.to_thread(_told, found, len(pieces), base, most)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _invalid() from error
-    return Walked(manifest, times, later or known)
+    return Walked(manifest, times, Log(str(answer.get("mark", ""))[:_MOST_MARK], pieces))
 
 
-def _told(found: bytes, later: bytes, base: Manifest, most: int) -> tuple[Manifest, dict[str, int]]:
-    """Read the answer of a walk. See `walked` for the errors of an answer that is not valid."""
-    if len(found) + len(later) > _MOST_WALK:
+def _told(found: bytes, log: int, base: Manifest, most: int) -> tuple[Manifest, dict[str, int]]:
+    """Read the answer of a walk. See `walked` for the errors of an answer that is not valid.
+
+    Args:
+        log: bytes of the log.
+    """
+    if len(found) + log > _MOST_WALK:
         raise FileFailed(
             "too_many", "the workspace has too many files: remove some, or pack them in archives"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +126,7 @@ def check_all() -> list[Check]:
         _model_check(settings),
         _skill_check(settings),
         _agents_file_check(settings),
-        _rules_check(settings),
+        _approvals_check(settings),
     ]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
     return [*checks, *machine, reload_check(settings.workspace_dir)]
@@ -169,16 +170,20 @@ def _agents_file_check(settings: Settings) -> Check:
     return Check("AGENTS.md", True, f"{file.path}: {len(notes.text):,} characters, read at each run")
 
 
-def _rules_check(settings: Settings) -> Check:
+def _approvals_check(settings: Settings) -> Check:
+    """Tell the setting, and check the rules file."""
     from agent.parts import checked_rules
 
     try:
         rules = checked_rules(settings).rules()
     except SettingsError as error:
-        return Check("rules", False, str(error), "Mend the file: docs/approvals.md shows its form.")
+        return Check("approvals", False, str(error), "Mend the file: docs/approvals.md shows its form.")
+    state = f"APPROVALS={settings.approvals}"
     if rules.path is None:
-        return Check("rules", True, f"no {settings.rules_path}: no rule allows or denies a call")
-    return Check("rules", True, f"{rules.path}: {len(rules.all)} rules, and their examples hold")
+        return Check("approvals", True, f"{state}; no {settings.rules_path}: no rule allows or denies a call")
+    count = Counter(rule.decision for rule in rules.all)
+    by_decision = ", ".join(f"{count[decision]} {decision}" for decision in ("allow", "ask", "deny"))
+    return Check("approvals", True, f"{state}; {rules.path}: {by_decision}; the examples of the rules hold")
 
 
 def reload_check(workspace: Path) -> Check:

@@ -134,6 +134,9 @@ def test_allowed_call_runs_without_a_question_and_is_recorded(program: Program) 
     assert program.run("approvals", "list").stdout == f"{rules}: 1 rules\n   {shown}\n"
     [record] = json.loads(program.run("approvals", "log", "t", "--json").stdout)
     assert (record["decision"], record["rule"], record["thread"]) == ("approve", shown, "t")
+    told = "".join(program.run("doctor").stdout.split())
+    assert "APPROVALS=ask;" in told
+    assert "1allow,0ask,0deny" in told
     rules.write_text(f"{text}match = ['ls']")
     for command in (("run", "go"), ("doctor",)):
         done = program.run(*command)

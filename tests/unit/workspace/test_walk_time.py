@@ -46,7 +46,7 @@ def test_large_files_are_read_last_and_the_smallest_first(
     for path, size in (("a/largest", 3 << 20), ("a/small", 1), ("b/c/large", 2 << 20), ("b/z", 2)):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(bytes(size))
-    changes, _ = walk(b"", 1 << 30, [], 60)
+    changes, _, _ = walk({}, 1 << 30, [], 60)
     assert sorted(order[:2]) == ["small", "z"]
     assert order[2:] == ["large", "largest"]
     assert not changes["skipped"]

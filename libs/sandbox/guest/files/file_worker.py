@@ -24,11 +24,11 @@ from libs.sandbox.guest.files.disk import (
     refuse_lost_parents,
     write_all,
 )
+from libs.sandbox.guest.files.latest_walk import LatestWalk
 from libs.sandbox.guest.files.search import MOST_ANSWER, glob, grep
 from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.files.tree_apply import apply
 from libs.sandbox.guest.files.tree_folders import read_parts
-from libs.sandbox.guest.files.tree_walk import walk
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
 from libs.sandbox.wire.frames import (
     ANSWER,
@@ -61,6 +61,7 @@ class FileWorker:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._frames: Iterator[Frame] = link.frames()
+        self._latest_walk = LatestWalk()
         self._do: dict[str, Callable[[int, dict[str, Any]], dict[str, Any]]] = {
             "page": lambda _, request: read_page(**request),
             "edit": lambda _, request: edit(**request),
@@ -140,12 +141,17 @@ class FileWorker:
         return {"size": size}
 
     def _walk(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
-        """Send the changes of the workspace as JSON, and what is known now as the errors' stream."""
-        known = b"".join(self._input(stream, request["size"]))
-        changes, known = walk(known, request["most"], request["again"], request["seconds"])
+        """Send the changes of the workspace as JSON, and a piece of the log as the errors' stream."""
+        log = b"".join(self._input(stream, request["size"]))
+        mark = request["mark"]
+        if mark and not self._latest_walk.holds(mark):
+            return {"forgotten": True}
+        changes, piece, answer = self._latest_walk.walk(
+            mark, log, request["most"], request["again"], request["seconds"]
+        )
         self._send(stream, _encoded(changes))
-        self._send(stream, known, Fd.ERR)
-        return {}
+        self._send(stream, piece, Fd.ERR)
+        return answer
 
     def _parts(self, stream: int, request: dict[str, Any]) -> dict[str, Any]:
         """Send parts of files, one after the other."""

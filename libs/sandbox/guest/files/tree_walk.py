@@ -6,17 +6,16 @@ if a command puts a link in the place of a folder meanwhile.
 
 from __future__ import annotations
 
-import marshal
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Any, Final
 
 from libs.sandbox.guest.files.tree_folders import Changing, Folders, read_steady
 
-__all__ = ["walk"]
+__all__ = ["Known", "walk"]
 
 _MOST_DEPTH: Final = 500
 """Nested folders that are walked. Each is one open descriptor."""
@@ -179,9 +178,10 @@ class _Walk:
             times = [known[0][2]]
         else:
             times = [next(self._folders[at] for at in (path, *_above(path)) if at in self._folders)]
-        if known and known[0] in self._stamps:
+        moved = [above for above in _above(path) if self._is_other(above)] if known else []
+        if moved and known and known[0] in self._stamps:
             # It came here with a folder above, whose move has not changed the times below.
-            times += [self._folders[above] for above in _above(path) if self._is_other(above)]
+            times += [self._folders[above] for above in moved]
         return max(times)
 
     @cached_property
@@ -198,37 +198,36 @@ class _Walk:
         return f"larger than {self._most:,} bytes"
 
 
-def walk(known: bytes, most: int, again: list[str], seconds: float) -> tuple[dict[str, Any], bytes]:
+def walk(
+    known: Known, most: int, again: Collection[str], seconds: float
+) -> tuple[dict[str, Any], Known, Known]:
     """Walk the workspace.
 
     Args:
-        known: what an earlier walk has returned, or empty.
+        known: what an earlier walk has found. It is not changed.
         most: bytes of the largest file whose content is read. Others are listed without SHA-256.
         again: paths that are read again, whatever is known of them.
         seconds: time after which no file is read. The rest is listed without SHA-256 and read by later walks.
 
     Returns:
-        The changes since the earlier walk, and what is known now, for the next walk; empty if that has not
-        changed. The changes: new and changed entries (`rows`, as `libs.workspace.manifest.Row`), `deleted`
-        paths, and `times`: when each of these paths was changed, in nanoseconds, by the clock of the files
-        (a deleted path: when its folder was changed last; a path that came with a folder: when the folder
-        came). Besides, all `skipped` paths with the reason. What lies below a folder that cannot be read
-        counts as unchanged.
+        The changes since the earlier walk, what is known now, and what of that is new. The changes: new and
+        changed entries (`rows`, as `libs.workspace.manifest.Row`), `deleted` paths, and `times`: when each of
+        these paths was changed, in nanoseconds, by the clock of the files (a deleted path: when its folder
+        was changed last; a path that came with a folder: when the folder came). Besides, all `skipped` paths
+        with the reason. What lies below a folder that cannot be read counts as unchanged.
     """
-    earlier: Known = marshal.loads(known) if known else {}
-    for path in again:
-        if path in earlier:
-            earlier[path] = (*earlier[path][:2], False)
+    unsure = {path: (*known[path][:2], False) for path in again if path in known}
+    earlier = known | unsure if unsure else known
     done = _Walk(earlier, most, seconds)
     done.run()
     found, skipped = done.found, done.skipped
-    same = found == earlier
     gone = earlier.keys() - found.keys()
     unread = {path for path in skipped if not path or _is_folder(found.get(path))}
     if unread:
         found.update({path: earlier[path] for path in gone if _below(path, unread)})
+    new = {path: now for path, now in found.items() if now is not known.get(path)}
     rows = []
-    for path, now in found.items():
+    for path, now in new.items():
         before = earlier.get(path)
         if now is not before:
             row = _row(path, now)
@@ -241,7 +240,7 @@ def walk(known: bytes, most: int, again: list[str], seconds: float) -> tuple[dic
         "skipped": skipped,
         "times": {path: done.changed_at(path) for path in (*(row[0] for row in rows), *deleted)},
     }
-    return changes, b"" if same else marshal.dumps(found)
+    return changes, found, {path: now for path, now in new.items() if now != known.get(path)}
 
 
 def _mounts_below(root: str) -> set[str]:

@@ -87,7 +87,7 @@ async def _servers(root: Path, names: Sequence[str]) -> Figure:
                 },
             }
             for connection in connections
-            for tool in (await connection.tools())[0]
+            for tool in (await connection.listing()).tools
         ]
     finally:
         for close in (servers.close, *(each.close for each in connections)):

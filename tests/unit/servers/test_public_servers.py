@@ -22,12 +22,12 @@ def test_time_and_git_are_used_as_their_config_says(tmp_path: Path) -> None:
         time, git = await servers.lines()
         assert "`servers.time`: 2 functions" in time
         assert "`servers.git`: 12 functions" in git
-        status = await servers.call("git", "git_status", {"repo_path": str(repository)})
-        assert "new.txt" in str(status.content)
+        status = await servers.call("git", "git_status", {"repo_path": str(repository)}, str)
+        assert "new.txt" in status
         assert await servers.is_free("git", "git_status")
         assert not await servers.is_free("git", "git_commit")
-        now = await servers.call("time", "get_current_time", {"timezone": "Europe/Oslo"})
-        assert "Europe/Oslo" in str(now.content)
+        now = await servers.call("time", "get_current_time", {"timezone": "Europe/Oslo"}, str)
+        assert "Europe/Oslo" in now
 
     try:
         asyncio.run(use())

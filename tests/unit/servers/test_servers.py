@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from libs.servers import CallFailed, ServerConfig, Servers
+from libs.servers import Answer, CallFailed, ServerConfig, Servers
 from tests.support.waiting import eventually
 
 PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_program.py")
@@ -37,7 +37,11 @@ def notes(folder: Path) -> Iterator[Servers]:
 
 
 def call(servers: Servers, tool: str, server: str = "notes", **arguments: Any) -> Any:
-    return asyncio.run(servers.call(server, tool, arguments))
+    return asyncio.run(servers.call(server, tool, arguments, as_it_is))
+
+
+def as_it_is(answer: Answer) -> Any:
+    return answer
 
 
 def test_each_server_has_a_line_and_a_package(notes: Servers, folder: Path) -> None:
@@ -107,7 +111,9 @@ def test_server_that_answers_nothing_is_ended_and_started_again(
 
 def test_calls_at_once_get_their_own_results(notes: Servers) -> None:
     async def many() -> list[Any]:
-        return await asyncio.gather(*(notes.call("notes", "add", {"a": n, "b": 0}) for n in range(100)))
+        return await asyncio.gather(
+            *(notes.call("notes", "add", {"a": n, "b": 0}, as_it_is) for n in range(100))
+        )
 
     results = asyncio.run(many())
     assert [each.structured_content["result"] for each in results] == list(range(100))
@@ -117,7 +123,7 @@ def test_cancelled_call_is_cancelled_at_the_server(notes: Servers, folder: Path)
     file = folder / "notes.txt"
 
     async def cancel() -> None:
-        waiting = asyncio.create_task(notes.call("notes", "wait", {}))
+        waiting = asyncio.create_task(notes.call("notes", "wait", {}, as_it_is))
         await asyncio.to_thread(eventually, lambda: file.exists() and "begun" in file.read_text())
         waiting.cancel()
         await asyncio.wait([waiting])

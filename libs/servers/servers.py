@@ -40,6 +40,7 @@ class _Listed:
     """What can be called: names of tools, and of `METHODS`."""
     guarded: frozenset[str]
     """Those that are not free."""
+    functions: int
     line: str
 
 
@@ -75,6 +76,18 @@ class Servers:
         for name in self._connections:
             self._begin(name, unless_known=True)
         return [await self._line(name) for name in self._connections]
+
+    async def check(self) -> dict[str, tuple[int, str]]:
+        """Connect to each server. Return the number of its functions, or 0 and why there are none."""
+        await self.lines()
+        checked: dict[str, tuple[int, str]] = {}
+        for name, connection in self._connections.items():
+            found = await self._found(name)
+            if isinstance(found, CallFailed):
+                checked[name] = 0, f"{found}. Its log: {connection.log}"
+            else:
+                checked[name] = found.functions, ""
+        return checked
 
     async def is_free(self, server: str, tool: str) -> bool:
         """Return whether programs may call a tool without a declaration."""
@@ -147,6 +160,7 @@ class Servers:
             self._listed[name] = _Listed(
                 tools=frozenset(each.tool for each in functions),
                 guarded=frozenset(each.tool for each in functions if not each.free),
+                functions=len(functions),
                 line=self._redact(summary_of(name, functions, about=listing.about)),
             )
         except CallFailed as error:

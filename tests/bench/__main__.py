@@ -1,7 +1,7 @@
 """Measure all figures in one run: `make bench`, or some parts: `python -m tests.bench PART …`.
 
-The parts: commands, blocks, files, life, crowd, programs, tokens, workspace, forks, approvals; and cluster,
-which needs Ray (`make cluster`) and root.
+The parts: commands, blocks, files, life, crowd, programs, tokens, workspace, forks, approvals, servers; and
+cluster, which needs Ray (`make cluster`) and root.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from tests.bench import (
     bench_forks,
     bench_life,
     bench_programs,
+    bench_servers,
     bench_tokens,
     bench_workspace,
 )
@@ -59,6 +60,7 @@ PARTS: dict[str, Part] = {
     "workspace": lambda root, _: bench_workspace.figures(root),
     "forks": lambda root, _: bench_forks.figures(root),
     "approvals": lambda root, _: bench_approvals.figures(root),
+    "servers": lambda root, _: bench_servers.figures(root),
     "cluster": lambda root, _: bench_cluster.figures(root),
 }
 WITH_PEERS = {"commands", "blocks", "files", "life"}

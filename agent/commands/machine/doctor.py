@@ -13,6 +13,7 @@ from libs.backends.docker import host_certificates, image_state
 from libs.middleware.skills import SkillFolders, validate_skills
 from libs.sandbox import SandboxError, program, refuse_as_workspace, refuse_unwritable
 from libs.sandbox.docker import connect, endpoint, explained
+from libs.sandbox.host import blocking
 
 __all__ = ["Check", "check_all", "doctor", "reload_check"]
 
@@ -106,7 +107,7 @@ def _trust_check() -> Check:
 
 
 def check_all() -> list[Check]:
-    """Check everything. Changes nothing; a problem is a failed check, not an exception."""
+    """Check everything. Changes nothing, but starts MCP servers. A problem is a failed check."""
     try:
         settings = checked_settings()
     except SettingsError as error:
@@ -126,6 +127,7 @@ def check_all() -> list[Check]:
         _skill_check(settings),
         _agents_file_check(settings),
         _rules_check(settings),
+        *_server_checks(settings),
     ]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
     return [*checks, *machine, reload_check(settings.workspace_dir)]
@@ -179,6 +181,22 @@ def _rules_check(settings: Settings) -> Check:
     if rules.path is None:
         return Check("rules", True, f"no {settings.rules_path}: no rule allows or denies a call")
     return Check("rules", True, f"{rules.path}: {len(rules.all)} rules, and their examples hold")
+
+
+def _server_checks(settings: Settings) -> list[Check]:
+    """Connect to each MCP server."""
+    from agent.parts import servers_of
+
+    servers = servers_of(settings)
+    if servers is None:
+        return []
+    hint = "Mend the server or its entry in the file of MCP_CONFIG; docs/servers.md shows its form."
+    return [
+        Check(
+            f"server {name}", not problem, problem or f"connected: {count:,} functions", hint * bool(problem)
+        )
+        for name, (count, problem) in blocking(servers.check)().items()
+    ]
 
 
 def reload_check(workspace: Path) -> Check:

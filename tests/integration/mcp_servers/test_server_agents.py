@@ -33,7 +33,10 @@ TOKEN = "sk-notes-0123456789abcdef"
 READ = "from servers.notes import add; print(add(a=20, b=22))"
 WRITE = "from servers.notes import write_note; print(write_note(text='bought milk'))"
 SECRET = "from servers.notes import token; print(token())"
+READ_ALL = "from servers.notes import *; print(resources()[0]['uri'], read_resource(uri='notes://milk'))"
+PROMPT = "print(read_resource(uri='notes://cover'), prompt_summary(style='short')[0]['content'])"
 LINE = "# uses: notes.write_note"
+READ_LINE = "# uses: notes.resources/read, notes.prompts/get"
 REFUSED = "this code has not declared the call, or has ended"
 DENIED = ("add", "write_note")
 
@@ -192,7 +195,8 @@ def test_rule_denies_a_free_and_a_declared_call(folder: Path, settings_of: Any) 
 
 def test_code_block_agent_declares_in_the_block(folder: Path, settings_of: Any) -> None:
     settings = settings_of()
-    blocks = [READ, f"{LINE}\n{WRITE}", "print(write_note(text='again'))", "print('last')"]
+    undeclared = "print(write_note(text='again'))"
+    blocks = [READ, f"{LINE}\n{WRITE}", f"{READ_LINE}\n{READ_ALL}\n{PROMPT}", undeclared, "print('last')"]
     model = scripted({"go": [*map(block, blocks), "Done."]}, Recording)
     backend = build_backend(settings)
     try:
@@ -207,7 +211,10 @@ def test_code_block_agent_declares_in_the_block(folder: Path, settings_of: Any) 
     assert "written" in told
     assert REFUSED in told
     assert notes_in(folder) == "bought milk\n"
-    assert [request.get("uses") for request in asked] == [None, ["notes.write_note"], None, None]
+    assert "notes://cover the note milk" in told
+    assert "/results/notes-resources_read-1.png Sum up my notes in a short style." in told
+    reads = ["notes.resources/read", "notes.prompts/get"]
+    assert [request.get("uses") for request in asked] == [None, ["notes.write_note"], reads, None, None]
     assert "`servers.notes`" in model._prompts[0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from libs.servers import Answer, CallFailed, ServerConfig, Servers
+from libs.servers.server_answers import as_json
 from tests.support.waiting import eventually
 
 PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_program.py")
@@ -57,7 +59,16 @@ def test_each_server_has_a_line_and_a_package(notes: Servers, folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("tool", "free"), [("add", True), ("fetch", True), ("write_note", False), ("missing", False)]
+    ("tool", "free"),
+    [
+        ("add", True),
+        ("fetch", True),
+        ("write_note", False),
+        ("missing", False),
+        ("resources/list", True),
+        ("resources/read", False),
+        ("prompts/get", False),
+    ],
 )
 def test_free_are_tools_that_only_read_a_closed_world_or_are_listed(
     notes: Servers, tool: str, free: bool
@@ -70,6 +81,22 @@ def test_result_has_structured_content_and_text(notes: Servers) -> None:
     assert result.structured_content == {"result": 3}
     assert result.content[0].text == "3"
     assert call(notes, "fail").is_error
+
+
+def test_resources_and_prompts_are_served(notes: Servers) -> None:
+    def asked(method: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return dict(json.loads(asyncio.run(notes.call("notes", method, arguments, as_json))))
+
+    listed = asked("resources/list", {})["structured"]
+    assert [each.get("uri") or each["uriTemplate"] for each in listed] == ["notes://cover", "notes://{name}"]
+    assert asked("resources/read", {"uri": "notes://milk"})["content"] == [{"text": "the note milk"}]
+    [picture] = asked("resources/read", {"uri": "notes://cover"})["content"]
+    assert picture["type"] == "image/png"
+    wanted = {"name": "summary", "arguments": {"style": "short"}}
+    [message] = asked("prompts/get", wanted)["structured"]
+    assert message == {"role": "user", "content": "Sum up my notes in a short style."}
+    with pytest.raises(CallFailed, match="needs the argument 'uri'"):
+        asked("resources/read", {})
 
 
 def test_wrong_name_is_told_with_the_right_ones(notes: Servers) -> None:

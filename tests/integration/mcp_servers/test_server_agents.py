@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
-from pydantic import PrivateAttr
 
 from agent import code_graph, exec_graph, graph
 from agent.parts import build_backend
 from agent.parts.exec_parts import build_exec_parts
 from agent.settings import Settings, load_settings
-from libs.models.scripted_model import ScriptedChatModel, ToolUse
+from libs.models.scripted_model import ToolUse
 from tests.support.gated_agents import scripted
+from tests.support.played_agents import Recording, played
 from tests.support.sandboxes import IMAGE
 from tests.support.waiting import eventually
 
@@ -80,31 +78,6 @@ def settings_of(folder: Path) -> Callable[..., Settings]:
 
 def notes_in(folder: Path) -> str:
     return (folder / "notes.txt").read_text()
-
-
-def played(agent: Any) -> tuple[list[dict[str, Any]], list[AnyMessage]]:
-    """Run a task and approve everything. Return the requests for approval and all messages."""
-    config = {"configurable": {"thread_id": "1"}}
-    state = agent.invoke({"messages": [("user", "go")]}, config)
-    asked: list[dict[str, Any]] = []
-    while "__interrupt__" in state:
-        answers = {}
-        for question in state["__interrupt__"]:
-            requests = question.value["action_requests"]
-            asked += requests
-            answers[question.id] = {"decisions": [{"type": "approve"} for _ in requests]}
-        state = agent.invoke(Command(resume=answers), config)
-    return asked, state["messages"]
-
-
-class Recording(ScriptedChatModel):
-    """Keeps the system prompts of its requests."""
-
-    _prompts: list[str] = PrivateAttr(default_factory=list)
-
-    def _next(self, messages: Any) -> AIMessage:
-        self._prompts.append(messages[0].text)
-        return super()._next(messages)
 
 
 def shell(command: str) -> ToolUse:

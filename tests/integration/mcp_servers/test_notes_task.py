@@ -18,9 +18,9 @@ from agent.parts.exec_parts import build_exec_parts
 from agent.settings import Settings, load_settings
 from libs.backends.docker import DockerExecutionBackend
 from libs.models.scripted_model import ToolUse
-from tests.servers.public_servers import installed_from_npm
+from tests.integration.mcp_servers.played_agents import Recording, played
+from tests.servers.mcp_servers.public_servers import installed_from_npm
 from tests.support.gated_agents import scripted
-from tests.support.played_agents import Recording, played
 from tests.support.sandboxes import IMAGE
 
 pytestmark = [

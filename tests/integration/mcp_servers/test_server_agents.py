@@ -16,8 +16,8 @@ from agent.parts import build_backend
 from agent.parts.exec_parts import build_exec_parts
 from agent.settings import Settings, load_settings
 from libs.models.scripted_model import ToolUse
+from tests.integration.mcp_servers.played_agents import Recording, played
 from tests.support.gated_agents import scripted
-from tests.support.played_agents import Recording, played
 from tests.support.sandboxes import IMAGE
 from tests.support.waiting import eventually
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.docker
 
-PROGRAM = Path(__file__).parents[2] / "servers" / "mcp_program.py"
+PROGRAM = Path(__file__).parents[2] / "servers" / "mcp_servers" / "mcp_program.py"
 TOKEN = "sk-notes-0123456789abcdef"
 READ = "from servers.notes import add; print(add(a=20, b=22))"
 WRITE = "from servers.notes import write_note; print(write_note(text='bought milk'))"

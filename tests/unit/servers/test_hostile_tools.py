@@ -17,7 +17,7 @@ from mcp.types import Tool
 from mypy import api
 
 from libs.servers.stubs import functions_of, package_of, summary_of
-from tests.servers.server_packages import imported
+from tests.servers.mcp_servers.server_packages import imported
 
 HOSTILE = [
     *('"""', "'''", "\\", '\\"""', '"', "'", "\n", "\r", "\x00", "\u2028", "\u202e", "\ud800", "{x}", "%s"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from libs.servers import ServerConfig, Servers
-from tests.servers.public_servers import installed_from_npm, installed_from_pypi
+from tests.servers.mcp_servers.public_servers import installed_from_npm, installed_from_pypi
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from mcp.types import Prompt, PromptArgument, Tool, ToolAnnotations
 from syrupy.assertion import SnapshotAssertion
 
 from libs.servers.stubs import METHODS, functions_of, is_free, package_of, summary_of
-from tests.servers.server_packages import imported
+from tests.servers.mcp_servers.server_packages import imported
 
 READS = ToolAnnotations(read_only_hint=True)
 READS_HERE = ToolAnnotations(read_only_hint=True, open_world_hint=False)

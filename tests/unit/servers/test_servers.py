@@ -18,7 +18,7 @@ from libs.servers import Answer, CallFailed, ServerConfig, Servers
 from libs.servers.server_answers import as_json
 from tests.support.waiting import eventually
 
-PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_program.py")
+PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_servers" / "mcp_program.py")
 TOKEN = "sk-notes-0123456789"
 
 

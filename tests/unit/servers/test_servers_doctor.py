@@ -12,7 +12,7 @@ from agent.commands.machine.doctor import check_all
 from agent.parts import servers_of
 from agent.settings import load_settings
 
-PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_program.py")
+PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_servers" / "mcp_program.py")
 
 
 def test_doctor_says_of_each_server_whether_it_can_be_used(

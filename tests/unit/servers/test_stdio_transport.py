@@ -11,7 +11,7 @@ import pytest
 
 from libs.servers import CallFailed, ServerConfig, Servers
 
-PROGRAM = str(Path(__file__).parents[2] / "servers" / "flooding_server.py")
+PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_servers" / "flooding_server.py")
 
 
 @pytest.fixture(scope="module", params=["first", "last"])

@@ -38,7 +38,8 @@ class ProgramStream(Stream):
     """A connection of a program.
 
     `came`, `ended`, `room` and `broke_off` may be called from any thread, everything else on the loop. The
-    program gets new credit for bytes that are read, so the host keeps at most one window of bytes.
+    program gets new credit for bytes that are read, a quarter of a window at once. So the host keeps at most
+    one window of bytes.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, connection: ChannelConnection) -> None:
@@ -46,6 +47,9 @@ class ProgramStream(Stream):
         self._connection = connection
         self.request = connection.request
         self._room = connection.room
+        self._window = connection.room
+        self._owed = 0
+        """Bytes that were read, but not granted again."""
         self._unread: deque[bytes] = deque()
         self._end_came = self._closed = self._lost = False
         self._readable, self._writable = asyncio.Event(), asyncio.Event()
@@ -101,7 +105,10 @@ class ProgramStream(Stream):
         if not self._unread:
             return b""
         data = self._unread.popleft()
-        self._connection.grant(len(data))
+        self._owed += len(data)
+        if self._owed >= self._window // 4:  # not at each read: a frame costs as much as a small request
+            self._connection.grant(self._owed)
+            self._owed = 0
         return data
 
     async def write(self, data: bytes) -> None:

@@ -7,13 +7,14 @@ processes and credentials stay on the host.
 
 from __future__ import annotations
 
+from libs.servers.server_answers import Answer, CallFailed
 from libs.servers.server_calls import HOST, ServerCalls
 from libs.servers.server_config import ServerConfig, ServersError, read_servers
-from libs.servers.server_connection import CallFailed
 from libs.servers.servers import Servers
 
 __all__ = [
     "HOST",
+    "Answer",
     "CallFailed",
     "ServerCalls",
     "ServerConfig",

@@ -1,38 +1,25 @@
 """The virtual host `http://servers.gateway/`, which carries calls of programs to MCP servers.
 
-`POST /call` with `{"server", "tool", "arguments"}`: `{"content": [...], "structured", "is_error"}`. Each part
-of the content is `{"text"}`, `{"data": base64, "type"}` or another JSON object. Errors are a text with a
+`POST /call` with `{"server", "tool", "arguments"}`: see `as_json` for the answer. Errors are a text with a
 status.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
-from mcp.types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    EmbeddedResource,
-    ImageContent,
-    TextContent,
-    TextResourceContents,
-)
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from libs.gateway import GatewayError, ServiceRequest, ServiceResponse
-from libs.servers.server_connection import CallFailed
+from libs.servers.server_answers import Answer, CallFailed, as_json
 from libs.servers.servers import Servers
 from libs.servers.stubs import declaration
 
 __all__ = ["HOST", "ServerCalls"]
 
 HOST: Final = "servers.gateway"
-_MOST_RESULT: Final = 16 * 2**20
-"""Bytes of the largest result."""
 
 
 class _Asked(BaseModel):
@@ -76,19 +63,24 @@ class ServerCalls:
                 400, 'the body is not {"server": text, "tool": text, "arguments": object}'
             ) from None
         await self._check(asked, request)
-        work = asyncio.ensure_future(self._servers.call(asked.server, asked.tool, asked.arguments))
+        work = asyncio.ensure_future(
+            self._servers.call(asked.server, asked.tool, asked.arguments, self._content)
+        )
         left = asyncio.ensure_future(request.left())
         try:
             await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
                 raise ConnectionResetError("the program has ended")
-            return ServiceResponse(200, self._redact(await asyncio.to_thread(_as_json, await work)))
+            return ServiceResponse(200, await work)
         except CallFailed as error:
             raise GatewayError(502, self._redact(f"{error}.".encode()).decode(errors="replace")) from None
         finally:
             left.cancel()
             work.cancel()
             await asyncio.wait({work, left})
+
+    def _content(self, answer: Answer) -> bytes:
+        return self._redact(as_json(answer))
 
     async def _check(self, asked: _Asked, request: ServiceRequest) -> None:
         """Raise GatewayError if the program may not call the tool."""
@@ -105,34 +97,3 @@ class ServerCalls:
             "this code has not declared the call, or has ended. Put this line first, before any code, into "
             f"the command, block or program itself (not into a file that it runs): {line}",
         )
-
-
-def _as_json(result: CallToolResult) -> bytes:
-    """Return a result as JSON.
-
-    Raises:
-        CallFailed: it is too large.
-    """
-    made = json.dumps(
-        {
-            "content": [_part(each) for each in result.content],
-            "structured": result.structured_content,
-            "is_error": result.is_error,
-        }
-    ).encode()
-    if len(made) > _MOST_RESULT:
-        raise CallFailed(
-            f"the result has {len(made):,} bytes, over {_MOST_RESULT:,}: ask the server for a part of it"
-        )
-    return made
-
-
-def _part(content: Any) -> dict[str, Any]:
-    match content:
-        case TextContent(text=text) | EmbeddedResource(resource=TextResourceContents(text=text)):
-            return {"text": text}
-        case ImageContent(data=data, mime_type=kind) | AudioContent(data=data, mime_type=kind):
-            return {"data": data, "type": kind}
-        case EmbeddedResource(resource=BlobResourceContents(blob=data, mime_type=kind)):
-            return {"data": data, "type": kind or ""}
-    return dict(content.model_dump(mode="json", by_alias=True, exclude_none=True))

@@ -10,33 +10,37 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import httpx2
-from mcp import Client, MCPError, Tool
+from mcp import Client, MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,
-    REQUEST_TIMEOUT,
-    CallToolResult,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
     ToolListChangedNotification,
 )
 from pydantic import ValidationError
 
 from libs.sandbox.host import LoopThread
+from libs.servers.server_answers import Answer, CallFailed, Listing, answer_of, listing_of
 from libs.servers.server_config import ServerConfig
 from libs.servers.server_transport import transport_to
 
-__all__ = ["CALL_SECONDS", "CONNECT_SECONDS", "CallFailed", "Connection"]
+__all__ = ["CALL_SECONDS", "CONNECT_SECONDS", "Connection"]
 
 logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS: Final = 60.0
-"""Longest start of a server, with the list of its tools."""
+"""Longest start of a server, with its lists."""
 CALL_SECONDS: Final = 120.0
 """Longest call."""
 PROBE_SECONDS: Final = 10.0
 """Longest answer of a server that has let a call time out. A slower one is ended, and started again."""
 _CLOSE_SECONDS: Final = 10.0
-_MOST_TOOLS: Final = 10_000
-
+_CHANGES: Final = (
+    ToolListChangedNotification,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+)
 _ERRORS: Final = (
     MCPError,
     OSError,
@@ -47,10 +51,6 @@ _ERRORS: Final = (
 """What the SDK and its transports raise for a server that is gone or breaks the protocol."""
 
 Result = TypeVar("Result")
-
-
-class CallFailed(Exception):
-    """A call has no result. `str(error)` says why."""
 
 
 class _ServerGone(CallFailed):
@@ -66,7 +66,7 @@ class Connection:
         Args:
             config: how to reach the server.
             log: file for the errors that a program prints, from its latest start on.
-            changed: called when the server may have other tools. It must not block.
+            changed: called when the server may have other lists. It must not block.
         """
         self.config = config
         self.log = log
@@ -77,26 +77,31 @@ class Connection:
         self._ended: asyncio.Event | None = None
         self._connected_before = False
 
-    async def tools(self) -> tuple[list[Tool], str]:
-        """Return the tools of the server, and what it says about itself.
+    async def listing(self) -> Listing:
+        """Return what the server says of itself.
 
         Raises:
             CallFailed: the server cannot be reached, or sends something else.
         """
-        return await self._run(self._tools)
+        return await self._run(self._listing)
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Call a tool. Cancelling tells the server.
+    async def call(self, tool: str, arguments: dict[str, Any], then: Callable[[Answer], Result]) -> Result:
+        """Call a tool, or one of `stubs.METHODS`. Cancelling tells the server.
+
+        Args:
+            tool: its name.
+            arguments: its arguments.
+            then: what becomes of the answer, in the thread of this server, because that can take seconds.
 
         Raises:
             CallFailed: the server has ended, does not answer in time, refuses the call or answers nonsense.
         """
 
-        async def work() -> CallToolResult:
+        async def work() -> Result:
             try:
-                return await self._call(tool, arguments)
+                return then(await self._call(tool, arguments))
             except _ServerGone:  # nothing was sent
-                return await self._call(tool, arguments)
+                return then(await self._call(tool, arguments))
 
         return await self._run(work)
 
@@ -119,24 +124,18 @@ class Connection:
 
         return await self._thread.run(explained())
 
-    async def _tools(self) -> tuple[list[Tool], str]:
+    async def _listing(self) -> Listing:
         async with asyncio.timeout(CONNECT_SECONDS):
-            client = await self._client()
-            found: list[Tool] = []
-            cursor = None
-            while len(found) < _MOST_TOOLS:
-                page = await client.list_tools(cursor=cursor)
-                found += page.tools
-                cursor = page.next_cursor
-                if cursor is None or not page.tools:
-                    break
-        info = client.server_info
-        return found[:_MOST_TOOLS], client.instructions or (info.title if info else "") or ""
+            return await listing_of(await self._client())
 
-    async def _call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+    async def _call(self, tool: str, arguments: dict[str, Any]) -> Answer:
         client = await self._client()
         try:
-            return await client.call_tool(tool, arguments, read_timeout_seconds=CALL_SECONDS)
+            async with asyncio.timeout(CALL_SECONDS):
+                return await answer_of(client, tool, arguments)
+        except TimeoutError:
+            await self._end_if_stuck(client)
+            raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
         except MCPError as error:
             gone = self._ended is not None and self._ended.is_set()
             if error.code == INVALID_REQUEST and error.message == "Session terminated":
@@ -149,9 +148,6 @@ class Connection:
                     f"the server ended during the call of {tool}, so nobody knows whether the call was "
                     "carried out. The next call starts the server again"
                 ) from None
-            if error.code == REQUEST_TIMEOUT:
-                await self._end_if_stuck(client)
-                raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
             raise
 
     async def _end_if_stuck(self, client: Client) -> None:
@@ -200,7 +196,7 @@ class Connection:
                 raise
 
     async def _on_message(self, message: object) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, _CHANGES):
             self._changed()
 
     async def _drop(self) -> None:

@@ -11,17 +11,18 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
-
-from mcp.types import CallToolResult
+from typing import Any, Final, TypeVar
 
 from libs.sandbox.host import core, until_done
 from libs.servers.package_folder import PackageFolder
+from libs.servers.server_answers import Answer, CallFailed
 from libs.servers.server_config import ServerConfig
-from libs.servers.server_connection import CallFailed, Connection
-from libs.servers.stubs import is_free, package_of, summary_of
+from libs.servers.server_connection import Connection
+from libs.servers.stubs import functions_of, package_of, summary_of
 
 __all__ = ["Servers"]
+
+Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,10 @@ class _Listed:
     """What a server has said."""
 
     tools: frozenset[str]
-    free: frozenset[str]
+    """What can be called: names of tools, and of `METHODS`."""
+    guarded: frozenset[str]
+    """Those that are not free."""
+    functions: int
     line: str
 
 
@@ -73,13 +77,27 @@ class Servers:
             self._begin(name, unless_known=True)
         return [await self._line(name) for name in self._connections]
 
+    async def check(self) -> dict[str, tuple[int, str]]:
+        """Connect to each server. Return the number of its functions, or 0 and why there are none."""
+        await self.lines()
+        checked: dict[str, tuple[int, str]] = {}
+        for name, connection in self._connections.items():
+            found = await self._found(name)
+            if isinstance(found, CallFailed):
+                checked[name] = 0, f"{found}. Its log: {connection.log}"
+            else:
+                checked[name] = found.functions, ""
+        return checked
+
     async def is_free(self, server: str, tool: str) -> bool:
         """Return whether programs may call a tool without a declaration."""
         found = await self._found(server)
-        return isinstance(found, _Listed) and tool in found.free
+        return isinstance(found, _Listed) and tool in found.tools - found.guarded
 
-    async def call(self, server: str, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Call a tool.
+    async def call(
+        self, server: str, tool: str, arguments: dict[str, Any], then: Callable[[Answer], Result]
+    ) -> Result:
+        """Call a tool, or one of `stubs.METHODS`. See `Connection.call` for the arguments.
 
         Raises:
             CallFailed: there is no such server or tool; and see `Connection.call`.
@@ -90,7 +108,7 @@ class Servers:
         if tool not in found.tools:
             named = ", ".join(sorted(found.tools)[:50])
             raise CallFailed(f"the server has no such tool now; it has {named}")
-        return await self._connections[server].call(tool, arguments)
+        return await self._connections[server].call(tool, arguments, then)
 
     def close(self) -> None:
         """End all connections, and the programs of servers. Blocks. A later call starts them again."""
@@ -111,7 +129,7 @@ class Servers:
         if name not in self._connections:
             return CallFailed(f"there is no such server; there are {', '.join(self._connections)}")
         begun, ended = self._begin(name, unless_known=True)
-        if name not in self._listed or not wait:
+        if not ended.done() and (name not in self._listed or not wait):
             await until_done(ended, max(0.0, begun + _WAIT_SECONDS - time.monotonic()))
         return self._listed.get(name) or CallFailed("it is still starting")
 
@@ -130,15 +148,21 @@ class Servers:
     async def _list(self, name: str) -> None:
         connection = self._connections[name]
         try:
-            tools, words = await connection.tools()
-            names = frozenset(tool.name for tool in tools)
-            # Of a name that is listed twice, each tool must be free.
-            free = names - {tool.name for tool in tools if not is_free(tool, connection.config.free)}
-            files = await asyncio.to_thread(package_of, name, tools, free=free)
+            listing = await connection.listing()
+            tools, prompts, resources = listing.tools, listing.prompts, listing.resources
+            given = connection.config.free
+            functions = functions_of(tools, prompts=prompts, resources=resources, free=given)
+            files = await asyncio.to_thread(
+                package_of, name, tools, prompts=prompts, resources=resources, free=given
+            )
             cleaned = {path: self._redact(text) for path, text in files.items()}
             await asyncio.to_thread(self._packages.write, name, cleaned)
-            line = self._redact(summary_of(name, tools, free=free, about=words))
-            self._listed[name] = _Listed(names, free, line)
+            self._listed[name] = _Listed(
+                tools=frozenset(each.tool for each in functions),
+                guarded=frozenset(each.tool for each in functions if not each.free),
+                functions=len(functions),
+                line=self._redact(summary_of(name, functions, about=listing.about)),
+            )
         except CallFailed as error:
             known = CallFailed(self._redact(str(error)))
             logger.warning("the MCP server %s cannot be used: %s. Its log: %s", name, known, connection.log)

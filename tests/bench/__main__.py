@@ -31,6 +31,7 @@ from tests.bench import (
     bench_programs,
     bench_questions,
     bench_server_tokens,
+    bench_servers,
     bench_tokens,
     bench_workspace,
 )
@@ -63,6 +64,7 @@ PARTS: dict[str, Part] = {
     "forks": lambda root, _: bench_forks.figures(root),
     "approvals": lambda root, _: bench_approvals.figures(root),
     "questions": lambda root, _: bench_questions.figures(root),
+    "servers": lambda root, _: bench_servers.figures(root),
     "cluster": lambda root, _: bench_cluster.figures(root),
 }
 WITH_PEERS = {"commands", "blocks", "files", "life"}

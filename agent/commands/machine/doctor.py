@@ -14,6 +14,7 @@ from libs.backends.docker import host_certificates, image_state
 from libs.middleware.skills import SkillFolders, validate_skills
 from libs.sandbox import SandboxError, program, refuse_as_workspace, refuse_unwritable
 from libs.sandbox.docker import connect, endpoint, explained
+from libs.sandbox.host import blocking
 
 __all__ = ["Check", "check_all", "doctor", "reload_check"]
 
@@ -107,7 +108,7 @@ def _trust_check() -> Check:
 
 
 def check_all() -> list[Check]:
-    """Check everything. Changes nothing; a problem is a failed check, not an exception."""
+    """Check everything. Changes nothing, but starts MCP servers. A problem is a failed check."""
     try:
         settings = checked_settings()
     except SettingsError as error:
@@ -127,6 +128,7 @@ def check_all() -> list[Check]:
         _skill_check(settings),
         _agents_file_check(settings),
         _approvals_check(settings),
+        *_server_checks(settings),
     ]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
     return [*checks, *machine, reload_check(settings.workspace_dir)]
@@ -184,6 +186,22 @@ def _approvals_check(settings: Settings) -> Check:
     count = Counter(rule.decision for rule in rules.all)
     by_decision = ", ".join(f"{count[decision]} {decision}" for decision in ("allow", "ask", "deny"))
     return Check("approvals", True, f"{state}; {rules.path}: {by_decision}; the examples of the rules hold")
+
+
+def _server_checks(settings: Settings) -> list[Check]:
+    """Connect to each MCP server."""
+    from agent.parts import servers_of
+
+    servers = servers_of(settings)
+    if servers is None:
+        return []
+    hint = "Mend the server or its entry in the file of MCP_CONFIG; docs/servers.md shows its form."
+    return [
+        Check(
+            f"server {name}", not problem, problem or f"connected: {count:,} functions", hint * bool(problem)
+        )
+        for name, (count, problem) in blocking(servers.check)().items()
+    ]
 
 
 def reload_check(workspace: Path) -> Check:

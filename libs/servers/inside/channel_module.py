@@ -1,17 +1,18 @@
 """Carries calls of the packages `servers.<name>` to the host (standard library only).
 
 `/servers/_channel.py` in the sandbox. The connection goes to a Unix socket of the first process, because the
-kernel tells which process has opened it. So the host knows which command a call belongs to.
+kernel tells which process has opened it. So the host knows which command a call belongs to. A connection is
+kept for further calls.
 """
 
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import os
 import re
 import socket
+import time
 from typing import Any
 
 __all__ = ["ServerError", "call"]
@@ -19,6 +20,9 @@ __all__ = ["ServerError", "call"]
 _HOST = "servers.gateway"
 _PORT = "3128"
 _FOLDER = "/results"
+_REFUSED = 403
+_KEPT_SECONDS = 30
+"""The host closes a connection that is not used for 60 seconds."""
 
 
 class ServerError(RuntimeError):
@@ -48,24 +52,64 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
     return parts[0] if len(parts) == 1 else parts or None
 
 
-class _Connection(http.client.HTTPConnection):
-    def connect(self) -> None:
+class _Connection:
+    """HTTP/1.1 by hand: `http.client` takes longer to import than ten calls take."""
+
+    def __init__(self) -> None:
         proxy = os.environ.get("HTTP_PROXY", "").rpartition(":")[2].strip("/")
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(f"\0sandbox-proxy-{proxy if proxy.isdigit() else _PORT}")
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(f"\0sandbox-proxy-{proxy if proxy.isdigit() else _PORT}")
+        self._answers = self._socket.makefile("rb")
+        self.used = 0.0
+        """When it was used last; 0 if never."""
+
+    def exchange(self, request: bytes) -> tuple[int, bytes, bool]:
+        """Send a request. Return status and body of the answer, and whether the host takes another."""
+        self._socket.sendall(request)
+        status = int(self._answers.readline().split()[1])
+        headers = {}
+        while line := self._answers.readline().strip():
+            name, _, value = line.partition(b":")
+            headers[name.lower()] = value.strip().lower()
+        length = int(headers[b"content-length"])
+        body = self._answers.read(length)
+        if len(body) < length:
+            raise ConnectionResetError("the answer is incomplete")
+        self.used = time.monotonic()
+        return status, body, headers.get(b"connection") != b"close"
+
+    def close(self) -> None:
+        self._answers.close()
+        self._socket.close()
+
+
+_kept: list[_Connection] = []
+"""Connections for further calls of this process."""
+os.register_at_fork(after_in_child=_kept.clear)
 
 
 def _send(asked: bytes) -> tuple[int, bytes]:
-    connection = _Connection(_HOST)
-    headers = {"Host": _HOST, "Content-Type": "application/json", "Connection": "close"}
+    head = f"POST http://{_HOST}/call HTTP/1.1\r\nHost: {_HOST}\r\nContent-Length: {len(asked)}\r\n\r\n"
+    request = head.encode() + asked
     try:
-        connection.request("POST", f"http://{_HOST}/call", asked, headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    except (OSError, http.client.HTTPException) as error:
-        raise ServerError(f"the connection to the host broke off: {error}") from error
-    finally:
-        connection.close()
+        while True:
+            connection = _kept.pop() if _kept else _Connection()
+            again, open_still = connection.used > 0, False
+            if again and time.monotonic() - connection.used > _KEPT_SECONDS:
+                connection.close()
+                continue
+            try:
+                status, answer, open_still = connection.exchange(request)
+            finally:
+                if open_still:
+                    _kept.append(connection)
+                else:
+                    connection.close()
+            # A kept connection belongs to the code that has opened it, which may have ended.
+            if status != _REFUSED or not again:
+                return status, answer
+    except (OSError, LookupError, ValueError) as error:
+        raise ServerError(f"the connection to the host broke off: {error!r}") from error
 
 
 def _value(part: dict[str, Any], name: str) -> Any:

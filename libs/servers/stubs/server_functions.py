@@ -16,6 +16,9 @@ METHODS = ("prompts/get", "resources/list", "resources/read")
 _LONGEST_NAME = 128
 """Characters of a name, by MCP's rule for tools. A tool or prompt with a longer name has no function."""
 _ANYTHING = {"additionalProperties": True}
+_LISTS = "List the resources: dicts with the server's keys, such as name and uri, or uriTemplate."
+_READS = "Read a resource. Return its text, or the path of its file; a list if there are several parts."
+_GETS = "Get the messages of a prompt: dicts with role and content."
 _TWICE = "The server lists this name more than once, so its arguments are not known."
 
 Named = TypeVar("Named", Tool, Prompt)
@@ -53,16 +56,24 @@ def is_free(tool: Tool, free: Collection[str] = ()) -> bool:
 
 
 def functions_of(
-    tools: Sequence[Tool], prompts: Sequence[Prompt], resources: bool, free: Collection[str]
+    tools: Sequence[Tool],
+    *,
+    prompts: Sequence[Prompt] = (),
+    resources: bool = False,
+    free: Collection[str] = (),
 ) -> list[Function]:
-    """Return the functions of a server, sorted by name, without names that are longer than MCP's limit."""
+    """Return the functions of a server, sorted by name, without names that are longer than MCP's limit.
+
+    The list of resources is free: it takes no argument, so a call carries nothing to the server. Reading a
+    resource and getting a prompt can reach all that the server reaches, and MCP has no annotation for them.
+    """
     made = [_of_tools(each, free) for name, each in _by_name(tools).items() if name not in METHODS]
     made += [_of_prompts(each) for each in _by_name(prompts).values()]
     if resources:
         uri = {"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]}
         made += [
-            Function("resources/list", "resources", {}, does="List the resources of the server."),
-            Function("resources/read", "read_resource", uri, does="Read a resource of the server."),
+            Function("resources/list", "resources", {}, does=_LISTS, free=True),
+            Function("resources/read", "read_resource", uri, does=_READS),
         ]
     kept = [each for each in made if len(each.title) <= _LONGEST_NAME]
     decided = [replace(each, free=each.free or each.tool in free) for each in kept]
@@ -104,4 +115,4 @@ def _of_prompts(prompts: list[Prompt]) -> Function:
         "required": [each.name for each in arguments if each.required],
     }
     words = prompt.description or prompt.title or ""
-    return replace(function, inputs=inputs, words=words, does="Get a prompt of the server.")
+    return replace(function, inputs=inputs, words=words, does=_GETS)

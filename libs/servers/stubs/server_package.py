@@ -9,7 +9,7 @@ from mcp.types import Prompt, Tool
 
 from libs.servers.stubs.function_source import FunctionSource, Place, typed_source, untyped_source
 from libs.servers.stubs.python_names import BUILTINS, RESERVED, Names, declaration, python_name
-from libs.servers.stubs.server_functions import functions_of
+from libs.servers.stubs.server_functions import Function, functions_of
 from libs.servers.stubs.server_words import docstring, headline, one_line
 
 __all__ = ["package_of", "summary_of"]
@@ -59,7 +59,7 @@ def package_of(
         prompts: a function `prompt_<name>` is written for each.
         resources: whether to write `resources()` and `read_resource(uri)`.
     """
-    functions = functions_of(tools, prompts, resources, free)
+    functions = functions_of(tools, prompts=prompts, resources=resources, free=free)
     kept = functions[:_MOST_FUNCTIONS]
     names = Names(RESERVED)
     titles = names.take_all((each.title for each in kept), "tool", avoided=BUILTINS)
@@ -80,18 +80,15 @@ def package_of(
     }
 
 
-def summary_of(
-    server: str, tools: Sequence[Tool], *, free: Collection[str] = (), about: str | None = None
-) -> str:
+def summary_of(server: str, functions: Sequence[Function], *, about: str | None = None) -> str:
     """Return the line about a server in the prompt.
 
     Args:
         about: what the server says it is for (`instructions` or title). The first 80 characters are shown.
     """
-    functions = functions_of(tools, (), False, free)[:_MOST_FUNCTIONS]
-    name = python_name(server)
-    count = f"{len(functions):,} function{'' if len(functions) == 1 else 's'}"
-    free_count = sum(each.free for each in functions)
+    written, name = functions[:_MOST_FUNCTIONS], python_name(server)
+    count = f"{len(written):,} function{'' if len(written) == 1 else 's'}"
+    free_count = sum(each.free for each in written)
     line = f"- `servers.{name}`: {count}, {free_count:,} free (`/servers/{name}/__init__.py`)"
     return f"{line} {headline(about or '', _MOST_ABOUT)}".rstrip()
 

@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
-from pydantic import PrivateAttr
 
 from agent import code_graph, exec_graph, graph
 from agent.parts import build_backend
 from agent.parts.exec_parts import build_exec_parts
 from agent.settings import Settings, load_settings
-from libs.models.scripted_model import ScriptedChatModel, ToolUse
+from libs.models.scripted_model import ToolUse
+from tests.integration.mcp_servers.played_agents import Recording, played
 from tests.support.gated_agents import scripted
 from tests.support.sandboxes import IMAGE
 from tests.support.waiting import eventually
@@ -28,12 +26,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.docker
 
-PROGRAM = Path(__file__).parents[2] / "servers" / "mcp_program.py"
+PROGRAM = Path(__file__).parents[2] / "servers" / "mcp_servers" / "mcp_program.py"
 TOKEN = "sk-notes-0123456789abcdef"
 READ = "from servers.notes import add; print(add(a=20, b=22))"
 WRITE = "from servers.notes import write_note; print(write_note(text='bought milk'))"
 SECRET = "from servers.notes import token; print(token())"
+READ_ALL = "from servers.notes import *; print(resources()[0]['uri'], read_resource(uri='notes://milk'))"
+PROMPT = "print(read_resource(uri='notes://cover'), prompt_summary(style='short')[0]['content'])"
 LINE = "# uses: notes.write_note"
+READ_LINE = "# uses: notes.resources/read, notes.prompts/get"
 REFUSED = "this code has not declared the call, or has ended"
 DENIED = ("add", "write_note")
 
@@ -77,31 +78,6 @@ def settings_of(folder: Path) -> Callable[..., Settings]:
 
 def notes_in(folder: Path) -> str:
     return (folder / "notes.txt").read_text()
-
-
-def played(agent: Any) -> tuple[list[dict[str, Any]], list[AnyMessage]]:
-    """Run a task and approve everything. Return the requests for approval and all messages."""
-    config = {"configurable": {"thread_id": "1"}}
-    state = agent.invoke({"messages": [("user", "go")]}, config)
-    asked: list[dict[str, Any]] = []
-    while "__interrupt__" in state:
-        answers = {}
-        for question in state["__interrupt__"]:
-            requests = question.value["action_requests"]
-            asked += requests
-            answers[question.id] = {"decisions": [{"type": "approve"} for _ in requests]}
-        state = agent.invoke(Command(resume=answers), config)
-    return asked, state["messages"]
-
-
-class Recording(ScriptedChatModel):
-    """Keeps the system prompts of its requests."""
-
-    _prompts: list[str] = PrivateAttr(default_factory=list)
-
-    def _next(self, messages: Any) -> AIMessage:
-        self._prompts.append(messages[0].text)
-        return super()._next(messages)
 
 
 def shell(command: str) -> ToolUse:
@@ -192,7 +168,8 @@ def test_rule_denies_a_free_and_a_declared_call(folder: Path, settings_of: Any) 
 
 def test_code_block_agent_declares_in_the_block(folder: Path, settings_of: Any) -> None:
     settings = settings_of()
-    blocks = [READ, f"{LINE}\n{WRITE}", "print(write_note(text='again'))", "print('last')"]
+    undeclared = "print(write_note(text='again'))"
+    blocks = [READ, f"{LINE}\n{WRITE}", f"{READ_LINE}\n{READ_ALL}\n{PROMPT}", undeclared, "print('last')"]
     model = scripted({"go": [*map(block, blocks), "Done."]}, Recording)
     backend = build_backend(settings)
     try:
@@ -207,7 +184,10 @@ def test_code_block_agent_declares_in_the_block(folder: Path, settings_of: Any) 
     assert "written" in told
     assert REFUSED in told
     assert notes_in(folder) == "bought milk\n"
-    assert [request.get("uses") for request in asked] == [None, ["notes.write_note"], None, None]
+    assert "notes://cover the note milk" in told
+    assert "/results/notes-resources_read-1.png Sum up my notes in a short style." in told
+    reads = ["notes.resources/read", "notes.prompts/get"]
+    assert [request.get("uses") for request in asked] == [None, ["notes.write_note"], reads, None, None]
     assert "`servers.notes`" in model._prompts[0]
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from mcp.types import Tool
 from mypy import api
 
-from libs.servers.stubs import package_of, summary_of
-from tests.servers.server_packages import imported
+from libs.servers.stubs import functions_of, package_of, summary_of
+from tests.servers.mcp_servers.server_packages import imported
 
 HOSTILE = [
     *('"""', "'''", "\\", '\\"""', '"', "'", "\n", "\r", "\x00", "\u2028", "\u202e", "\ud800", "{x}", "%s"),
@@ -150,7 +150,7 @@ tools = st.builds(
 def test_any_schema_gives_functions_that_can_be_called_and_read(listed: list[Tool], answer: Any) -> None:
     files = package_of("x", listed)
     assert package_of("x", listed[::-1]) == files
-    assert summary_of("x", listed, about=listed[0].description).isprintable()
+    assert summary_of("x", functions_of(listed), about=listed[0].description).isprintable()
     assert_no_text_runs(files)
     with imported(files) as (package, channel):
         channel.answer = answer
@@ -255,4 +255,4 @@ def test_a_server_with_10_000_tools_gives_1_000_functions_in_2_000_000_character
         package.tool_00000(k0=1)
         package.tool_00999(k4=1)
     assert channel.calls == [("x", "tool_00000", {"k0": 1}), ("x", "tool_00999", {"k4": 1})]
-    assert "1,000 functions" in summary_of("x", tools)
+    assert "1,000 functions" in summary_of("x", functions_of(tools))

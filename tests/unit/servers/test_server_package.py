@@ -12,8 +12,8 @@ import pytest
 from mcp.types import Prompt, PromptArgument, Tool, ToolAnnotations
 from syrupy.assertion import SnapshotAssertion
 
-from libs.servers.stubs import METHODS, is_free, package_of, summary_of
-from tests.servers.server_packages import imported
+from libs.servers.stubs import METHODS, functions_of, is_free, package_of, summary_of
+from tests.servers.mcp_servers.server_packages import imported
 
 READS = ToolAnnotations(read_only_hint=True)
 READS_HERE = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -283,12 +283,12 @@ def test_free_is_what_only_reads_in_a_closed_world_or_is_listed(
 
 
 def test_line_in_the_prompt() -> None:
-    line = summary_of("file-system", FILESYSTEM, about="Reads\nand writes files. " + "x" * 100)
+    line = summary_of("file-system", functions_of(FILESYSTEM), about="Reads\nand writes files. " + "x" * 100)
     assert line == (
         "- `servers.file_system`: 4 functions, 1 free (`/servers/file_system/__init__.py`) "
         f"> Reads and writes files. {'x' * 56}…"
     )
     assert (
-        summary_of("x", FILESYSTEM[:1], free=["read_text_file"])
+        summary_of("x", functions_of(FILESYSTEM[:1], free=["read_text_file"]))
         == "- `servers.x`: 1 function, 1 free (`/servers/x/__init__.py`)"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -13,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from libs.servers import CallFailed, ServerConfig, Servers
+from libs.servers import Answer, CallFailed, ServerConfig, Servers
+from libs.servers.server_answers import as_json
 from tests.support.waiting import eventually
 
-PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_program.py")
+PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_servers" / "mcp_program.py")
 TOKEN = "sk-notes-0123456789"
 
 
@@ -37,7 +39,11 @@ def notes(folder: Path) -> Iterator[Servers]:
 
 
 def call(servers: Servers, tool: str, server: str = "notes", **arguments: Any) -> Any:
-    return asyncio.run(servers.call(server, tool, arguments))
+    return asyncio.run(servers.call(server, tool, arguments, as_it_is))
+
+
+def as_it_is(answer: Answer) -> Any:
+    return answer
 
 
 def test_each_server_has_a_line_and_a_package(notes: Servers, folder: Path) -> None:
@@ -53,7 +59,16 @@ def test_each_server_has_a_line_and_a_package(notes: Servers, folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("tool", "free"), [("add", True), ("fetch", True), ("write_note", False), ("missing", False)]
+    ("tool", "free"),
+    [
+        ("add", True),
+        ("fetch", True),
+        ("write_note", False),
+        ("missing", False),
+        ("resources/list", True),
+        ("resources/read", False),
+        ("prompts/get", False),
+    ],
 )
 def test_free_are_tools_that_only_read_a_closed_world_or_are_listed(
     notes: Servers, tool: str, free: bool
@@ -66,6 +81,22 @@ def test_result_has_structured_content_and_text(notes: Servers) -> None:
     assert result.structured_content == {"result": 3}
     assert result.content[0].text == "3"
     assert call(notes, "fail").is_error
+
+
+def test_resources_and_prompts_are_served(notes: Servers) -> None:
+    def asked(method: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return dict(json.loads(asyncio.run(notes.call("notes", method, arguments, as_json))))
+
+    listed = asked("resources/list", {})["structured"]
+    assert [each.get("uri") or each["uriTemplate"] for each in listed] == ["notes://cover", "notes://{name}"]
+    assert asked("resources/read", {"uri": "notes://milk"})["content"] == [{"text": "the note milk"}]
+    [picture] = asked("resources/read", {"uri": "notes://cover"})["content"]
+    assert picture["type"] == "image/png"
+    wanted = {"name": "summary", "arguments": {"style": "short"}}
+    [message] = asked("prompts/get", wanted)["structured"]
+    assert message == {"role": "user", "content": "Sum up my notes in a short style."}
+    with pytest.raises(CallFailed, match="needs the argument 'uri'"):
+        asked("resources/read", {})
 
 
 def test_wrong_name_is_told_with_the_right_ones(notes: Servers) -> None:
@@ -107,7 +138,9 @@ def test_server_that_answers_nothing_is_ended_and_started_again(
 
 def test_calls_at_once_get_their_own_results(notes: Servers) -> None:
     async def many() -> list[Any]:
-        return await asyncio.gather(*(notes.call("notes", "add", {"a": n, "b": 0}) for n in range(100)))
+        return await asyncio.gather(
+            *(notes.call("notes", "add", {"a": n, "b": 0}, as_it_is) for n in range(100))
+        )
 
     results = asyncio.run(many())
     assert [each.structured_content["result"] for each in results] == list(range(100))
@@ -117,7 +150,7 @@ def test_cancelled_call_is_cancelled_at_the_server(notes: Servers, folder: Path)
     file = folder / "notes.txt"
 
     async def cancel() -> None:
-        waiting = asyncio.create_task(notes.call("notes", "wait", {}))
+        waiting = asyncio.create_task(notes.call("notes", "wait", {}, as_it_is))
         await asyncio.to_thread(eventually, lambda: file.exists() and "begun" in file.read_text())
         waiting.cancel()
         await asyncio.wait([waiting])

@@ -108,6 +108,24 @@ def fetch(url: str) -> str:
     return f"page of {url}"
 
 
+@server.resource("notes://{name}")
+def named_note(name: str) -> str:
+    """Return a note."""
+    return f"the note {name}"
+
+
+@server.resource("notes://cover", mime_type="image/png")
+def cover() -> bytes:
+    """Return the cover."""
+    return b"\x89PNG cover"
+
+
+@server.prompt()
+def summary(style: str) -> str:
+    """Ask for a summary."""
+    return f"Sum up my notes in a {style} style."
+
+
 def with_password(app: Any) -> Any:
     """Refuse requests without the credential."""
 

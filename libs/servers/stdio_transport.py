@@ -1,0 +1,196 @@
+"""Runs an MCP server as a program: a transport of the SDK whose memory is bounded.
+
+The SDK's own transport needs a time that grows with the square of a line's length, and takes lines of any
+length.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Final
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
+
+from libs.servers.server_config import ServerConfig
+
+__all__ = ["MOST_LINE", "program_streams"]
+
+logger = logging.getLogger(__name__)
+
+MOST_LINE: Final = 16 * 2**20
+"""Bytes of the largest message of a server. Up to twice as many are kept in memory."""
+_MOST_LOG: Final = 4 * 2**20
+"""Bytes of the log of a server. Then the log begins again."""
+_MOST_UNANSWERED: Final = 256
+"""Requests of a server that wait for it to read an answer. A server that reads nothing is ended."""
+_GRACE_SECONDS: Final = 2.0
+"""Time for a program to end after its input has ended, and again after SIGTERM (MCP, Lifecycle, Shutdown)."""
+_FLUSH_SECONDS: Final = 0.5
+_EDGE: Final = 200
+"""Bytes at each end of a message that is too large, where its id is looked for."""
+_ID_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,')
+_ID_LAST: Final = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+
+Received = SessionMessage | Exception
+Streams = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
+
+
+@asynccontextmanager
+async def program_streams(config: ServerConfig, ended: asyncio.Event, log: Path) -> AsyncIterator[Streams]:
+    """Start a server, and provide the streams of its messages. Afterwards the server is ended.
+
+    Args:
+        config: the program.
+        ended: set when the program has closed its output, or cannot be talked to any more.
+        log: file for the errors that the program prints; 4 MB at most.
+
+    Raises:
+        OSError: the program cannot be started, or the log cannot be written.
+    """
+    with await asyncio.to_thread(_opened, log) as file:
+        process = await asyncio.create_subprocess_exec(
+            *(config.command, *config.args),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=get_default_environment() | dict(config.env),
+            cwd=config.cwd,
+            start_new_session=True,
+            limit=MOST_LINE,
+        )
+        program = _Program(process, ended)
+        tasks = [asyncio.create_task(work) for work in (program.read(), program.keep(file), program.write())]
+        try:
+            yield program.received, program.to_send
+        finally:
+            ended.set()
+            await _to_the_end(program, tasks)
+
+
+class _Program:
+    """Carries messages between a process and the two streams of a session."""
+
+    def __init__(self, process: asyncio.subprocess.Process, ended: asyncio.Event) -> None:
+        self.process = process
+        self.stdin: Any = process.stdin  # typed as if there were no pipes
+        self._stdout: Any = process.stdout
+        self._stderr: Any = process.stderr
+        self._ended = ended
+        self._arriving, self.received = anyio.create_memory_object_stream[Received]()
+        self.to_send, self._leaving = anyio.create_memory_object_stream[SessionMessage]()
+        self._unanswered = 0
+
+    async def read(self) -> None:
+        """Pass on what the server sends, until it closes its output."""
+        try:
+            async with self._arriving:
+                while (message := await self._next()) is not None and self._unanswered <= _MOST_UNANSWERED:
+                    if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCRequest):
+                        self._unanswered += 1
+                    await self._arriving.send(message)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            pass  # the session has ended, or the process
+        finally:
+            self._ended.set()
+        with suppress(OSError):
+            while await self._stdout.read(2**16):
+                pass  # a program that cannot write does not end
+
+    async def write(self) -> None:
+        """Send messages, until the session ends or the server takes no more."""
+        with suppress(OSError):
+            async with self._leaving:
+                async for message in self._leaving:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    self.stdin.write(f"{text}\n".encode())
+                    await self.stdin.drain()
+                    if isinstance(message.message, JSONRPCResponse | JSONRPCError):
+                        self._unanswered -= 1
+        self._arriving.close()
+
+    async def keep(self, log: IO[bytes]) -> None:
+        """Write what the server prints as errors into its log."""
+        while data := await self._stderr.read(2**16):
+            with suppress(OSError):  # no space: the server must not wait for it
+                if log.tell() + len(data) > _MOST_LOG:
+                    log.seek(0)
+                    log.truncate()
+                log.write(data)
+
+    async def _next(self) -> Received | None:
+        """Return the next message. None at the end."""
+        try:
+            line = await self._stdout.readuntil(b"\n")
+        except asyncio.IncompleteReadError:
+            return None
+        except asyncio.LimitOverrunError as error:
+            return await self._too_large(error)
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError as error:
+            return error
+
+    async def _too_large(self, overrun: asyncio.LimitOverrunError) -> Received | None:
+        """Drop a message that is too large, and return an error for its call. None if its id is not found."""
+        first, last = b"", b""
+        while True:
+            piece = await self._stdout.readexactly(overrun.consumed)
+            first, last = first or piece[:_EDGE], (last + piece[-_EDGE:])[-_EDGE:]
+            try:
+                rest = await self._stdout.readuntil(b"\n")
+                break
+            except asyncio.LimitOverrunError as error:
+                overrun = error
+            except asyncio.IncompleteReadError:
+                return None
+        found = _ID_FIRST.match(first) or _ID_LAST.search((last + rest)[-_EDGE:])
+        if found is None:
+            logger.warning("an MCP server has sent a message of more than %d bytes", MOST_LINE)
+            return None
+        why = f"the result has over {MOST_LINE:,} bytes: ask the server for a part of it"
+        error_data = ErrorData(code=INTERNAL_ERROR, message=why)
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error_data))
+
+
+async def _to_the_end(program: _Program, tasks: list[asyncio.Task[None]]) -> None:
+    """End a program: by the end of its input, then by SIGTERM, then by SIGKILL, with its process group."""
+    reading, keeping, writing = tasks
+    program.received.close()
+    program.to_send.close()
+    await asyncio.wait([writing], timeout=_FLUSH_SECONDS)
+    writing.cancel()
+    program.stdin.close()
+    exited = asyncio.create_task(program.process.wait())
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        await asyncio.wait([exited], timeout=_GRACE_SECONDS)
+        if not exited.done():
+            with suppress(ProcessLookupError):
+                os.killpg(program.process.pid, number)
+    await asyncio.wait([exited], timeout=_GRACE_SECONDS)
+    for task in (exited, reading, keeping):
+        task.cancel()
+    await asyncio.wait([exited, *tasks])
+
+
+def _opened(log: Path) -> IO[bytes]:
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    return open(descriptor, "wb", buffering=0)  # noqa: PTH123 - the mode

@@ -1,0 +1,73 @@
+"""A server for tests, without the SDK: `flooding_server.py last` writes the id of an answer last.
+
+Its tools are kinds of misbehaviour. It answers a call of `fine` with the text "fine".
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from typing import Any
+
+LARGE = 20 * 2**20
+LAST = sys.argv[1:] == ["last"]
+TOOLS = ("fine", "large", "errors", "notifications", "requests", "nonsense", "another_id")
+
+
+def send(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+def answer(number: int, result: dict[str, Any]) -> None:
+    head: dict[str, Any] = {"jsonrpc": "2.0", "id": number}
+    send({"result": result, **head} if LAST else {**head, "result": result})
+
+
+def text(content: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": content}]}
+
+
+def misbehave(number: int, tool: str) -> None:
+    if tool == "large":
+        answer(number, text("x" * LARGE))
+    elif tool == "errors":
+        for _ in range(500):
+            sys.stderr.write("e" * 10_000 + "\n")
+    elif tool == "notifications":
+        for _ in range(1_000):
+            send(
+                {
+                    "jsonrpc": "2.0",
+                    "method": "notifications/message",
+                    "params": {"level": "info", "data": "n"},
+                }
+            )
+    elif tool == "requests":
+        for index in itertools.count():  # and never reads an answer, which repeats the id
+            send({"jsonrpc": "2.0", "id": f"{index:010000}", "method": "roots/list", "params": {}})
+    elif tool == "nonsense":
+        sys.stdout.write("no JSON\n{}\n\n")
+    elif tool == "another_id":
+        answer(number + 1_000, text("of another call"))
+
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        information = {"name": "flood", "version": "1"}
+        version = asked["params"]["protocolVersion"]
+        capabilities: dict[str, Any] = {"tools": {}}
+        answer(
+            asked["id"],
+            {"protocolVersion": version, "capabilities": capabilities, "serverInfo": information},
+        )
+    elif asked.get("method") == "tools/list":
+        answer(asked["id"], {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]})
+    elif asked.get("method") == "tools/call":
+        misbehave(asked["id"], asked["params"]["name"])
+        if asked["params"]["name"] != "large":
+            answer(asked["id"], text("fine"))
+    elif "id" in asked and "method" in asked:
+        send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": "unknown"}})

@@ -1,0 +1,59 @@
+"""Servers that flood their client: memory is bounded, and other calls go on."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from libs.servers import CallFailed, ServerConfig, Servers
+
+PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_servers" / "flooding_server.py")
+
+
+@pytest.fixture(scope="module", params=["first", "last"])
+def flooding(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Servers that write the id of an answer first, as Python's SDK, or last, as TypeScript's SDK."""
+    config = ServerConfig(name="flood", command=sys.executable, args=(PROGRAM, request.param))
+    servers = Servers([config], tmp_path_factory.mktemp("flood") / "packages")
+    yield servers
+    servers.close()
+
+
+def called(servers: Servers, tool: str) -> str:
+    return asyncio.run(servers.call("flood", tool, {}, str))
+
+
+def test_too_large_an_answer_is_an_error_of_its_call_alone(flooding: Servers) -> None:
+    async def both() -> list[str | BaseException]:
+        calls = [flooding.call("flood", tool, {}, str) for tool in ("large", "fine")]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    large, fine = asyncio.run(both())
+    assert isinstance(large, CallFailed)
+    assert "the result has over 16,777,216 bytes: ask the server for a part of it" in str(large)
+    assert "fine" in str(fine)
+
+
+@pytest.mark.parametrize("tool", ["errors", "notifications", "nonsense", "another_id"])
+def test_flood_and_nonsense_do_not_disturb_the_call(flooding: Servers, tool: str) -> None:
+    assert "fine" in called(flooding, tool)
+
+
+def test_server_that_reads_no_answer_to_its_requests_is_ended(flooding: Servers) -> None:
+    with pytest.raises(CallFailed, match="ended during the call of requests"):
+        called(flooding, "requests")
+    assert "fine" in called(flooding, "fine")
+
+
+def test_log_of_a_server_is_bounded(flooding: Servers, tmp_path: Path) -> None:
+    config = ServerConfig(name="flood", command=sys.executable, args=(PROGRAM,))
+    servers = Servers([config], tmp_path / "packages")
+    try:
+        assert "fine" in called(servers, "errors")
+    finally:
+        servers.close()
+    assert 0 < (tmp_path / "packages-logs" / "flood.log").stat().st_size <= 4 * 2**20

@@ -31,6 +31,8 @@ _ACTOR_SECONDS: Final = 60.0
 """Seconds for the start of the actor, which imports the project."""
 _OPEN_SECONDS: Final = 130.0
 """Seconds for the start of a container: the Engine has 60 for each of two steps."""
+_ENDING_SECONDS: Final = 10.0
+"""Seconds until a container is removed, or until the reason of its end is known."""
 _PIECE_SECONDS: Final = 60.0
 """Seconds for a piece of a file."""
 AGAIN: Final = "Ask again: the sandbox starts on another node. `ray status` shows the nodes."
@@ -56,7 +58,7 @@ class Node:
         """The latest ping, and when it was sent."""
         self.host = ray_client.make_host(info, f"{os.getpid()} {secrets.token_hex(4)}", check_image)
         try:
-            there = self.ask(self.host.sources, seconds=_ACTOR_SECONDS)
+            there = self._ask(self.host.sources, seconds=_ACTOR_SECONDS)
             if there != sources_digest():
                 raise ClusterUnavailable(
                     f"Node {self.name} has other sources of this project than this machine.",
@@ -80,7 +82,7 @@ class Node:
             SandboxError: the node's Engine refuses, with the name of the node.
         """
         try:
-            opened: Entrance | Refusal = self.ask(self.host.open, order, seconds=_OPEN_SECONDS)
+            opened: Entrance | Refusal = self._ask(self.host.open, order, seconds=_OPEN_SECONDS)
             link = opened if isinstance(opened, Refusal) else self._link(opened)
         except BaseException:
             if not self.lost:  # the container may still start
@@ -91,7 +93,11 @@ class Node:
             if isinstance(error, DockerUnavailable):
                 self.failed_at = time.monotonic()
             raise error
-        transport = NodeTransport(link, self, order.name, place)
+
+        def ask(method: str) -> Any:
+            return self._ask(getattr(self.host, method), order.name, seconds=_ENDING_SECONDS)
+
+        transport = NodeTransport(link, self.name, ask, place)
         with self._lock:
             self._transports.add(transport)
         if self.lost:  # meanwhile
@@ -150,8 +156,7 @@ class Node:
                 hint="Let the server reach all ports of its nodes: see docs/cluster.md.",
             ) from error
 
-    def ask(self, method: Any, *arguments: Any, seconds: float) -> Any:
-        """Call a method of the actor, and wait for the result."""
+    def _ask(self, method: Any, *arguments: Any, seconds: float) -> Any:
         future = ray_client.submit(method, *arguments)
         deadline = time.monotonic() + seconds
         while True:
@@ -173,12 +178,12 @@ class _Writer:
         self._node = node
 
     def known(self, key: str) -> Mapping[str, Entry]:
-        found: Mapping[str, Entry] = self._node.ask(self._node.host.known, key, seconds=_BRIEF)
+        found: Mapping[str, Entry] = self._node._ask(self._node.host.known, key, seconds=_BRIEF)
         return found
 
     def write(self, key: str, path: str, entry: Entry, offset: int, data: bytes) -> None:
         host = self._node.host
-        self._node.ask(host.write, key, path, entry, offset, data, seconds=_PIECE_SECONDS)
+        self._node._ask(host.write, key, path, entry, offset, data, seconds=_PIECE_SECONDS)
 
     def arrange(self, key: str, entries: Mapping[str, Entry], gone: list[str]) -> None:
-        self._node.ask(self._node.host.arrange, key, entries, gone, seconds=_PIECE_SECONDS)
+        self._node._ask(self._node.host.arrange, key, entries, gone, seconds=_PIECE_SECONDS)

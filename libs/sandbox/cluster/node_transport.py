@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Any
 
 from libs.sandbox.cluster import ray_client
 from libs.sandbox.cluster.link import Link
 from libs.sandbox.errors import SandboxError
 
-if TYPE_CHECKING:
-    from libs.sandbox.cluster.node import Node
-
 __all__ = ["NodeTransport"]
-
-_PATIENCE: Final = 10.0
-"""Seconds to wait for the answer to a question, and until a container is removed."""
 
 
 class NodeTransport:
     """A connection to the supervisor of a container on a node: see `libs.sandbox.host.transport`.
 
     Args:
+        node: the node as people read it.
+        ask: calls a method of the actor for the container, by its name. Raises SandboxError.
         place: is given back when the container has ended.
     """
 
-    def __init__(self, link: Link, node: Node, container: str, place: ray_client.Place) -> None:
+    def __init__(self, link: Link, node: str, ask: Callable[[str], Any], place: ray_client.Place) -> None:
         self.closed = False
         self.send_now = link.send_now
         self.send = link.send
         self._link = link
         self._node = node
-        self._container = container
+        self._ask = ask
         self._place = place
         self._lost = ""
         """Why the node is lost."""
@@ -61,7 +58,7 @@ class NodeTransport:
         try:
             if not self._lost:
                 with suppress(SandboxError):  # the node is gone, and the container with it
-                    self._node.ask(self._node.host.close, self._container, seconds=_PATIENCE)
+                    self._ask("close")
         finally:
             ray_client.free_place(self._place)
 
@@ -73,7 +70,7 @@ class NodeTransport:
         if self._lost or self.closed:
             return self._lost or "it was closed"
         try:
-            said = self._node.ask(self._node.host.epitaph, self._container, seconds=_PATIENCE)
+            said = self._ask("epitaph")
         except SandboxError:
-            return self._lost or f"its node {self._node.name} does not answer"
-        return f"{self._broken or said or 'the reason is not known'}, on node {self._node.name}"
+            return self._lost or f"its node {self._node} does not answer"
+        return f"{self._broken or said or 'the reason is not known'}, on node {self._node}"

@@ -53,7 +53,7 @@ def figures(root: Path) -> Iterator[Figure]:
         yield from _files(local, there)
         yield _idle_memory(local, there, nodes)
         yield _first_command(cluster, make)
-        yield _taken_up(root, cluster, make)
+        yield _taken_up(root, nodes, make)
         yield from _crowds(make)
 
 
@@ -131,15 +131,11 @@ def _first_command(cluster: Cluster, make: partial[ClusterSandbox]) -> Figure:
     return times.figure("first command with a spare on a node", "at most 60 ms", times.median(THERE) <= 0.06)
 
 
-def _taken_up(root: Path, cluster: Cluster, make: partial[ClusterSandbox]) -> Figure:
+def _taken_up(root: Path, nodes: list[Node], make: partial[ClusterSandbox]) -> Figure:
     """Measure the first command on another node, in a new container, with the files of a snapshot."""
     database = SqliteDatabase(root / "threads.sqlite")
     store = WorkspaceStore(Catalog(database), Contents(str(root / "snapshots")))
-    places = [cluster.place() for _ in range(2)]
-    ids = sorted({place.node.id for place in places})
-    for place in places:
-        place.free()
-    assert len(ids) == 2, "Ray has placed two sandboxes on one node"
+    ids = [node.ray_id() for node in nodes]
     samples = []
     for number in range(10):
         before, after = (make(f"moves-{number}", node=node) for node in ids)

@@ -58,7 +58,8 @@ class ClusterLoad:
         self.longest = 0.0
         """Seconds until the latest typed error came, of all since this was set."""
         self.gap = 0.0
-        """Seconds without a command in a thread, the most since this was set."""
+        """Seconds without a command in a thread, the most since this was set. The time until a new server has
+        imported everything does not count."""
         self.said = ""
         """The latest typed error."""
         self._ran: dict[str, float] = {}
@@ -84,6 +85,7 @@ class ClusterLoad:
 
     def start(self) -> None:
         self._starts += 1
+        self._ran = {}
         asked = {
             "settings": self._settings,
             "name": f"{self._name}{self._starts}",
@@ -155,6 +157,7 @@ class ClusterLoad:
         self._events[thread, event] += 1
         if event == "begins":
             journal.begins(token)
+            self._ran.setdefault(thread, time.monotonic())
             self._unanswered[thread] = token
         elif event == "runs":
             journal.runs(token)

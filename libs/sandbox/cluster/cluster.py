@@ -11,7 +11,7 @@ from typing import Final
 
 from libs.sandbox.cluster import ray_client
 from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder
-from libs.sandbox.cluster.node import Node
+from libs.sandbox.cluster.node import AGAIN, Node
 from libs.sandbox.cluster.node_transport import NodeTransport
 from libs.sandbox.errors import ClusterFull, ClusterUnavailable
 
@@ -142,8 +142,10 @@ class Cluster:
         with making:
             node = self._nodes.get(node_id)
             if node is None or node.lost:
-                names = {each.id: each.name for each in ray_client.living_nodes()}
-                node = self._nodes[node_id] = Node(node_id, names.get(node_id, node_id), self._check_image)
+                living = {each.id: each for each in ray_client.living_nodes()}
+                if node_id not in living:
+                    raise ClusterUnavailable(f"Node {node_id} is gone.", hint=AGAIN)
+                node = self._nodes[node_id] = Node(living[node_id], self._check_image)
                 self._watch()
             return node
 

@@ -84,7 +84,7 @@ def node_checks(address: str, check_image: CheckImage) -> list[NodeCheck]:
 def _hosts(nodes: list[ray_client.NodeInfo], check_image: CheckImage) -> Iterator[list[Any]]:
     """Give an actor on each node."""
     name = f"check {os.getpid()} {secrets.token_hex(4)}"
-    hosts = [ray_client.make_host(node.id, name, check_image) for node in nodes]
+    hosts = [ray_client.make_host(node, name, check_image) for node in nodes]
     try:
         yield hosts
     finally:

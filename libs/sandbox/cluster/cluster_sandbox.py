@@ -149,7 +149,7 @@ class ClusterSandbox(ChannelSandbox):
         except BaseException:
             placed.free()
             raise
-        channel = Channel(transport, door=door)
+        channel = Channel(transport, on_close=transport.release, door=door)
         try:
             if self._runtime:
                 check_runtime(channel, self._runtime, self.limits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from libs.sandbox.errors import DockerUnavailable, ImageMissing, SandboxError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CheckImage = Callable[["docker.DockerClient"], None]
 """Raises ImageMissing if the image must not be used. Sent to nodes: a function of a module or a `partial`."""
 
-__all__ = ["CheckImage", "ContainerOrder", "Listed", "Refusal"]
+__all__ = ["CheckImage", "ContainerOrder", "Entrance", "Listed", "Refusal"]
 
 _KINDS: Final[Mapping[str, type[SandboxError]]] = {
     kind.__name__: kind for kind in (DockerUnavailable, ImageMissing, SandboxError)
@@ -34,6 +34,15 @@ class ContainerOrder:
     read_only: Mapping[str, str]
     """Path inside -> key of a mirrored folder of the node."""
     runtime: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """Where the server takes up the frames of a container."""
+
+    port: int
+    token: bytes = field(repr=False)
+    """Begins the connection. Valid once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,15 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from libs.sandbox.cluster import ray_client
-from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder, Refusal
+from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder, Entrance, Refusal
+from libs.sandbox.cluster.link import Link, connect_link
 from libs.sandbox.cluster.mirror import Folder, bring, folder_key
 from libs.sandbox.cluster.node_folders import Entry
 from libs.sandbox.cluster.node_transport import NodeTransport
 from libs.sandbox.cluster.sources import sources_digest
 from libs.sandbox.errors import ClusterUnavailable, DockerUnavailable, program
 
-__all__ = ["Node"]
+__all__ = ["AGAIN", "Node"]
 
 _LOOK_SECONDS: Final = 0.2
 """Seconds between two looks whether the node is lost, while a call waits."""
@@ -30,21 +31,20 @@ _ACTOR_SECONDS: Final = 60.0
 """Seconds for the start of the actor, which imports the project."""
 _OPEN_SECONDS: Final = 130.0
 """Seconds for the start of a container: the Engine has 60 for each of two steps."""
+_ENDING_SECONDS: Final = 10.0
+"""Seconds until a container is removed, or until the reason of its end is known."""
 _PIECE_SECONDS: Final = 60.0
 """Seconds for a piece of a file."""
-_HINT: Final = "Ask again: the sandbox starts on another node. `ray status` shows the nodes."
+AGAIN: Final = "Ask again: the sandbox starts on another node. `ray status` shows the nodes."
 
 
 class Node:
-    """Thread-safe. Methods raise ClusterUnavailable if the node does not answer.
+    """Thread-safe. Methods raise ClusterUnavailable if the node does not answer."""
 
-    Args:
-        name: the node as people read it: its address and host name.
-    """
-
-    def __init__(self, node_id: str, name: str, check_image: CheckImage) -> None:
-        self.id = node_id
-        self.name = name
+    def __init__(self, info: ray_client.NodeInfo, check_image: CheckImage) -> None:
+        self.id = info.id
+        self.name = info.name
+        self._address = info.address
         self.lost: str | None = None
         """Why no more is asked of the node."""
         self.failed_at = float("-inf")
@@ -56,17 +56,19 @@ class Node:
         """Key of a folder -> what it held when it was brought to the node."""
         self._asked: tuple[Future[Any], float] | None = None
         """The latest ping, and when it was sent."""
-        self.host = ray_client.make_host(node_id, f"{os.getpid()} {secrets.token_hex(4)}", check_image)
+        self.host = ray_client.make_host(info, f"{os.getpid()} {secrets.token_hex(4)}", check_image)
         try:
             there = self._ask(self.host.sources, seconds=_ACTOR_SECONDS)
             if there != sources_digest():
                 raise ClusterUnavailable(
-                    f"Node {name} has other sources of this project than this machine.",
+                    f"Node {self.name} has other sources of this project than this machine.",
                     hint=f"On the node: `git pull` the same commit, then `{program()} setup --node`.",
                 )
         except BaseException:
             ray_client.kill(self.host)
             raise
+        # Ray tells of the end of an actor by the end of a call.
+        ray_client.submit(self.host.stay).add_done_callback(lambda _: self._gone())
 
     @property
     def sandboxes(self) -> int:
@@ -80,17 +82,22 @@ class Node:
             SandboxError: the node's Engine refuses, with the name of the node.
         """
         try:
-            refusal: Refusal | None = self._ask(self.host.open, order, seconds=_OPEN_SECONDS)
+            opened: Entrance | Refusal = self._ask(self.host.open, order, seconds=_OPEN_SECONDS)
+            link = opened if isinstance(opened, Refusal) else self._link(opened)
         except BaseException:
             if not self.lost:  # the container may still start
                 ray_client.submit(self.host.close, order.name)
             raise
-        if refusal:
-            error = refusal.error(self.name)
+        if isinstance(link, Refusal):
+            error = link.error(self.name)
             if isinstance(error, DockerUnavailable):
                 self.failed_at = time.monotonic()
             raise error
-        transport = NodeTransport(self.host, self.name, order.name, place, self.lose)
+
+        def ask(method: str) -> Any:
+            return self._ask(getattr(self.host, method), order.name, seconds=_ENDING_SECONDS)
+
+        transport = NodeTransport(link, self.name, ask, place)
         with self._lock:
             self._transports.add(transport)
         if self.lost:  # meanwhile
@@ -115,7 +122,7 @@ class Node:
         """Send a ping if none is under way. Return for how long the latest has had no answer."""
         if self._asked is None or self._asked[0].done():
             if self._asked and self._asked[0].exception():
-                self.lose(f"its node {self.name} is gone")
+                self._gone()
             self._asked = ray_client.submit(self.host.ping), time.monotonic()
             return 0.0
         return time.monotonic() - self._asked[1]
@@ -136,6 +143,19 @@ class Node:
         # If the node comes back, its containers end.
         ray_client.kill(self.host)
 
+    def _gone(self) -> None:
+        self.lose(f"its node {self.name} is gone")
+
+    def _link(self, entrance: Entrance) -> Link:
+        try:
+            return connect_link(self._address, entrance.port, entrance.token)
+        except OSError as error:
+            self.failed_at = time.monotonic()
+            raise ClusterUnavailable(
+                f"Port {entrance.port} of node {self.name} cannot be reached: {error}",
+                hint="Let the server reach all ports of its nodes: see docs/cluster.md.",
+            ) from error
+
     def _ask(self, method: Any, *arguments: Any, seconds: float) -> Any:
         future = ray_client.submit(method, *arguments)
         deadline = time.monotonic() + seconds
@@ -145,10 +165,10 @@ class Node:
             except TimedOut:
                 if self.lost or time.monotonic() > deadline:
                     why = "is gone" if self.lost else f"has not answered for {seconds:.0f} seconds"
-                    raise ClusterUnavailable(f"Node {self.name} {why}.", hint=_HINT) from None
+                    raise ClusterUnavailable(f"Node {self.name} {why}.", hint=AGAIN) from None
             except ClusterUnavailable as error:
-                self.lose(f"its node {self.name} is gone")
-                raise ClusterUnavailable(f"Node {self.name} is gone: {error}", hint=_HINT) from error
+                self._gone()
+                raise ClusterUnavailable(f"Node {self.name} is gone: {error}", hint=AGAIN) from error
 
 
 class _Writer:

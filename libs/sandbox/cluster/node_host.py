@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder, Listed, Refusal
+from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder, Entrance, Listed, Refusal
+from libs.sandbox.cluster.frame_port import FramePort
 from libs.sandbox.cluster.node_connection import NodeConnection
 from libs.sandbox.cluster.node_folders import Entry, NodeFolders, remove_old_folders
 from libs.sandbox.cluster.sources import sources_digest
@@ -48,8 +49,9 @@ Result = TypeVar("Result")
 class NodeHost:
     """Methods are called by the server only. A `Refusal` says why a call has failed."""
 
-    def __init__(self, check_image: CheckImage) -> None:
+    def __init__(self, address: str, check_image: CheckImage) -> None:
         self._check_image = check_image
+        self._port = FramePort(address)
         self._open: dict[str, NodeConnection] = {}
         self._unwanted: set[str] = set()
         """Containers that were closed before they had started."""
@@ -80,20 +82,24 @@ class NodeHost:
     async def ping(self) -> None:
         """Answer."""
 
-    async def open(self, order: ContainerOrder) -> Refusal | None:
+    async def stay(self) -> None:
+        """Never answer. Ray ends the call when it learns that this actor has ended."""
+        await asyncio.Event().wait()
+
+    async def open(self, order: ContainerOrder) -> Entrance | Refusal:
         """Start a container, whose `/workspace` is an empty volume."""
         try:
             transport = await self._apart(lambda: self._attached(order))
-            connection = NodeConnection(transport, self._work, order.labels.get(THREAD_LABEL, ""))
-            await connection.start()
+            connection = NodeConnection(transport, order.labels.get(THREAD_LABEL, ""))
+            await self._apart(connection.start)
         except SandboxError as error:
             return Refusal.of(error)
+        connection.token = self._port.expect(connection.take_up)
+        self._open[order.name] = connection
         if order.name in self._unwanted:  # the server did not wait
             self._unwanted.discard(order.name)
-            await connection.close()
-        else:
-            self._open[order.name] = connection
-        return None
+            await self.close(order.name)
+        return Entrance(self._port.number, connection.token)
 
     def _attached(self, order: ContainerOrder) -> AttachedTransport:
         client = answering_client(time.monotonic())
@@ -131,31 +137,16 @@ class NodeHost:
             config["HostConfig"]["PidsLimit"] = process_limit(client, order.runtime, order.limits.pids)
         return config
 
-    async def receive(self, container: str) -> bytes:
-        """Return the next frames of a container. Empty at its end."""
-        connection = self._open.get(container)
-        return await connection.receive() if connection else b""
-
-    async def send(self, container: str, number: int, data: bytes) -> bool:
-        """Send frames to a container. Return False if it has ended."""
-        connection = self._open.get(container)
-        if connection is None:
-            return False
-        try:
-            await connection.send(number, data)
-        except OSError:
-            return False
-        return True
-
     async def epitaph(self, container: str) -> str:
         """Return why a container ended."""
         connection = self._open.get(container)
-        return await connection.epitaph() if connection else ""
+        return await self._apart(connection.epitaph) if connection else ""
 
     async def close(self, container: str) -> None:
         """End a container and wait until it is removed."""
         if connection := self._open.pop(container, None):
-            await connection.close()
+            self._port.forget(connection.token)
+            await self._apart(connection.close)
         else:
             self._unwanted.add(container)
 

@@ -27,8 +27,6 @@ __all__ = [
     "submit",
 ]
 
-_CALLS: Final = 10_000
-"""Calls of one actor that run, or wait, at the same time: each sandbox has one that waits for frames."""
 _RESOURCE: Final = "sandbox"
 """The resource of Ray that a sandbox uses. Each node offers as many as it has room for."""
 
@@ -119,7 +117,7 @@ def free_place(place: Place) -> None:
         begun(lambda: remove_placement_group(place))
 
 
-def make_host(node: str, name: str, check_image: CheckImage) -> Any:
+def make_host(node: NodeInfo, name: str, check_image: CheckImage) -> Any:
     """Start an actor on a node. It ends with this process.
 
     Args:
@@ -132,12 +130,11 @@ def make_host(node: str, name: str, check_image: CheckImage) -> Any:
     return (
         ray.remote(NodeHost)
         .options(
-            name=f"{node} {name}",
+            name=f"{node.id} {name}",
             num_cpus=0,
-            max_concurrency=_CALLS,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
         )
-        .remote(check_image)
+        .remote(node.address, check_image)
     )
 
 

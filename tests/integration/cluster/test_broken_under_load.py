@@ -31,8 +31,8 @@ _PATIENCE = 120.0
 """Seconds until every thread must have gone on. Far more than is needed, for machines that are slow."""
 _ELSEWHERE = 30.0
 """Seconds until a thread's next command must run, as N2 says. Until a silent node counts as lost, 12 to 14
-pass; with ten other programs on two cores, the rest took 1 to 12. A killed server has no such bound, because
-its next program imports everything before its first command."""
+pass; with ten other programs on two cores, the rest took 1 to 12. After the kill of a server, the time begins
+when its next program has imported everything, and took 11 to 17."""
 
 pytestmark = pytest.mark.timeout(600 + BREAKS * 180)
 
@@ -101,8 +101,7 @@ def test_nothing_acknowledged_is_lost_whatever_breaks(
         BREAKS_OF[kind](load, node, random)
         load.go_on(_PATIENCE, more=2)  # one may be under way
         went_on = time.monotonic() - begun
-        if kind != "server":
-            assert load.gap < _ELSEWHERE, f"{kind}: no command for {load.gap:.0f} s"
+        assert load.gap < _ELSEWHERE, f"{kind}: no command for {load.gap:.0f} s"
         cluster.repair()
         load.go_on(_PATIENCE)
         told[kind] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,23 @@ async def test_node_that_was_cut_off_and_comes_back_cannot_write(
     eventually(lambda: size_there(old, "ticks") == 0, 120)
     result, note = await threads.step("cat counter; wc -l < ticks")
     assert (result.output, note) == (f"2\n{kept}\n", "")
+
+
+async def test_command_goes_on_after_a_brief_cut(cluster: Cluster, threads: ClusterThreads) -> None:
+    await threads.captures.begin_turn("t")
+    await threads.step("echo 1 > counter")
+    node = node_of(cluster, threads)
+    prints = "for n in $(seq 50); do echo $n; echo >> ticks; sleep 0.1; done"
+    running = asyncio.create_task(threads.step(prints))
+    await asyncio.to_thread(eventually, lambda: size_there(node, "ticks"))
+    node.cut_off()
+    await asyncio.sleep(2)  # a node is lost after 12 seconds, and TCP may need as long again as the cut took
+    node.join_again()
+    result, note = await running
+    assert (result.exit_code, note) == (0, "")
+    assert result.output.split() == [str(n + 1) for n in range(50)]
+    assert (await threads.step("cat counter"))[0].output == "1\n"
+    assert node_of(cluster, threads) is node
 
 
 async def test_threads_go_on_where_an_engine_answers(cluster: Cluster, threads: ClusterThreads) -> None:

@@ -29,12 +29,9 @@ from tests.bench import (
     bench_forks,
     bench_life,
     bench_programs,
-    bench_questions,
-    bench_server_tokens,
-    bench_servers,
-    bench_tokens,
     bench_workspace,
 )
+from tests.bench.agents import bench_questions, bench_server_tokens, bench_servers, bench_tokens
 from tests.bench.bench_sandboxes import image, runtime
 from tests.bench.measure import REPORT, Figure
 from tests.bench.peers import Peers

@@ -32,7 +32,7 @@ from tests.bench.peers.peer_environments import PeerFailed, node_folder, python_
 FILES = 20
 TASK = "Add up the amounts in my notes."
 COUNTS = (1, 5, 20)
-_PROGRAM = Path(__file__).parent / "peers" / "peer_tools_agent.py"
+_PROGRAM = Path(__file__).parents[1] / "peers" / "peer_tools_agent.py"
 _PEER = ["deepagents==0.7.32", "langchain-mcp-adapters==0.3.2"]
 _COUNTER = """
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";

@@ -1,1 +1,1 @@
-"""Figures about what an agent sends to its model and asks its person: tokens, questions, calls of MCP servers."""
+"""Figures about agents: tokens of requests, questions to a person, calls of MCP servers."""

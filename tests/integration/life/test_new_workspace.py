@@ -28,7 +28,7 @@ class Filling:
         if error := self.error:
             self.error = None
             raise error
-        await tree.atree("walk", most=1, again=[], seconds=5)
+        await tree.atree("walk", most=1, again=[], seconds=5, mark="")
 
     def let_end(self) -> None:
         core()._loop.call_soon_threadsafe(self.may_end.set)
@@ -113,7 +113,7 @@ async def test_tree_never_reaches_the_sandbox_that_replaces_its_own(
     await sandbox.astart()
     assert sandbox.tree is not tree
     with pytest.raises(SandboxDied):
-        await tree.atree("walk", most=1, again=[], seconds=5)
+        await tree.atree("walk", most=1, again=[], seconds=5, mark="")
     assert sandbox.running
 
 
@@ -129,7 +129,7 @@ def test_idle_sandbox_is_kept_before_it_is_closed(tmp_path: Path) -> None:
                 raise SandboxError("The store is down.", hint="Start it.")
             assert sandbox.running, "it stays open until its workspace is kept"
             assert sandbox.tree is not None
-            await sandbox.tree.atree("walk", most=1, again=[], seconds=5)
+            await sandbox.tree.atree("walk", most=1, again=[], seconds=5, mark="")
 
         sandbox.keep = keep
         sandbox.start()

@@ -254,7 +254,7 @@ class TestSpares:
         second = warm.of("second")
 
         async def fill(tree: ChannelTree) -> None:
-            await tree.atree("walk", most=1, again=[], seconds=5)
+            await tree.atree("walk", most=1, again=[], seconds=5, mark="")
             filled.append(second.container_name)
 
         second.fill = fill

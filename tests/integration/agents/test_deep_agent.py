@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -46,7 +47,7 @@ async def test_result_of_a_command_survives_a_checkpoint(backend: WorkspaceBacke
             when="go", replies=(calls(("execute", {"command": "echo é; exit 3"})), Reply(text="Done."))
         )
     )
-    thread: RunnableConfig = {"configurable": {"thread_id": "1"}}
+    thread: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
     settings = load_settings(None, approvals="auto")
     found = []
     for task in ({"messages": [HumanMessage("go")]}, None):

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -54,14 +55,13 @@ async def test_blocks_share_variables_and_folder_within_a_thread_alone(
     block = f"```python\n{code}\n```"
     model = playing(*[Reply(text=block), Reply(text="Done.")] * 3)
     agent = code_graph.build_graph(model, checkpointer=InMemorySaver(), settings=settings, backend=backend)
-    first = await agent.ainvoke(ask(), thread("one"))
-    other, again = await asyncio.gather(
-        agent.ainvoke(ask(), thread("two")), agent.ainvoke(ask(), thread("one"))
-    )
+    one, two = thread(str(uuid4())), thread(str(uuid4()))  # new ones: no earlier program has run in them
+    first = await agent.ainvoke(ask(), one)
+    other, again = await asyncio.gather(agent.ainvoke(ask(), two), agent.ainvoke(ask(), one))
     printed = [result["executions"][0]["output"] for result in (first, other, again)]
     assert printed == ["x x\n", "x x\n", "xx xxx\n"]
     # The listing shows the data that all threads share.
-    assert "sales.csv (" in (await agent.aget_state(thread("two"))).values["opening"][0].text
+    assert "sales.csv (" in (await agent.aget_state(two)).values["opening"][0].text
 
 
 async def test_tools_and_subagents_work_in_the_computer_of_the_thread(

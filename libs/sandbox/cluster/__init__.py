@@ -6,11 +6,11 @@ sandbox. An actor on the node starts the container and carries its frames, so ou
 
 from __future__ import annotations
 
+from libs.sandbox.cluster.actor import CheckImage
 from libs.sandbox.cluster.cluster import Cluster
 from libs.sandbox.cluster.cluster_nodes import NodeCheck, NodeReport, node_checks, node_reports
 from libs.sandbox.cluster.cluster_pool import ClusterPool
 from libs.sandbox.cluster.cluster_sandbox import ClusterSandbox
-from libs.sandbox.cluster.container_order import CheckImage
 from libs.sandbox.cluster.mirror import Folder
 
 __all__ = [

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from libs.sandbox.cluster import ray_client
-from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder
+from libs.sandbox.cluster.actor import CheckImage, ContainerOrder
 from libs.sandbox.cluster.node import AGAIN, Node
 from libs.sandbox.cluster.node_transport import NodeTransport
 from libs.sandbox.errors import ClusterFull, ClusterUnavailable

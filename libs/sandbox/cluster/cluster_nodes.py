@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from libs.sandbox.cluster import ray_client
-from libs.sandbox.cluster.container_order import CheckImage, Listed, Refusal
-from libs.sandbox.cluster.sources import sources_digest
+from libs.sandbox.cluster.actor import CheckImage, Listed, Refusal, sources_digest
 from libs.sandbox.errors import SandboxError
 
 __all__ = ["NodeCheck", "NodeReport", "node_checks", "node_reports"]

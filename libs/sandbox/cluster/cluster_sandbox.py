@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from libs.redaction import Redact
+from libs.sandbox.cluster.actor import ContainerOrder
 from libs.sandbox.cluster.cluster import Cluster, Placed
-from libs.sandbox.cluster.container_order import ContainerOrder
 from libs.sandbox.cluster.mirror import Folder
 from libs.sandbox.cluster.node import Node
 from libs.sandbox.docker import NAME_LABEL, RUNTIME_HINT, THREAD_LABEL, check_runtime, variables

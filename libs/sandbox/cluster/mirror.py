@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
-from libs.sandbox.cluster.node_folders import Entry
+from libs.sandbox.cluster.actor import Entry
 
 __all__ = ["Folder", "FolderWriter", "bring", "folder_key"]
 

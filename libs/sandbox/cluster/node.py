@@ -13,12 +13,18 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from libs.sandbox.cluster import ray_client
-from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder, Entrance, Refusal
-from libs.sandbox.cluster.link import Link, connect_link
+from libs.sandbox.cluster.actor import (
+    CheckImage,
+    ContainerOrder,
+    Entrance,
+    Entry,
+    Link,
+    Refusal,
+    connect_link,
+    sources_digest,
+)
 from libs.sandbox.cluster.mirror import Folder, bring, folder_key
-from libs.sandbox.cluster.node_folders import Entry
 from libs.sandbox.cluster.node_transport import NodeTransport
-from libs.sandbox.cluster.sources import sources_digest
 from libs.sandbox.errors import ClusterUnavailable, DockerUnavailable, program
 
 __all__ = ["AGAIN", "Node"]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from libs.sandbox.cluster import ray_client
-from libs.sandbox.cluster.link import Link
+from libs.sandbox.cluster.actor import Link
 from libs.sandbox.errors import SandboxError
 
 __all__ = ["NodeTransport"]

@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from libs.sandbox.cluster.container_order import CheckImage
-from libs.sandbox.cluster.node_host import NodeHost
+from libs.sandbox.cluster.actor import CheckImage, NodeHost
 from libs.sandbox.cluster.ray_connection import ASK_SECONDS, NAMESPACE, answered, begun, connect, unavailable
 from libs.sandbox.errors import SandboxError
 

@@ -25,7 +25,7 @@ TOP_LEVEL = {
 READS_ENVIRONMENT = {
     "agent/settings/application_settings.py": "reads all settings",
     "agent/http_app.py": "LANGGRAPH_API_URL is the address that `langgraph dev` gives its server",
-    "libs/sandbox/cluster/link.py": "RAY_USE_TLS and the files of the certificates belong to Ray",
+    "libs/sandbox/cluster/actor/link.py": "RAY_USE_TLS and the files of the certificates belong to Ray",
     "libs/sandbox/cluster/ray_connection.py": "Ray reads its variables when it is imported",
     "libs/gateway/packages/host_index_settings.py": "REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE belong to pip",
     "libs/models/weight_packages.py": "passes its own on to pip",

@@ -14,9 +14,9 @@ from queue import SimpleQueue
 import pytest
 import trustme
 
-from libs.sandbox.cluster import frame_port
-from libs.sandbox.cluster.frame_port import FramePort
-from libs.sandbox.cluster.link import Link, connect_link
+from libs.sandbox.cluster.actor import frame_port
+from libs.sandbox.cluster.actor.frame_port import FramePort
+from libs.sandbox.cluster.actor.link import Link, connect_link
 
 NODE = "127.0.0.1"
 SECONDS = 60

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from libs.sandbox.cluster import mirror
+from libs.sandbox.cluster.actor.node_folders import NodeFolders, remove_old_folders
 from libs.sandbox.cluster.mirror import Folder, bring, folder_key
-from libs.sandbox.cluster.node_folders import NodeFolders, remove_old_folders
 from libs.sandbox.process_owner import name_with
 
 NAMES = st.sampled_from(["a", "b", "a/a", "a/b", "a/b/c", "b/a", "n\nl", "bytes\udcff"])

@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from libs.sandbox.cluster.container_order import CheckImage, ContainerOrder, Entrance, Listed, Refusal
-from libs.sandbox.cluster.frame_port import FramePort
-from libs.sandbox.cluster.node_connection import NodeConnection
-from libs.sandbox.cluster.node_folders import Entry, NodeFolders, remove_old_folders
-from libs.sandbox.cluster.sources import sources_digest
+from libs.sandbox.cluster.actor.container_order import CheckImage, ContainerOrder, Entrance, Listed, Refusal
+from libs.sandbox.cluster.actor.frame_port import FramePort
+from libs.sandbox.cluster.actor.node_connection import NodeConnection
+from libs.sandbox.cluster.actor.node_folders import Entry, NodeFolders, remove_old_folders
+from libs.sandbox.cluster.actor.sources import sources_digest
 from libs.sandbox.docker import (
     OWNER_LABEL,
     THREAD_LABEL,

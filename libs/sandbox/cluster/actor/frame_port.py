@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from libs.sandbox.cluster.link import Link, secured
+from libs.sandbox.cluster.actor.link import Link, secured
 
 __all__ = ["FramePort"]
 

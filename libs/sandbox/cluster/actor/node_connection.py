@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 
-from libs.sandbox.cluster.link import Link
+from libs.sandbox.cluster.actor.link import Link
 from libs.sandbox.docker import AttachedTransport
 
 __all__ = ["NodeConnection"]

@@ -12,7 +12,7 @@ export TASK
 # Without bytecode on the disk, each program that the tests start would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup local cluster node model chosen-model run demo dev ui ui-check page-picture test run-tests test-all test-rest test-cluster test-breaks iproute2 test-runsc chromium lint lines bench soak eval lock clean
+.PHONY: setup local cluster node model chosen-model run demo dev ui ui-check page-picture test run-tests test-all test-rest test-cluster test-breaks iproute2 test-runsc chromium npm lint lines bench soak eval lock clean
 
 setup: .venv/.ready
 	@$(BIN)/code-agent setup $(if $(RUNTIME),--runtime $(RUNTIME))
@@ -154,7 +154,7 @@ WORKERS ?= 4
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
 
 # The check of a change: at most 12 minutes on two cores. The linters run beside the tests.
-test: setup chromium
+test: setup chromium npm
 	@$(MAKE) --no-print-directory -j2 lint run-tests
 
 run-tests:
@@ -163,7 +163,7 @@ run-tests:
 # Everything: at most 45 minutes on two cores.
 test-all: test test-rest
 
-test-rest: setup chromium
+test-rest: setup chromium npm
 	$(PYTEST) -m "thorough and not cluster"
 
 # The tests on two nodes, which are namespaces of this machine: at most 18 minutes. Needs root. All tests run in one
@@ -200,6 +200,16 @@ chromium:
 	      chromium fonts-dejavu-core > /dev/null; \
 	  else \
 	    echo "The tests of the page need Chromium: sudo apt-get install chromium" >&2; exit 1; \
+	  fi; }
+
+# For the tests of npm's registry, and of public MCP servers.
+npm:
+	@command -v npm > /dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    echo "installing npm, for the tests of packages and MCP servers"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends npm > /dev/null; \
+	  else \
+	    echo "The tests of packages and MCP servers need npm: sudo apt-get install npm" >&2; exit 1; \
 	  fi; }
 
 # The picture in docs/page.md, taken by a test.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -99,7 +98,6 @@ NPM_TOKEN = "npm_s3cr3t4711s3cr3t"
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1500)  # the image may have to be built
-@pytest.mark.skipif(shutil.which("npm") is None, reason="this host has no npm")
 def test_npm_in_an_image_with_node(
     browser_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -27,7 +26,6 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.thorough,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm"),
 ]
 
 TOKEN = "sk-memory-0123456789abcdef"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -47,7 +46,6 @@ def test_time_and_git_are_used_as_their_config_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
 @pytest.mark.timeout(600)
 def test_servers_of_npm_serve_tools_resources_and_prompts(tmp_path: Path) -> None:
     programs = installed_from_npm(tmp_path / "npm", "everything", "filesystem", "memory")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -18,8 +17,6 @@ from libs.gateway.packages.host_index_settings import Index, NpmSettings
 from libs.gateway.packages.npm_registry import NpmRegistry
 from libs.gateway.rules.addresses import resolve_public
 from tests.servers.package_servers import Answer, Proxied, Server, ask, publish, served, tarball, through
-
-pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="this host has no npm")
 
 TOKEN = "npm_s3cr3t4711s3cr3t"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -90,7 +89,6 @@ class TestPip:
         assert caplog.records
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="this host has no npm")
 class TestNpm:
     def test_settings_of_npm(self, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (bare / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")

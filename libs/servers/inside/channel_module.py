@@ -64,7 +64,11 @@ class _Connection:
         """When it was used last; 0 if never."""
 
     def exchange(self, request: bytes) -> tuple[int, bytes, bool]:
-        """Send a request. Return status and body of the answer, and whether the host takes another."""
+        """Send a request. Return status and body of the answer, and whether the host takes another.
+
+        Raises:
+            OSError, LookupError, ValueError: the connection broke off.
+        """
         self._socket.sendall(request)
         status = int(self._answers.readline().split()[1])
         headers = {}
@@ -93,7 +97,7 @@ def _send(asked: bytes) -> tuple[int, bytes]:
     request = head.encode() + asked
     try:
         while True:
-            connection = _kept.pop() if _kept else _Connection()
+            connection = _kept_or_new()
             again, open_still = connection.used > 0, False
             if again and time.monotonic() - connection.used > _KEPT_SECONDS:
                 connection.close()
@@ -110,6 +114,13 @@ def _send(asked: bytes) -> tuple[int, bytes]:
                 return status, answer
     except (OSError, LookupError, ValueError) as error:
         raise ServerError(f"the connection to the host broke off: {error!r}") from error
+
+
+def _kept_or_new() -> _Connection:
+    try:
+        return _kept.pop()  # one step: threads share the list
+    except IndexError:
+        return _Connection()
 
 
 def _value(part: dict[str, Any], name: str) -> Any:

@@ -66,7 +66,8 @@ async def _streamed(
         if str(error) != _NOTHING:
             raise
         return AIMessage("")
-    answer = add_ai_message_chunks(*chunks)
+    # A model that cannot stream gives its whole reply, which is no chunk.
+    answer = chunks[0] if len(chunks) == 1 else add_ai_message_chunks(*chunks)
     # Provider-specific content (reasoning, signatures) is dropped: the next turn needs the text only.
     return AIMessage(
         text[: end(text)],

@@ -57,7 +57,7 @@ class Request:
     @cached_property
     def uses(self) -> tuple[str, ...]:
         """The tools of MCP servers that the call declares, as `server.tool`."""
-        return declared_uses(self.args.get("command", self.args.get("code")))
+        return declared_uses(self.args.get("code" if self.name == "execute_code" else "command"))
 
     @property
     def description(self) -> str:

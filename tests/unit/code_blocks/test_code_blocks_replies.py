@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.language_models import FakeListChatModel, FakeListLLM
+from langchain_core.language_models import FakeListChatModel, FakeListLLM, SimpleChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
@@ -111,6 +111,25 @@ async def test_stream_without_chunks_is_an_empty_reply(tmp_path: Path) -> None:
     with looping(tmp_path, FakeListChatModel(responses=["", bash("echo 7"), "It is 7."])) as graph:
         result = await graph.ainvoke({"messages": [HumanMessage(TASK)]})
     assert said_to_the_model(result)[0].startswith("Your reply was empty")
+    assert (result["status"], outputs(result)) == ("completed", ["7"])
+
+
+class Whole(SimpleChatModel):
+    """A model that cannot stream."""
+
+    replies: list[str]
+
+    @property
+    def _llm_type(self) -> str:
+        return "whole"
+
+    def _call(self, messages: Any, *args: Any, **kwargs: Any) -> str:
+        return self.replies.pop(0)
+
+
+async def test_model_that_cannot_stream_is_asked_as_well(tmp_path: Path) -> None:
+    with looping(tmp_path, Whole(replies=[bash("echo 7"), "It is 7."])) as graph:
+        result = await graph.ainvoke({"messages": [HumanMessage(TASK)]})
     assert (result["status"], outputs(result)) == ("completed", ["7"])
 
 

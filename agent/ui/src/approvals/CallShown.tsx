@@ -14,6 +14,11 @@ export function CallShown({ request: { name, args, description } }: { request: R
     const fields = argumentFields(args).filter(([field]) => !without.includes(field));
     return (
       <>
+        {aboveOf(name, description).map((text) => (
+          <p key={text} className="note">
+            {text}
+          </p>
+        ))}
         {main}
         {fields.length > 0 && <Fields values={fields} />}
       </>
@@ -32,6 +37,12 @@ export function CallShown({ request: { name, args, description } }: { request: R
   if (name === "delete") return rest(["path", "file_path"]);
   // The server wrote the description and made every character of it visible.
   return <Code code={description} label="The call" />;
+}
+
+/** What the description says above the call: why a person is asked, and which tools of servers the call may use. */
+function aboveOf(name: string, description: string): string[] {
+  const end = `\n\n${description}`.indexOf(`\n\n${visible(name)}\n\n`);
+  return end > 0 ? description.slice(0, end - 2).split("\n\n") : [];
 }
 
 /** Tool -> the question about a call, and the name of a call. */

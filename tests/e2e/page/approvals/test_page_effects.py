@@ -51,7 +51,7 @@ Output: 2 lines"""
 
 
 def ask(state):
-    request = Request("execute", {"command": COMMAND}, "call_1")
+    request = Request("execute", {"command": COMMAND}, "call_1", note="It asks for allowed.example.")
     question = {
         "action_requests": [{
             "name": "execute", "args": {"command": COMMAND}, "digest": request.digest, "id": "call_1",
@@ -83,6 +83,7 @@ def test_effect_is_shown_and_kept_or_undone(page: Page) -> None:
     say(page, "clean up")
     card = cards(page)
     expect(card.get_by_role("heading")).to_have_text("This command has ended. Keep what it did?")
+    expect(card.get_by_text("It asks for allowed.example.")).to_be_visible()
     expect(card.get_by_role("group", name="The command")).to_contain_text("-not a diff")
     expect(card.get_by_text("exit 1")).to_be_visible()
     words = card.get_by_role("group", name="What it did")

@@ -23,9 +23,11 @@ MakeBackend = Callable[..., DockerExecutionBackend]
 
 @pytest.fixture
 def program(tmp_path: Path, shared_cluster: Machines) -> Program:
+    """`code-agent` on a machine without an Engine: sandboxes of threads need none there."""
     return Program(
         tmp_path,
         {
+            "DOCKER_HOST": "unix:///nonexistent/docker.sock",
             "SANDBOX_CLUSTER": shared_cluster.address,
             "SANDBOX_SCOPE": "thread",
             "SNAPSHOTS_URL": f"file://{tmp_path}/snapshots",

@@ -104,6 +104,15 @@ def test_node_with_other_sources_is_named(
     assert "git pull" in raised.value.hint
 
 
+def test_cluster_of_this_machine_is_found(program: Program, shared_cluster: Machines) -> None:
+    """By Ray's own variable, because several clusters may run on the machine of the tests."""
+    program.environment |= {"SANDBOX_CLUSTER": "auto", "RAY_ADDRESS": shared_cluster.address}
+    listed = program.run("sandbox", "ls", "--json")
+    assert listed.returncode == 0, listed.stderr
+    nodes = {f"{node.name} ({node.ip})" for node in shared_cluster.nodes}
+    assert {row["node"] for row in json.loads(listed.stdout)} == nodes
+
+
 def test_missing_cluster_is_named(program: Program) -> None:
     program.environment |= {"SANDBOX_CLUSTER": "127.0.0.1:1"}
     listed = program.run("sandbox", "ls")

@@ -224,7 +224,7 @@ class Chat:
         if task is None and not is_unfinished(await run.state()):
             self.view.say("Nothing is pending in this thread.", "dim")
             return
-        await self.runtime.check()
+        await self.runtime.check(run.agent)
         self.view = EventView(self.console)
         approvals = self.runtime.settings.approvals
         ask = None if self._answers is None else partial(self._ask, self._answers)

@@ -104,7 +104,7 @@ async def _run(
                 raise BadUsage(f"There is no thread {thread_id!r} in {place(runtime.settings)}.")
             if not is_unfinished(state):
                 raise BadUsage(f"Nothing is pending in thread {thread_id!r}: give it a task.")
-        await runtime.check()
+        await runtime.check(run.agent)
         approvals = "reject" if reject else runtime.settings.approvals
         human = ask = None
         if not as_json:

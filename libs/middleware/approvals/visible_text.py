@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["visible"]
+__all__ = ["on_one_line", "visible"]
 
 _LAST_BLANK = re.compile(r"[ \t](?=\n|\Z)")
 """The last blank of a line. Once written out, the blanks before it are visible too."""
@@ -38,6 +38,11 @@ def visible(text: str) -> str:
     """
     text = _LAST_BLANK.sub(lambda found: _written_out(found[0]), text)
     return "".join(_written_out(char) if _unseen(char) else char for char in text)
+
+
+def on_one_line(text: str) -> str:
+    """Return `visible(text)` with newlines written out, too, so that no name of a file imitates a line."""
+    return visible(text).replace("\n", _written_out("\n"))
 
 
 def _written_out(char: str) -> str:

@@ -286,10 +286,11 @@ class Supervisor:
     def _cancel(self, stream: int, running: dict[Child, Job]) -> None:
         """End a queued request, or what a finished one left running; or add a running one to `running`.
 
-        Stream 0: stop the interpreters.
+        Stream 0: stop the interpreters, and renew the idle workers.
         """
         if stream == 0:
             self._workers.stop_sessions()
+            self._workers.renew()
             return
         for job in self._waiting:
             if job.stream == stream:

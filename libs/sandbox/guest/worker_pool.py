@@ -11,7 +11,7 @@ import select
 import time
 
 from libs.sandbox.guest.worker import fork_worker
-from libs.sandbox.guest.workers.children import Child, Sessions
+from libs.sandbox.guest.workers.children import Child, Sessions, limits_of
 from libs.sandbox.guest.workers.kill_process_trees import (
     SIGCONT,
     SIGKILL,
@@ -240,7 +240,10 @@ class WorkerPool:
 
     def end_left(self, stream: int) -> None:
         """Kill the background processes that a finished command has left."""
-        kill_trees(*(child.pid for child in self._left() if child.left_by == stream))
+        left = [child for child in self._left() if child.left_by == stream]
+        kill_trees(*(child.pid for child in left))
+        for child in left:
+            child.kill()  # else its next shell could be fed: see `renew`
 
     def stop_sessions(self) -> None:
         """Stop the idle interpreters, with all their processes, until their next blocks."""
@@ -248,6 +251,21 @@ class WorkerPool:
         stop_trees(*(child.pid for child in idle))
         for child in idle:
             child.stopped = True
+
+    def renew(self) -> None:
+        """Undo what a command may have done to idle workers.
+
+        It may have written to their waiting shells, which then run what it wrote. Or it may have lowered
+        limits of a worker, which then cannot write files.
+        """
+        idle = [(children, child) for children in self._idle.values() for child in children]
+        kill_trees(*(child.pid for _, child in idle))
+        limits = limits_of(os.getpid())
+        for children, child in idle:
+            if limits_of(child.pid) != limits:
+                children.remove(child)
+                child.kill()
+        self._fill()
 
     def end_background(self) -> bool:
         """Kill all background processes. Return whether there were any.

@@ -156,8 +156,8 @@ class Channel:
         """End what a finished command has left running in the background."""
         self._send(encode(stream, Kind.CANCEL))
 
-    def stop_sessions(self) -> None:
-        """Stop the live interpreters that run no block, until their next blocks."""
+    def renew(self) -> None:
+        """Stop the live interpreters that run no block, until their next blocks. Renew other idle workers."""
         self._send(encode(0, Kind.CANCEL))
 
     def close(self) -> None:

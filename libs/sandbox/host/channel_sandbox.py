@@ -129,9 +129,7 @@ class ChannelSandbox(SandboxLife):
             async with self.turns.command(self._thread()):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
-                call, answer = await self._ask(payload, seconds, on_output=on_output, uses=uses)
-                if alone:
-                    await self._end_alone(call, answer)
+                call, answer = await self._run(payload, seconds, on_output, uses, alone=alone)
             result = await decoded(
                 call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
             )
@@ -162,9 +160,7 @@ class ChannelSandbox(SandboxLife):
             async with self.turns.command(self._thread()):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
-                call, answer = await self._ask(payload, seconds, on_output=on_output, uses=uses)
-                if alone:
-                    await self._end_alone(call, answer)
+                call, answer = await self._run(payload, seconds, on_output, uses, alone=alone)
             result = await decoded(call, answer, lambda: block_result(self.limits, call, answer, seconds))
             return self._noted(result, call, earlier) if note_new else result
 
@@ -211,16 +207,32 @@ class ChannelSandbox(SandboxLife):
             with suppress(SandboxError):
                 await self._ask(*_ending(self.limits, session))
 
+    async def _run(
+        self,
+        payload: bytes,
+        seconds: float,
+        on_output: OnOutput | None,
+        uses: Collection[str],
+        *,
+        alone: bool,
+    ) -> tuple[Call, Answer]:
+        """Run a command or a block. If `alone`, nothing runs for the call afterwards, even if cancelled."""
+        try:
+            call, answer = await self._ask(payload, seconds, on_output=on_output, uses=uses)
+        except asyncio.CancelledError:
+            if alone and (channel := self._live()):
+                channel.renew()
+            raise
+        if alone:
+            await self._end_alone(call, answer)
+        return call, answer
+
     async def _end_alone(self, call: Call, answer: Answer) -> None:
-        """End what a call has left running, and stop interpreters. Wait until that is done."""
+        """End what a call has left running, and renew the workers. Wait until that is done."""
         if answer.left_running:
             self._programs.end_left(self._thread(), call.stream, call.sandbox)
-        channel = self._live()
-        if channel and self._programs.has_sessions:
-            # All of them: a command may have continued one.
-            channel.stop_sessions()
-        elif not answer.left_running:
-            return
+        if channel := self._live():
+            channel.renew()
         with suppress(SandboxError):  # all has ended with the sandbox
             # The supervisor begins a request when it has done what it was asked for before.
             seconds, payload = file_request("ls", None, {"path": "/dev/null"}, protected=[])

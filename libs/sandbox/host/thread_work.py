@@ -243,11 +243,6 @@ class ThreadPrograms:
         """Return whether commands of a thread may have left something running."""
         return any(not channel.closed for channel, _ in self._left.get(thread, ()))
 
-    @property
-    def has_sessions(self) -> bool:
-        """Whether blocks of any session have begun."""
-        return bool(self._sessions)
-
     def end_left(self, thread: str, stream: int, sandbox: int) -> None:
         """End what one command of a thread has left running in a sandbox."""
         for left in self._left.get(thread, ()):

@@ -169,6 +169,30 @@ async def test_what_a_call_leaves_running_is_ended_before_the_capture(calls: Cal
     assert not calls.threads.path("ticks").exists()
 
 
+async def test_shell_that_waits_for_the_next_command_does_nothing_for_a_call(calls: Calls) -> None:
+    """A call writes a command of its own to a shell in which no command has begun, and ends."""
+    calls.threads.path("go").parent.mkdir(parents=True)
+    late = "echo fed > fed; while [ ! -e go ]; do sleep 0.01; done; echo > late"
+    shells = "$(pgrep -P $(pgrep -d, -P $(ps -o ppid= -p $PPID)) -x bash | grep -vx $$)"
+    feed = f"for shell in {shells}; do printf '{late}\\0' > /proc/$shell/fd/9; done 2> /dev/null"
+    effect = await calls.run(f"until [ -e fed ]; do {feed}; sleep 0.05; done")
+    assert effect.difference.created == ("/workspace/fed",)
+    calls.threads.path("go").touch()
+    await later()
+    assert await calls.threads.output("echo next") == "next\n"
+    assert calls.threads.files().keys() == {"fed", "go"}
+
+
+async def test_call_cannot_limit_its_own_undo(calls: Calls) -> None:
+    calls.threads.path("data/gone").parent.mkdir(parents=True)
+    calls.threads.path("data/gone").write_text("gone")
+    workers = "$(pgrep -P $(ps -o ppid= -p $PPID) python)"
+    limits = f"for worker in {workers}; do prlimit --pid $worker --fsize=0 --nofile=3; done"
+    effect = await calls.run(f"rm data/gone; {limits}")
+    undone = await calls.runs.undo("t", "key", effect)
+    assert (undone.kept, calls.threads.files()) == ({}, {"data/gone": "gone"})
+
+
 @shared
 async def test_commands_of_a_workspace_run_one_at_a_time(calls: Calls) -> None:
     once = "[ ! -e busy ] || touch overlap; touch busy; sleep 0.1; rm busy"

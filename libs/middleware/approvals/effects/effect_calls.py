@@ -14,7 +14,7 @@ from libs.middleware.approvals.effects.effect_card import effect_card
 from libs.middleware.approvals.gate_rules import GateRules
 from libs.middleware.approvals.grants import Granted, Held
 from libs.middleware.approvals.question import Request
-from libs.middleware.approvals.visible_text import visible
+from libs.middleware.approvals.visible_text import on_one_line, visible
 from libs.middleware.captures import captured_thread
 from libs.sandbox import RunResult
 from libs.workspace.history import AskFirst, EffectRuns, Undone
@@ -73,7 +73,7 @@ class EffectCalls:
             if not isinstance(found, AskFirst) and found.refused:
                 found = await runs.undo_for_network(thread, key, found)
         if isinstance(found, AskFirst):
-            note = self.redact(f"You are asked before this runs: {found.why}.")
+            note = on_one_line(self.redact(f"You are asked before this runs: {found.why}."))
             return Decided(ask_alone(replace(request, note=note), gate, held, state=state))
         if found.free:
             return Decided(Granted("effect"), ran=True, result=found.result)
@@ -101,7 +101,8 @@ def _told(name: str, undone: Undone, reason: str | None, *, programs: bool) -> s
     if undone.kept:
         kept = [f"{path} ({why})" for path, why in islice(undone.kept.items(), _MOST_NAMED)]
         more = len(undone.kept) - len(kept)
-        said.append(f"Not undone: {'; '.join(kept)}{f'; and {more:,} more' if more else ''}.")
+        named = on_one_line("; ".join(kept))
+        said.append(f"Not undone: {named}{f'; and {more:,} more' if more else ''}.")
     if not undone.difference and not undone.kept:
         said.append("It had changed no file.")
     if programs:
@@ -114,4 +115,4 @@ def _told(name: str, undone: Undone, reason: str | None, *, programs: bool) -> s
 
 def _named(paths: Sequence[str]) -> str:
     more = len(paths) - _MOST_NAMED
-    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    return on_one_line(", ".join(paths[:_MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")

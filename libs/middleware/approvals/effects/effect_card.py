@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from libs.middleware.approvals.effects.effect_pictures import pictures_of
-from libs.middleware.approvals.visible_text import visible
+from libs.middleware.approvals.visible_text import on_one_line, visible
 from libs.workspace import Entry, Manifest
 from libs.workspace.history import Effect, EffectRuns
 
@@ -39,14 +39,15 @@ class _Side:
     capture: str
     files: Manifest
 
-    def size(self, path: str) -> str:
-        entry = self.files.entries.get(path)
+    def size(self, path: str, earlier: Manifest) -> str:
+        entry, was = self.files.entries.get(path), earlier.entries.get(path)
         if entry is None:
             return ""
         if entry.kind == "link":
             return f" (link to {entry.target})"
-        bits = f", mode {entry.mode:o}" if entry.mode & 0o7000 else ""
-        return " (folder)" if entry.kind == "dir" else f" ({entry.size:,} bytes{bits})"
+        told = entry.mode & 0o7000 or (was and was.mode != entry.mode)
+        mode = f", mode {entry.mode:o}" if told else ""
+        return f" (folder{mode})" if entry.kind == "dir" else f" ({entry.size:,} bytes{mode})"
 
 
 async def effect_card(
@@ -60,7 +61,7 @@ async def effect_card(
     """
 
     def clean(text: str) -> str:
-        return visible(redact(text))
+        return on_one_line(redact(text))
 
     made, before_files = {}, await runs.manifests(effect)
     before, after = _Side(effect.before, before_files[0]), _Side(effect.after, before_files[1])
@@ -86,24 +87,23 @@ async def effect_card(
     said = [f"{how} Approve keeps what it did, reject undoes it."]
     for kind, side in (("deleted", before), ("changed", after), ("created", after)):
         if paths := parts[kind]:
-            said.append(clean(_listed(kind, paths, side)))
+            said.append("\n".join(map(clean, _listed(kind, paths, side, before.files))))
     if effect.unread:
-        said.append(clean("\n".join(["Not in the snapshot, so not undone:", *_unread(effect.unread)])))
+        lines = ["Not in the snapshot, so not undone:", *_unread(effect.unread)]
+        said.append("\n".join(map(clean, lines)))
     if sizes := [line for picture in pictures if (line := _sizes(picture))]:
         said.append("\n".join(["Pictures, in pixels:", *sizes]))
     if lines := [line async for line in _diff(runs, effect, before, after)]:
-        said.append("```diff\n" + clean("\n".join(lines)) + "\n```")
+        said.append("```diff\n" + visible(redact("\n".join(lines))) + "\n```")
     if output := visible(result.output).rstrip():
         said.append(_folded(output.split("\n")))
     return value, "\n\n".join(said)
 
 
-def _listed(kind: str, paths: Sequence[str], side: _Side) -> str:
-    lines = [f"  {path}{side.size(path)}" for path in paths[:_MOST_LISTED]]
+def _listed(kind: str, paths: Sequence[str], side: _Side, earlier: Manifest) -> list[str]:
+    lines = [f"  {path}{side.size(path, earlier)}" for path in paths[:_MOST_LISTED]]
     rest = len(paths) - len(lines)
-    return "\n".join(
-        [f"{kind.capitalize()} ({len(paths)}):", *lines, *([f"  and {rest:,} more"] if rest else [])]
-    )
+    return [f"{kind.capitalize()} ({len(paths)}):", *lines, *([f"  and {rest:,} more"] if rest else [])]
 
 
 def _unread(paths: Mapping[str, str]) -> list[str]:
@@ -120,9 +120,14 @@ def _sizes(picture: Mapping[str, Any]) -> str:
 
 def _folded(lines: Sequence[str]) -> str:
     # Indented, so that no output looks like a part of the question.
-    last = [f"    {line[:_MOST_WIDTH]}" for line in lines[-_OUTPUT_LINES:]]
+    last = [f"    {_cut(line)}" for line in lines[-_OUTPUT_LINES:]]
     rest = len(lines) - len(last)
     return "\n".join([f"Output, its last {len(last)} of {len(lines)} lines:" if rest else "Output:", *last])
+
+
+def _cut(line: str) -> str:
+    more = len(line) - _MOST_WIDTH
+    return line if more <= 0 else f"{line[:_MOST_WIDTH]} … {more:,} more characters"
 
 
 async def _diff(runs: EffectRuns, effect: Effect, before: _Side, after: _Side) -> AsyncIterator[str]:
@@ -134,9 +139,10 @@ async def _diff(runs: EffectRuns, effect: Effect, before: _Side, after: _Side) -
         old, new = await _text(runs, before, path), await _text(runs, after, path)
         if old is None or new is None or old == new:
             continue
-        lines = list(difflib.unified_diff(old, new, f"{path} before", path, lineterm=""))
+        name = on_one_line(path)
+        lines = list(difflib.unified_diff(old, new, f"{name} before", name, lineterm=""))
         for line in lines[:left]:
-            yield line.replace("\n", "")[:_MOST_WIDTH]
+            yield _cut(line)
         if len(lines) > left:
             yield f" … {len(lines) - left:,} more lines"
             return

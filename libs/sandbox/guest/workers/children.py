@@ -9,7 +9,7 @@ from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, count_tasks, 
 from libs.sandbox.wire.frames import REQUEST, Decoder, Ending, Worker
 from libs.sandbox.wire.messages import BlockRequest
 
-__all__ = ["Child", "Job", "Sessions", "write_some"]
+__all__ = ["Child", "Job", "Sessions", "limits_of", "write_some"]
 
 _MOST_SESSIONS = 8
 """Live interpreters, unless more run blocks at once. A further session ends those that were idle longest."""
@@ -141,6 +141,15 @@ class Sessions:
 
     def _resting(self) -> list[Child]:
         return [child for child in self._workers.values() if child.job is None]
+
+
+def limits_of(pid: int) -> bytes:
+    """Return the resource limits of a process as the kernel writes them. Empty: they cannot be read."""
+    try:
+        with open(f"/proc/{pid}/limits", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def write_some(descriptor: int, unsent: list[bytes]) -> None:

@@ -226,9 +226,30 @@ def _younger(pid: int, start: int, since: tuple[int, int]) -> bool:
 
 
 def stop_trees(*roots: int, patience: float = 2.0) -> None:
-    """Stop every process below `roots`, but not `roots`. `patience`: seconds after which to give up."""
-    if roots:
-        _stop(lambda: descendants(*roots), time.monotonic() + patience)
+    """Stop every process below `roots`, but not `roots`. `patience`: seconds after which to give up.
+
+    A process that is in a fork stops only when its child exists. So all must be seen stopped, and then
+    another search must find no new one.
+    """
+    deadline = time.monotonic() + patience
+    searches = 0
+    while roots and searches < 2 and time.monotonic() <= deadline:
+        if running := [pid for pid in descendants(*roots) if not _stopped(pid)]:
+            searches = 0
+            for pid in running:
+                kill(pid, SIGSTOP)
+            time.sleep(0.001)
+        else:
+            searches += 1
+
+
+def _stopped(pid: int) -> bool:
+    """Return whether all threads of a process are stopped or have ended."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return True
+    return all((_stat(f"{pid}/task/{each}") or [b"X"])[0] in b"TXZ" for each in threads)
 
 
 def continue_trees(*roots: int) -> None:

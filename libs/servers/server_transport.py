@@ -12,6 +12,8 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from libs.servers.host_program import host_program
+from libs.servers.sandbox_program import MakeSandbox, sandbox_program
 from libs.servers.server_config import ServerConfig
 from libs.servers.stdio_transport import program_streams
 
@@ -24,15 +26,23 @@ _ANSWER_SECONDS: Final = 300.0
 
 
 @asynccontextmanager
-async def transport_to(config: ServerConfig, ended: asyncio.Event, log: Path) -> AsyncIterator[Any]:
+async def transport_to(
+    config: ServerConfig, ended: asyncio.Event, log: Path, make: MakeSandbox
+) -> AsyncIterator[Any]:
     """Connect to a server, and provide the streams of its messages.
 
     Args:
         config: how to reach the server.
         ended: set when a program has closed its output.
         log: file for the errors that a program prints.
+        make: makes the sandbox of a program that runs in one.
     """
-    async with program_streams(config, ended, log) if config.command else _over_http(config) as streams:
+    if not config.command:
+        transport = _over_http(config)
+    else:
+        running = sandbox_program(config, make) if config.sandbox else host_program(config)
+        transport = program_streams(running, ended, log)
+    async with transport as streams:
         yield streams
 
 

@@ -13,6 +13,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from libs.servers.host_program import host_program
+from libs.servers.http_client import bounded_client
 from libs.servers.sandbox_program import MakeSandbox, sandbox_program
 from libs.servers.server_config import ServerConfig
 from libs.servers.stdio_transport import program_streams
@@ -50,11 +51,13 @@ async def transport_to(
 async def _over_http(config: ServerConfig) -> AsyncIterator[Any]:
     headers = dict(config.headers)
     if config.sse:
-        async with sse_client(config.url, headers, sse_read_timeout=_ANSWER_SECONDS) as streams:
+        async with sse_client(
+            config.url, headers, sse_read_timeout=_ANSWER_SECONDS, httpx_client_factory=bounded_client
+        ) as streams:
             yield streams
         return
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(30, read=_ANSWER_SECONDS)) as http,
+        bounded_client(headers, httpx2.Timeout(30, read=_ANSWER_SECONDS)) as http,
         streamable_http_client(config.url, http_client=http, max_sse_event_size=_MOST_EVENT) as streams,
     ):
         yield streams

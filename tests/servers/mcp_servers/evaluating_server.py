@@ -1,4 +1,7 @@
-"""A server for tests, without the SDK: its tool `evaluate` returns the value of a Python expression."""
+"""A server for tests, without the SDK: `evaluating_server.py [NAME...]`.
+
+Each of its tools, by default one with the name `evaluate`, returns the value of a Python expression.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,8 @@ import json
 import sys
 from typing import Any
 
-TOOL = {
-    "name": "evaluate",
-    "inputSchema": {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]},
-}
+SCHEMA = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
+NAMES = sys.argv[1:] or ["evaluate"]
 
 
 def answered(asked: dict[str, Any]) -> dict[str, Any]:
@@ -19,11 +20,11 @@ def answered(asked: dict[str, Any]) -> dict[str, Any]:
             version, information = parameters["protocolVersion"], {"name": "evaluate", "version": "1"}
             result = {
                 "protocolVersion": version,
-                "capabilities": {"tools": {}},
+                "capabilities": {"tools": {"listChanged": True}},
                 "serverInfo": information,
             }
         case "tools/list":
-            result = {"tools": [TOOL]}
+            result = {"tools": [{"name": name, "inputSchema": SCHEMA} for name in NAMES]}
         case "tools/call":
             value = str(eval(parameters["arguments"]["code"], {}))
             result = {"content": [{"type": "text", "text": value}]}

@@ -140,7 +140,7 @@ def build_graph(
         loop.graph(checkpointer=checkpointer, name="code_agent"),
         edits=EDITS,
         clean=clean_input(known),
-        arrive=captures.arrive if captures else None,
+        files=captures,
     )
 
 

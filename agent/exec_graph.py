@@ -102,8 +102,7 @@ def build_graph(
         checkpointer=checkpointer,
         name="exec_agent",
     )
-    arrive = parts.captures.arrive if parts.captures else None
-    return answer_by_id(agent, edits={NAME: Call}, clean=clean_input(known), arrive=arrive)
+    return answer_by_id(agent, edits={NAME: Call}, clean=clean_input(known), files=parts.captures)
 
 
 def _look_for_secrets(result: ExecResult, call_id: str | None) -> None:

@@ -94,7 +94,7 @@ def build_graph(
         checkpointer=checkpointer,
         name="deep_agent",
     )
-    return answer_by_id(agent, clean=clean_input(known), arrive=captures.arrive if captures else None)
+    return answer_by_id(agent, clean=clean_input(known), files=captures)
 
 
 def _captures(captures: Captures | None) -> list[AgentMiddleware[Any, Any, Any]]:

@@ -100,7 +100,7 @@ class Session:
     async def _carry_out(self, task: str) -> StopReason:
         with as_request_errors():
             async with held(self._id):
-                await self._runtime.check()
+                await self._runtime.check(await self._runtime.agent(self._id))
                 updates = Updates(self._on_host)
                 flushing = asyncio.create_task(self._flush(updates))
                 try:

@@ -32,6 +32,7 @@ from agent.terminal.terminal_plots import show_plots
 from agent.terminal.typed_answers import TypedAnswers
 from agent.threads import held
 from libs.middleware.program_messages import by_person
+from libs.middleware.unfinished import is_unfinished
 
 __all__ = ["Chat", "Command", "Lines", "tasks"]
 
@@ -196,7 +197,7 @@ class Chat:
         self._recall(state.values.get("messages", []))
         if state.interrupts:
             await self.turn(None)
-        elif state.next:
+        elif is_unfinished(state):
             self.view.say("The last run of this thread was interrupted: /continue resumes it.", "yellow")
 
     def _recall(self, messages: Sequence[Any]) -> None:
@@ -220,10 +221,10 @@ class Chat:
 
     async def _carry_out(self, task: str | None) -> None:
         run = await self.runtime.run(self.thread_id, self.asked, pending=task is None)
-        if task is None and not (await run.state()).next:
+        if task is None and not is_unfinished(await run.state()):
             self.view.say("Nothing is pending in this thread.", "dim")
             return
-        await self.runtime.check()
+        await self.runtime.check(run.agent)
         self.view = EventView(self.console)
         approvals = self.runtime.settings.approvals
         ask = None if self._answers is None else partial(self._ask, self._answers)

@@ -16,6 +16,7 @@ from agent.run import GRAPH_IDS, agent_of, model_in
 from agent.terminal import NoSuchGrant, grant_lines, grants_of
 from agent.terminal.terminal_plots import show_plot
 from agent.threads import held
+from libs.middleware.unfinished import is_unfinished
 
 __all__ = ["COMMANDS"]
 
@@ -51,7 +52,9 @@ async def _threads(chat: Chat, _: str) -> None:
             continue
         asked = next(tasks(state.values.get("messages", [])), "").split("\n")[0][:60]
         mark = "*" if thread_id == chat.thread_id else " "
-        waits = "  waits for approval" if state.interrupts else "  last run interrupted" if state.next else ""
+        waits = ""
+        if is_unfinished(state):
+            waits = "  waits for approval" if state.interrupts else "  last run interrupted"
         when = (state.created_at or "")[:16].replace("T", " ")
         model = model_in(state.metadata or {})
         shown = f"  ({model})" if model else ""

@@ -28,6 +28,7 @@ from agent.terminal import (
     write_result,
 )
 from agent.threads import held, place
+from libs.middleware.unfinished import is_unfinished
 
 __all__ = ["run_command"]
 
@@ -101,9 +102,9 @@ async def _run(
             state = await run.state()
             if not state.values:
                 raise BadUsage(f"There is no thread {thread_id!r} in {place(runtime.settings)}.")
-            if not state.next:
+            if not is_unfinished(state):
                 raise BadUsage(f"Nothing is pending in thread {thread_id!r}: give it a task.")
-        await runtime.check()
+        await runtime.check(run.agent)
         approvals = "reject" if reject else runtime.settings.approvals
         human = ask = None
         if not as_json:

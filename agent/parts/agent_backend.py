@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.parts.egress_gateway import doors
-from agent.parts.mcp_servers import package_folder
+from agent.parts.mcp_servers import package_folder, server_services
 from agent.parts.workspace_captures import captures_of
 from agent.secrets import secret_filter, suspected
 from agent.settings import COMMANDS, LEARNED, Settings
@@ -64,7 +65,7 @@ def build_backend(settings: Settings) -> WorkspaceBackend:
         warm=settings.sandbox_warm,
         idle_seconds=settings.sandbox_idle_seconds,
         redact=secret_filter(settings),
-        egress=doors(settings),
+        egress=doors(settings, tools=partial(server_services, settings)),
         suspect=suspected,
         records=CommandRecords(COMMANDS),
         servers=package_folder(settings),

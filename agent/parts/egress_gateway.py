@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.parts.mcp_servers import server_services
 from agent.secrets import known_secrets, secret_filter
 from agent.settings import Settings
 from libs.gateway import Credentials, EgressLimits, package_variables, placeholder
@@ -29,13 +28,18 @@ REQUESTS = Path(".code-agent/egress.jsonl")
 """Log of allowed and refused requests, below the working directory."""
 
 
-def doors(settings: Settings, services: Mapping[str, Service] = {}) -> Egress:
+def doors(
+    settings: Settings,
+    services: Mapping[str, Service] = {},
+    tools: Callable[[], Mapping[str, Service]] = dict,
+) -> Egress:
     """Return a function that makes the gateway's handle (`Door`) for one sandbox.
 
     The first call makes the gateway.
 
     Args:
         services: additional virtual hosts, by name.
+        tools: makes virtual hosts that are reached even while nothing is let out: see `server_services`.
     """
     lock = threading.Lock()
     made: list[Gateway] = []
@@ -43,7 +47,7 @@ def doors(settings: Settings, services: Mapping[str, Service] = {}) -> Egress:
     def door() -> Door:
         with lock:
             if not made:
-                made.append(build_gateway(settings, services))
+                made.append(build_gateway(settings, services, tools))
                 # Closing logs the requests that are open when this program ends.
                 atexit.register(made[0].close)
         return made[0].door()
@@ -51,13 +55,17 @@ def doors(settings: Settings, services: Mapping[str, Service] = {}) -> Egress:
     return door
 
 
-def build_gateway(settings: Settings, services: Mapping[str, Service] = {}) -> Gateway:
+def build_gateway(
+    settings: Settings,
+    services: Mapping[str, Service] = {},
+    tools: Callable[[], Mapping[str, Service]] = dict,
+) -> Gateway:
     """Make the gateway of all sandboxes. Opens no socket and no file before the first connection."""
     from libs.gateway.gateway_thread import Gateway
 
     folder = Path.cwd()
     return Gateway(
-        lambda: _proxy(settings, folder / REQUESTS, services),
+        lambda: _proxy(settings, folder / REQUESTS, services, tools()),
         limits=EgressLimits(
             rate=settings.egress_rate, max_bytes=settings.egress_max_bytes, seconds=settings.egress_seconds
         ),
@@ -69,7 +77,9 @@ def build_gateway(settings: Settings, services: Mapping[str, Service] = {}) -> G
     )
 
 
-def _proxy(settings: Settings, log: Path = REQUESTS, services: Mapping[str, Service] = {}) -> Proxy:
+def _proxy(
+    settings: Settings, log: Path, services: Mapping[str, Service], tools: Mapping[str, Service]
+) -> Proxy:
     """Make the proxy that serves the connections of all sandboxes and logs each request."""
     from libs.gateway import RequestLog
     from libs.gateway.packages import package_services
@@ -81,7 +91,6 @@ def _proxy(settings: Settings, log: Path = REQUESTS, services: Mapping[str, Serv
     packages = package_services(
         settings.egress_packages, resolve=resolve, writable=[settings.workspace_dir], redact=redact
     )
-    tools = server_services(settings)
     return Proxy(
         rules=Rules.parse(settings.egress_allow),
         resolve=resolve,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent.listing import DataListing
 from agent.parts.chat_model import keys_in_use
 from agent.parts.egress_gateway import doors
-from agent.parts.mcp_servers import package_folder
+from agent.parts.mcp_servers import package_folder, server_services
 from agent.parts.tracing import export_spans
 from agent.parts.workspace_captures import DeferredCaptures
 from agent.secrets import secret_filter
@@ -97,7 +97,7 @@ def build_exec_parts(settings: Settings, model: BaseChatModel | None = None) -> 
         warm=settings.sandbox_warm,
         idle_seconds=settings.sandbox_idle_seconds,
         runtime=settings.sandbox_runtime,
-        egress=doors(settings, {HOST: KvService(store)}),
+        egress=doors(settings, {HOST: KvService(store)}, partial(server_services, settings)),
         redact=redact,
         check_image=check_image,
         links={"data": f"{HOME}/data"},
@@ -136,7 +136,6 @@ def _installer(
         "egress_credentials": (),
         "search_provider": None,
         "news_feeds": (),
-        "mcp_config": None,
     }
     egress = doors(settings.model_copy(update=nothing_else))
 

@@ -6,12 +6,14 @@ import atexit
 import functools
 import hashlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 
 from agent.parts.approval_rules import checked_rules
+from agent.parts.egress_gateway import doors
 from agent.prompts import servers_section
 from agent.secrets import secret_filter
 from agent.settings import PACKAGES, Settings, mcp_servers
@@ -22,6 +24,8 @@ from libs.sandbox.host import blocking
 # The MCP SDK is imported where servers are configured: it takes half a second.
 if TYPE_CHECKING:
     from libs.gateway import Service
+    from libs.sandbox import Sandbox
+    from libs.sandbox.host import Door
     from libs.servers import ServerConfig, Servers
 
 __all__ = ["ShowsServers", "package_folder", "server_services", "servers_of", "servers_text", "shows_servers"]
@@ -44,7 +48,10 @@ def servers_of(settings: Settings) -> Servers | None:
         SettingsError: the file is wrong.
     """
     folder = package_folder(settings)
-    return _made(mcp_servers(settings), folder, secret_filter(settings) or str) if folder else None
+    if folder is None:
+        return None
+    make = _ServerSandboxes(folder.with_name(f"{folder.name}-workspaces"), settings)
+    return _made(mcp_servers(settings), folder, secret_filter(settings) or str, make)
 
 
 async def servers_text(servers: Servers | None) -> str:
@@ -89,11 +96,38 @@ class ShowsServers(AgentMiddleware[Any, Any, Any]):
         return await handler(with_section(request, await servers_text(self._servers)))
 
 
+@dataclass(frozen=True)
+class _ServerSandboxes:
+    """Makes the sandboxes of servers. The servers are shared, so the first settings of a process count."""
+
+    workspaces: Path
+    settings: Settings = field(compare=False)
+
+    def __call__(self, name: str, replaced: Callable[[Door], Door]) -> Sandbox:
+        from libs.backends.docker import require_image
+        from libs.sandbox.docker import WORKSPACE_LABEL, DockerSandbox
+
+        settings = self.settings
+        egress = doors(settings)  # a gateway without the servers
+        return DockerSandbox(
+            self.workspaces / name,
+            image=settings.image,
+            name="code-execution-agent",
+            limits=settings.limits,
+            runtime=settings.sandbox_runtime,
+            check_image=functools.partial(require_image, name=settings.image),
+            labels={WORKSPACE_LABEL: str(settings.workspace_dir.resolve())},
+            egress=lambda: replaced(egress()),
+        )
+
+
 @functools.cache
-def _made(configs: tuple[ServerConfig, ...], folder: Path, redact: Callable[[str], str]) -> Servers:
+def _made(
+    configs: tuple[ServerConfig, ...], folder: Path, redact: Callable[[str], str], make: _ServerSandboxes
+) -> Servers:
     from libs.servers import Servers
 
-    servers = Servers(configs, folder, redact=redact)
+    servers = Servers(configs, folder, redact=redact, make=make)
     atexit.register(servers.close)
     return servers
 

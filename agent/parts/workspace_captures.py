@@ -23,6 +23,9 @@ __all__ = ["DeferredCaptures", "captures_of"]
 
 logger = logging.getLogger(__name__)
 
+_SETTLE_SECONDS = 10.0
+"""A run waits so long at its end for its captures. Most have ended while the model wrote its last reply."""
+
 _made: WeakKeyDictionary[object, DeferredCaptures] = WeakKeyDictionary()
 """Computer -> its captures. All graphs of a computer share them."""
 
@@ -140,6 +143,9 @@ class DeferredCaptures:
             await history.ledger.tell(thread, note)
             logger.info("thread %s went back: %s", thread, note)
         return moved
+
+    async def settled(self, thread: str) -> None:
+        await (await self.made()).captures.settled(thread, most=_SETTLE_SECONDS)
 
     async def news(self, thread: str) -> News | None:
         return await (await self.made()).ledger.news(thread)

@@ -30,6 +30,7 @@ from agent.threads import DRAIN
 from libs.middleware.approvals import GRANTS, AddressedGraph, shown
 from libs.middleware.budget import Budget
 from libs.middleware.captures import WORKSPACE
+from libs.middleware.unfinished import is_unfinished
 from libs.sandbox import Execution
 
 __all__ = ["Run"]
@@ -135,7 +136,7 @@ class Run:
         messages = state.values.get("messages", [])
         last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
         text = last.text if last else ""
-        if state.next and not state.interrupts:
+        if is_unfinished(state) and not state.interrupts:
             errors = [str(task.error) for task in state.tasks if task.error]
             return self.ended("error", "; ".join(errors) or _CUT_OFF)
         status = "interrupted" if state.interrupts else state.values.get("status") or "completed"

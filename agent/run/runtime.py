@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +17,7 @@ from agent.listing import Listing, NamedPath, absent, captured_listing, listing
 from agent.parts import DeferredCaptures, Parts, RuleBook, build_model, build_parts, captures_of, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
+from agent.run.sandbox_check import require_cluster, require_engine
 from agent.run.thread_points import ThreadPoints
 from agent.run.turn_points import WrongPoint
 from agent.secrets import secret_filter
@@ -50,6 +51,8 @@ class Runtime:
         self._parts = parts
         self._graphs: dict[tuple[AgentName, Approvals], AddressedGraph] = {}
         self._building = asyncio.Lock()
+        self._joined = False
+        """Whether the cluster has answered."""
 
     @property
     def computer(self) -> DockerExecutionBackend:
@@ -143,9 +146,11 @@ class Runtime:
         return self._folder_of(thread_id, await agent_of(self.threads, thread_id))
 
     def _folder_of(self, thread_id: str, name: AgentName | None) -> Path | None:
-        # The programs of the one-tool agent run on this machine.
-        here = name == "exec" or not self.settings.travels
-        return self.settings.workspace_of(thread_id) if here else None
+        return self.settings.workspace_of(thread_id) if self._is_here(name) else None
+
+    def _is_here(self, name: AgentName | None) -> bool:
+        """Return whether the sandboxes of an agent run on this machine. Programs of the one-tool agent do."""
+        return name == "exec" or not self.settings.travels
 
     async def _listing(self, thread_id: str, name: AgentName | None) -> Listing:
         if folder := self._folder_of(thread_id, name):
@@ -225,17 +230,22 @@ class Runtime:
         if isinstance(self.model, DeferredChatModel):
             await asyncio.to_thread(self.model.build)
 
-    async def check(self) -> None:
+    async def check(self, agent: AgentName) -> None:
         """Check that the model can be built, an Engine answers and the image exists.
 
         Without the check a model would be called for nothing: only the model would read that Docker is
-        missing, once for each command.
+        missing, once for each command. Where sandboxes run on a cluster, the cluster has to answer instead,
+        before the first run only: sandboxes that run already need no head.
 
         Raises:
             ModelUnavailable, SandboxError: one is missing; the error says what to do.
         """
         await self.check_model()
-        await asyncio.to_thread(self._check_sandbox)
+        if self._is_here(agent):
+            await asyncio.to_thread(require_engine, self.settings)
+        elif not self._joined:
+            await asyncio.to_thread(require_cluster, self.settings)
+            self._joined = True
 
     @contextmanager
     def within(self, thread_id: str) -> Iterator[DockerExecutionBackend]:
@@ -266,13 +276,6 @@ class Runtime:
                     )
                 )
             return self._graphs[name, approvals]
-
-    def _check_sandbox(self) -> None:
-        from libs.backends.docker import require_image
-        from libs.sandbox.docker import connect, explained
-
-        with closing(connect(timeout=10)) as client, explained():
-            require_image(client, self.settings.image)
 
 
 @asynccontextmanager

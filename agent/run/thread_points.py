@@ -18,6 +18,7 @@ from libs.middleware.approvals import GRANTS, AddressedGraph, revoked_in
 from libs.middleware.arrival import arrive_at_start
 from libs.middleware.captures import WORKSPACE
 from libs.middleware.program_messages import by_person, told
+from libs.middleware.unfinished import is_unfinished
 from libs.persistence.served_saver import ServedSaver
 from libs.workspace import Manifest
 from libs.workspace.history import Moved, NoCapture, TurnChange, WorkspaceHistory
@@ -220,7 +221,7 @@ class ThreadPoints:
         if checkpoint is None:
             await history.ledger.set_head(self._thread, latest.checkpoint["channel_values"].get(WORKSPACE))
             state = await self.graph.aget_state(self._config())
-            if state.next:  # a question must not lapse
+            if is_unfinished(state):  # a question must not lapse
                 paused: Literal["question", "run"] = "question" if state.interrupts else "run"
                 await history.ledger.tell(self._thread, files_note(moved, undo=undo, paused=paused))
             else:

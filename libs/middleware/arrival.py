@@ -1,4 +1,4 @@
-"""Bring the files of a thread to the checkpoint from which a run starts."""
+"""What a saved run does with the files of its thread: brings them to the checkpoint from which it starts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
@@ -15,10 +15,24 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from libs.middleware.captures import WORKSPACE
 from libs.sandbox.host import blocking
 
-__all__ = ["Arrive", "arrive_at_start", "arrive_at_start_now"]
+__all__ = ["Arrive", "RunFiles", "arrive_at_start", "arrive_at_start_now"]
 
 Arrive = Callable[[str, str | None, Callable[[str], Awaitable[bool]]], Awaitable[object]]
 """See `libs.workspace.history.WorkspaceHistory.arrive`."""
+
+
+class RunFiles(Protocol):
+    """The files of threads, at the start and the end of a run."""
+
+    async def arrive(
+        self, thread: str, ticket: str | None, is_held: Callable[[str], Awaitable[bool]]
+    ) -> object:
+        """Bring the files to a ticket. See `libs.workspace.history.WorkspaceHistory.arrive`."""
+        ...
+
+    async def settled(self, thread: str) -> None:
+        """Wait until the captures of the run have ended, for a limited time."""
+        ...
 
 
 async def arrive_at_start(

@@ -9,6 +9,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import StateSnapshot
 
 from libs.middleware.input_messages import EXAMPLE
+from libs.middleware.unfinished import is_unfinished
 
 __all__ = ["TaskMissing", "has_messages", "require_task"]
 
@@ -38,5 +39,5 @@ def require_task(state: StateSnapshot | None) -> None:
         TaskMissing: the thread has nothing to go on with.
     """
     messages = state.values.get("messages") if state else None
-    if not (state and state.next) and not (messages and isinstance(messages[-1], HumanMessage)):
+    if not (state and is_unfinished(state)) and not (messages and isinstance(messages[-1], HumanMessage)):
         raise TaskMissing

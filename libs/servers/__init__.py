@@ -7,6 +7,7 @@ processes and credentials stay on the host.
 
 from __future__ import annotations
 
+from libs.servers.sandbox_program import MakeSandbox
 from libs.servers.server_answers import Answer, CallFailed
 from libs.servers.server_calls import HOST, ServerCalls
 from libs.servers.server_config import ServerConfig, ServersError, read_servers
@@ -16,6 +17,7 @@ __all__ = [
     "HOST",
     "Answer",
     "CallFailed",
+    "MakeSandbox",
     "ServerCalls",
     "ServerConfig",
     "Servers",

@@ -47,10 +47,8 @@ class _Entry(BaseModel):
             raise ValueError(f'"type" is {self.type}, which does not fit the other keys')
         if self.url is not None and not re.match(r"https?://[^/]", self.url):
             raise ValueError('"url" must begin with http:// or https:// and a host')
-        if self.sandbox:
-            raise ValueError(
-                '"sandbox" is not supported yet: leave it out to run the program on this machine'
-            )
+        if self.sandbox and self.command is None:
+            raise ValueError('"sandbox" is for programs: leave it out for a server with "url"')
         return self
 
 
@@ -76,6 +74,8 @@ class ServerConfig:
     """Whether the server speaks the older transport with server-sent events."""
     free: frozenset[str] = frozenset()
     """Tools that a person lets programs call without a declaration."""
+    sandbox: bool = False
+    """Whether the program runs in a sandbox of its own. `command` and `cwd` are paths inside."""
 
 
 def read_servers(path: Path, variables: Mapping[str, str]) -> tuple[ServerConfig, ...]:
@@ -126,7 +126,7 @@ def _server(name: str, given: Mapping[str, Any], variables: Mapping[str, str]) -
     entry = _Entry.model_validate(expanded)
     if entry.disabled:
         return None
-    if entry.command is not None:
+    if entry.command is not None and not entry.sandbox:
         searched = entry.env.get("PATH") or variables.get("PATH")
         if shutil.which(entry.command, path=searched) is None:
             raise ValueError(f"the program {entry.command!r} is not there: install it, or correct its name")
@@ -140,6 +140,7 @@ def _server(name: str, given: Mapping[str, Any], variables: Mapping[str, str]) -
         headers=tuple(entry.headers.items()),
         sse=entry.type == "sse",
         free=frozenset(entry.free),
+        sandbox=entry.sandbox,
     )
 
 

@@ -20,7 +20,9 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
+from libs.sandbox import SandboxError
 from libs.sandbox.host import LoopThread
+from libs.servers.sandbox_program import MakeSandbox
 from libs.servers.server_answers import Answer, CallFailed, Listing, answer_of, listing_of
 from libs.servers.server_config import ServerConfig
 from libs.servers.server_transport import transport_to
@@ -31,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS: Final = 60.0
 """Longest start of a server, with its lists."""
+INSTALL_SECONDS: Final = 600.0
+"""Longest start of a server in a sandbox, which installs the server at the first start."""
 CALL_SECONDS: Final = 120.0
 """Longest call."""
 PROBE_SECONDS: Final = 10.0
@@ -47,6 +51,7 @@ _ERRORS: Final = (
     httpx2.HTTPError,
     ValueError,
     RuntimeError,
+    SandboxError,
 )
 """What the SDK and its transports raise for a server that is gone or breaks the protocol."""
 
@@ -60,22 +65,27 @@ class _ServerGone(CallFailed):
 class Connection:
     """One server. Connects at its first use, and again if the server has ended. For any event loop."""
 
-    def __init__(self, config: ServerConfig, log: Path, changed: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self, config: ServerConfig, log: Path, make: MakeSandbox, changed: Callable[[], object]
+    ) -> None:
         """Create the object.
 
         Args:
             config: how to reach the server.
             log: file for the errors that a program prints, from its latest start on.
+            make: makes the sandbox of a server that runs in one.
             changed: called when the server may have other lists. It must not block.
         """
         self.config = config
         self.log = log
+        self._make = make
         self._changed = changed
         self._thread: LoopThread | None = None
         self._ready: asyncio.Future[Client] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._ended: asyncio.Event | None = None
         self._connected_before = False
+        self._start_seconds = INSTALL_SECONDS if config.sandbox else CONNECT_SECONDS
 
     async def listing(self) -> Listing:
         """Return what the server says of itself.
@@ -125,8 +135,11 @@ class Connection:
         return await self._thread.run(explained())
 
     async def _listing(self) -> Listing:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            return await listing_of(await self._client())
+        try:
+            async with asyncio.timeout(self._start_seconds):
+                return await listing_of(await self._client())
+        except TimeoutError:
+            raise CallFailed(f"the server has not become ready within {self._start_seconds:g} s") from None
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> Answer:
         client = await self._client()
@@ -172,10 +185,10 @@ class Connection:
         """Hold the connection. One task enters and leaves it, as the client needs."""
         try:
             async with AsyncExitStack() as stack:
-                async with asyncio.timeout(CONNECT_SECONDS):
+                async with asyncio.timeout(self._start_seconds):
                     client = await stack.enter_async_context(
                         Client(
-                            transport_to(self.config, ended, self.log),
+                            transport_to(self.config, ended, self.log, self._make),
                             cache=None,
                             message_handler=self._on_message,
                         )
@@ -233,11 +246,13 @@ def _why(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
-        return f"the server has not become ready within {CONNECT_SECONDS:g} s"
+        return "the server has not become ready in time"
     if isinstance(error, ValidationError):
         return "the server has answered something that does not follow the protocol"
     if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
         return "the server has ended before it was ready"
     if isinstance(error, MCPError):
         return str(error)[:2_000]
+    if isinstance(error, SandboxError):
+        return f"its sandbox cannot be used: {error} {error.hint}".rstrip(".")
     return f"the server cannot be reached: {str(error)[:500] or type(error).__name__}"

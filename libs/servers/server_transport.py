@@ -12,6 +12,9 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from libs.servers.host_program import host_program
+from libs.servers.http_client import bounded_client
+from libs.servers.sandbox_program import MakeSandbox, sandbox_program
 from libs.servers.server_config import ServerConfig
 from libs.servers.stdio_transport import program_streams
 
@@ -24,15 +27,23 @@ _ANSWER_SECONDS: Final = 300.0
 
 
 @asynccontextmanager
-async def transport_to(config: ServerConfig, ended: asyncio.Event, log: Path) -> AsyncIterator[Any]:
+async def transport_to(
+    config: ServerConfig, ended: asyncio.Event, log: Path, make: MakeSandbox
+) -> AsyncIterator[Any]:
     """Connect to a server, and provide the streams of its messages.
 
     Args:
         config: how to reach the server.
         ended: set when a program has closed its output.
         log: file for the errors that a program prints.
+        make: makes the sandbox of a program that runs in one.
     """
-    async with program_streams(config, ended, log) if config.command else _over_http(config) as streams:
+    if not config.command:
+        transport = _over_http(config)
+    else:
+        running = sandbox_program(config, make) if config.sandbox else host_program(config)
+        transport = program_streams(running, ended, log)
+    async with transport as streams:
         yield streams
 
 
@@ -40,11 +51,13 @@ async def transport_to(config: ServerConfig, ended: asyncio.Event, log: Path) ->
 async def _over_http(config: ServerConfig) -> AsyncIterator[Any]:
     headers = dict(config.headers)
     if config.sse:
-        async with sse_client(config.url, headers, sse_read_timeout=_ANSWER_SECONDS) as streams:
+        async with sse_client(
+            config.url, headers, sse_read_timeout=_ANSWER_SECONDS, httpx_client_factory=bounded_client
+        ) as streams:
             yield streams
         return
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(30, read=_ANSWER_SECONDS)) as http,
+        bounded_client(headers, httpx2.Timeout(30, read=_ANSWER_SECONDS)) as http,
         streamable_http_client(config.url, http_client=http, max_sse_event_size=_MOST_EVENT) as streams,
     ):
         yield streams

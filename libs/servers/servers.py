@@ -13,8 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from libs.sandbox import Sandbox
 from libs.sandbox.host import core, until_done
 from libs.servers.package_folder import PackageFolder
+from libs.servers.sandbox_program import MakeSandbox
 from libs.servers.server_answers import Answer, CallFailed
 from libs.servers.server_config import ServerConfig
 from libs.servers.server_connection import Connection
@@ -30,6 +32,10 @@ _WAIT_SECONDS: Final = 30.0
 """Longest wait of a prompt for servers that start. The package of a slower server comes when it is ready."""
 _AGAIN_SECONDS: Final = 60.0
 """Seconds after which a server that could not be started is tried again."""
+
+
+def _no_sandbox(name: str, _: object) -> Sandbox:
+    raise CallFailed(f"nothing makes a sandbox for the server {name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class Servers:
         folder: where the packages are written, for the mount at `/servers`. What programs of servers print
             as errors is in files beside the folder: `<folder>-logs/<name>.log`.
         redact: removes known secrets from what servers say of themselves.
+        make: makes the sandbox of a server that runs in one.
     """
 
     def __init__(
@@ -59,12 +66,15 @@ class Servers:
         configs: Sequence[ServerConfig],
         folder: Path,
         redact: Callable[[str], str] = lambda text: text,
+        make: MakeSandbox = _no_sandbox,
     ) -> None:
         self._redact = redact
         self._packages = PackageFolder(folder, [config.name for config in configs])
         logs = folder.with_name(f"{folder.name}-logs")
         self._connections = {
-            config.name: Connection(config, logs / f"{config.name}.log", partial(self._begin, config.name))
+            config.name: Connection(
+                config, logs / f"{config.name}.log", make, partial(self._begin, config.name)
+            )
             for config in configs
         }
         self._listed: dict[str, _Listed | CallFailed] = {}

@@ -1,4 +1,4 @@
-"""Runs an MCP server as a program: a transport of the SDK whose memory is bounded.
+"""Talks to an MCP server that is a program: a transport of the SDK whose memory is bounded.
 
 The SDK's own transport needs a time that grows with the square of a line's length, and takes lines of any
 length.
@@ -10,15 +10,14 @@ import asyncio
 import logging
 import os
 import re
-import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import (
     INTERNAL_ERROR,
@@ -29,9 +28,7 @@ from mcp.types import (
     jsonrpc_message_adapter,
 )
 
-from libs.servers.server_config import ServerConfig
-
-__all__ = ["MOST_LINE", "program_streams"]
+__all__ = ["MOST_LINE", "Pipes", "program_streams"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +38,6 @@ _MOST_LOG: Final = 4 * 2**20
 """Bytes of the log of a server. Then the log begins again."""
 _MOST_UNANSWERED: Final = 256
 """Requests of a server that wait for it to read an answer. A server that reads nothing is ended."""
-_GRACE_SECONDS: Final = 2.0
-"""Time for a program to end after its input has ended, and again after SIGTERM (MCP, Lifecycle, Shutdown)."""
 _FLUSH_SECONDS: Final = 0.5
 _EDGE: Final = 200
 """Bytes at each end of a message that is too large, where its id is looked for."""
@@ -53,46 +48,52 @@ Received = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
 
 
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """Standard streams of a program that runs. The reader of its output takes lines of MOST_LINE."""
+
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+
+
 @asynccontextmanager
-async def program_streams(config: ServerConfig, ended: asyncio.Event, log: Path) -> AsyncIterator[Streams]:
+async def program_streams(
+    running: AbstractAsyncContextManager[Pipes], ended: asyncio.Event, log: Path
+) -> AsyncIterator[Streams]:
     """Start a server, and provide the streams of its messages. Afterwards the server is ended.
 
     Args:
-        config: the program.
+        running: starts the program, and ends it afterwards.
         ended: set when the program has closed its output, or cannot be talked to any more.
         log: file for the errors that the program prints; 4 MB at most.
 
     Raises:
-        OSError: the program cannot be started, or the log cannot be written.
+        OSError: the log cannot be written; and what `running` raises.
     """
     with await asyncio.to_thread(_opened, log) as file:
-        process = await asyncio.create_subprocess_exec(
-            *(config.command, *config.args),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=get_default_environment() | dict(config.env),
-            cwd=config.cwd,
-            start_new_session=True,
-            limit=MOST_LINE,
-        )
-        program = _Program(process, ended)
-        tasks = [asyncio.create_task(work) for work in (program.read(), program.keep(file), program.write())]
-        try:
-            yield program.received, program.to_send
-        finally:
-            ended.set()
-            await _to_the_end(program, tasks)
+        async with running as pipes:
+            program = _Program(pipes, ended)
+            writing = asyncio.create_task(program.write())
+            kept = [asyncio.create_task(program.read()), asyncio.create_task(program.keep(file))]
+            try:
+                yield program.received, program.to_send
+            finally:
+                ended.set()
+                program.received.close()
+                program.to_send.close()
+                await asyncio.wait([writing], timeout=_FLUSH_SECONDS)
+                writing.cancel()
+        for task in kept:  # to the end of the program: one that cannot write does not end
+            task.cancel()
+        await asyncio.wait([writing, *kept])
 
 
 class _Program:
     """Carries messages between a process and the two streams of a session."""
 
-    def __init__(self, process: asyncio.subprocess.Process, ended: asyncio.Event) -> None:
-        self.process = process
-        self.stdin: Any = process.stdin  # typed as if there were no pipes
-        self._stdout: Any = process.stdout
-        self._stderr: Any = process.stderr
+    def __init__(self, pipes: Pipes, ended: asyncio.Event) -> None:
+        self._stdin, self._stdout, self._stderr = pipes.stdin, pipes.stdout, pipes.stderr
         self._ended = ended
         self._arriving, self.received = anyio.create_memory_object_stream[Received]()
         self.to_send, self._leaving = anyio.create_memory_object_stream[SessionMessage]()
@@ -120,8 +121,8 @@ class _Program:
             async with self._leaving:
                 async for message in self._leaving:
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    self.stdin.write(f"{text}\n".encode())
-                    await self.stdin.drain()
+                    self._stdin.write(f"{text}\n".encode())
+                    await self._stdin.drain()
                     if isinstance(message.message, JSONRPCResponse | JSONRPCError):
                         self._unanswered -= 1
         self._arriving.close()
@@ -168,26 +169,6 @@ class _Program:
         why = f"the result has over {MOST_LINE:,} bytes: ask the server for a part of it"
         error_data = ErrorData(code=INTERNAL_ERROR, message=why)
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error_data))
-
-
-async def _to_the_end(program: _Program, tasks: list[asyncio.Task[None]]) -> None:
-    """End a program: by the end of its input, then by SIGTERM, then by SIGKILL, with its process group."""
-    reading, keeping, writing = tasks
-    program.received.close()
-    program.to_send.close()
-    await asyncio.wait([writing], timeout=_FLUSH_SECONDS)
-    writing.cancel()
-    program.stdin.close()
-    exited = asyncio.create_task(program.process.wait())
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        await asyncio.wait([exited], timeout=_GRACE_SECONDS)
-        if not exited.done():
-            with suppress(ProcessLookupError):
-                os.killpg(program.process.pid, number)
-    await asyncio.wait([exited], timeout=_GRACE_SECONDS)
-    for task in (exited, reading, keeping):
-        task.cancel()
-    await asyncio.wait([exited, *tasks])
 
 
 def _opened(log: Path) -> IO[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import docker
 
-from libs.backends.docker import require_image
+from libs.backends.docker import DockerExecutionBackend, require_image
 from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox.cluster import Cluster, ClusterPool, ClusterSandbox
 from libs.sandbox.docker import THREAD_LABEL, DockerSandbox, connect
-from libs.sandbox.host import ChannelTree
+from libs.sandbox.host import ChannelSandbox, ChannelTree
+from libs.sandbox.pool import SandboxPool
 from libs.workspace import Catalog, Contents, WorkspaceStore
 from tests.bench.bench_sandboxes import image, memory_of, wait_until
 from tests.bench.measure import Figure, Times, interleaved, timed
@@ -26,9 +27,13 @@ from tests.bench.measure import Figure, Times, interleaved, timed
 if TYPE_CHECKING:
     from tests.support.cluster.ray_node import Node
 
-ROOM = 110
-"""Sandboxes of a node."""
+ROOM = 2_000
+"""Sandboxes of a node: more than this machine holds."""
 CROWDS = (1, 10, 50, 200)
+MORE = 100
+"""Sandboxes that are added to the last crowd, as often as this machine holds so many more."""
+LEFT_BYTES = 4 * 2**30
+"""Memory that stays free."""
 LOCAL, THERE = "on this machine", "sandbox"
 SIZE = 50_000_000
 TRAVELLING = 10_000_000
@@ -52,7 +57,7 @@ def figures(root: Path) -> Iterator[Figure]:
         yield _commands(local, there)
         yield from _files(local, there)
         yield _idle_memory(local, there, nodes)
-        yield _first_command(cluster, make)
+        yield _first_command(root, cluster, make)
         yield _taken_up(root, nodes, make)
         yield from _crowds(make)
 
@@ -114,29 +119,42 @@ def _idle_memory(local: DockerSandbox, there: ClusterSandbox, nodes: list[Node])
     return Figure("memory of an idle sandbox", "MB", values, "at most 2 MB more", more <= 2)
 
 
-def _first_command(cluster: Cluster, make: partial[ClusterSandbox]) -> Figure:
-    """Measure the first command of a thread whose spare is ready."""
+def _first_command(root: Path, cluster: Cluster, make: partial[ClusterSandbox]) -> Figure:
+    """Measure the first command of a thread whose spare is ready, here and on a node."""
+    local = DockerExecutionBackend(root / "threads", name="bench-here", image=image(), scope="thread", warm=1)
+    here = local._pool
+    assert isinstance(here, SandboxPool)
     pool = ClusterPool(cluster, make, warm=1)
-    pool.sandbox_for("before").run("true")
-    samples = []
+    spared: dict[str, tuple[Callable[[], bool], Callable[[str], ChannelSandbox]]] = {
+        LOCAL: (lambda: bool(here._spares._ready), here.sandbox_for),
+        THERE: (lambda: any(len(ready) for ready in pool._spares._ready.values()), pool.sandbox_for),
+    }
+    samples: dict[str, list[float]] = {name: [] for name in spared}
+    for _, sandbox_for in spared.values():
+        sandbox_for("before").run("true")
     for number in range(30):
-        wait_until(lambda: any(len(ready) for ready in pool._spares._ready.values()))
-        time.sleep(0.5)
-        sandbox = pool.sandbox_for(f"thread-{number}")
-        samples.append(timed(partial(sandbox.run, "echo hi")))
-        sandbox.close()
+        for name, (is_ready, sandbox_for) in spared.items():
+            wait_until(is_ready)
+            time.sleep(0.5)
+            sandbox = sandbox_for(f"thread-{number}")
+            samples[name].append(timed(partial(sandbox.run, "echo hi")))
+            sandbox.close()
+    local.close()
     pool._threads.close()
     pool._spares.close()
-    times = Times({THERE: samples[2:]})
+    times = Times({name: taken[2:] for name, taken in samples.items()})
     return times.figure("first command with a spare on a node", "at most 60 ms", times.median(THERE) <= 0.06)
 
 
 def _taken_up(root: Path, nodes: list[Node], make: partial[ClusterSandbox]) -> Figure:
-    """Measure the first command on another node, in a new container, with the files of a snapshot."""
+    """Measure the first command on another node, in a new container, with the files of a snapshot.
+
+    On this machine: the files are brought back into an empty folder, before the first command in it.
+    """
     database = SqliteDatabase(root / "threads.sqlite")
     store = WorkspaceStore(Catalog(database), Contents(str(root / "snapshots")))
     ids = [node.ray_id() for node in nodes]
-    samples = []
+    samples: dict[str, list[float]] = {LOCAL: [], THERE: []}
     for number in range(10):
         before, after = (make(f"moves-{number}", node=node) for node in ids)
         before.run(f"head -c {TRAVELLING} /dev/urandom | split -b 100000 - /results/part-")
@@ -147,20 +165,44 @@ def _taken_up(root: Path, nodes: list[Node], make: partial[ClusterSandbox]) -> F
             await store.arestore(tree, captured)
 
         after.fill = fill
-        samples.append(timed(partial(after.run, "ls /results")))
+        samples[THERE].append(timed(partial(after.run, "ls /results")))
         after.close()
+        with DockerSandbox(root / f"moved-{number}", image=image(), name="bench-local") as here:
+            samples[LOCAL].append(timed(partial(_filled, store, here, captured.id)))
     database.close()
-    times = Times({THERE: samples})
+    times = Times(samples)
     holds = times.median(THERE) <= 1
     return times.figure("a thread of 10 MB taken up on another node", "at most 1 s", holds, unit="s")
 
 
+def _filled(store: WorkspaceStore, sandbox: DockerSandbox, captured: str) -> None:
+    store.restore(sandbox, captured)
+    sandbox.run("ls /results")
+
+
+def _counts() -> Iterator[int]:
+    yield from CROWDS
+    count = CROWDS[-1]
+    while _free_bytes() > LEFT_BYTES:
+        count += MORE
+        yield count
+
+
+def _free_bytes() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    [kilobytes] = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return int(kilobytes) * 1024
+
+
 def _crowds(make: partial[ClusterSandbox]) -> Iterator[Figure]:
-    """Start many sandboxes on two nodes, and run a command in all of them at once."""
+    """Start many sandboxes on two nodes, and run a command in all of them at once.
+
+    The last crowd is as large as this machine holds.
+    """
     sandboxes: list[ClusterSandbox] = []
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(16))
-        for count in CROWDS:
+        for count in _counts():
             begun = time.perf_counter()
             new = [
                 stack.enter_context(make(f"crowd-{len(sandboxes) + n}"))

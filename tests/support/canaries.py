@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,10 +22,11 @@ CANARIES: Mapping[str, str] = {
     "OPENAI_BASE_URL": "cnry-6Wq1Er2Ty3Ui4",
     "LANGSMITH_API_KEY": "lsv2_pt_cnry-7Cv8Bn9Mq0Wz1",
     "VAULT_TOKEN": "cnry-8Rf5Tg6Yh7Uj8Ik9",  # a secret that the gateway adds to requests
+    "NOTES_TOKEN": "cnry-9Ee4Dd3Ss2Aa1Zz0",  # the credential of an MCP server
 }
 """Variable -> the secret in it."""
 
-OPENAI, ANTHROPIC, SERVICE, TOKEN, DATABASE, BASE_URL, LANGSMITH, VAULT = CANARIES.values()
+OPENAI, ANTHROPIC, SERVICE, TOKEN, DATABASE, BASE_URL, LANGSMITH, VAULT, NOTES = CANARIES.values()
 MARK = "[REDACTED]"
 
 
@@ -45,6 +47,12 @@ def dotenv() -> str:
     return f"SERVICE_TOKEN='{SERVICE}'\nDATABASE_URL=postgres://me:{DATABASE}@db.test/x\n"
 
 
+def servers(program: Path) -> str:
+    """Return an `.mcp.json` with a server that tells its credential."""
+    notes = {"command": sys.executable, "args": [str(program)], "env": {"NOTES_TOKEN": NOTES}}
+    return json.dumps({"mcpServers": {"notes": notes}})
+
+
 LEAKS = "\n".join(
     [
         'echo "plain $CANARY_TOKEN"; echo "error $CANARY_TOKEN" >&2',
@@ -54,7 +62,9 @@ LEAKS = "\n".join(
         "printf %s ${CANARY_TOKEN:0:20}; sleep 0.3; printf %s ${CANARY_TOKEN:20}; echo",
         "echo sk-'cnry-1vQ8Kq'3Vn5Rt7Yw2Lp9; echo cnry-'5Gh6Jk7'Lm8Nb9; echo cnry-'8Rf5Tg6'Yh7Uj8Ik9; env",
         "mkdir -p /data/c; echo key=$CANARY_TOKEN > /data/c/x.env; touch /results/$CANARY_TOKEN.txt",
-        "ls /nowhere/$CANARY_TOKEN; true",
+        "python3 -c 'from servers.notes import token; k = token().result; "
+        'print("notes:", k, k.encode().hex())\'',
+        "ls /nowhere/$CANARY_TOKEN; cat /servers/*/*.py; true",
     ]
 )
 """A command that prints its secrets in every form, and writes them to files and names of files."""

@@ -51,7 +51,10 @@ def cluster_sandboxes(settings: Settings) -> list[NodeSandbox]:
 
 
 def cluster_checks(settings: Settings) -> list[Check]:
-    """Check each node: its Engine, image, room, and versions of Ray and of this project."""
+    """Check each node: its Engine, its image, its room and its sources of this project.
+
+    Ray checks its own version: a machine with another version of Ray or Python cannot join.
+    """
     if not settings.sandbox_cluster:
         return []
     from libs.sandbox.cluster import node_checks

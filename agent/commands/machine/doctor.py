@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ __all__ = ["Check", "check_all", "doctor", "reload_check"]
 _NEEDED_BYTES = 2 * 1024**3  # for building the image
 _OF_SETTINGS = {"image", "runtime", "workspace"}
 """Checks of `doctor` that depend on settings."""
+_OF_ENGINE = {"Docker Engine", "runtime", "limits", "image", "disk"}
+"""Checks of `doctor` that matter only where sandboxes run on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,9 @@ def check_all() -> list[Check]:
         *_server_checks(settings),
     ]
     machine = doctor(workspace=settings.workspace_dir, image=settings.image, runtime=settings.sandbox_runtime)
+    if settings.sandbox_cluster:
+        # Only the one-tool agent needs the Engine of this machine.
+        machine = [replace(each, warning=each.name in _OF_ENGINE) for each in machine]
     return [*checks, *machine, reload_check(settings.workspace_dir)]
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from agent.commands.command_output import AsJson, end, read_settings, say_json, table
+from agent.commands.command_output import AsJson, end, read_settings, say, say_json, table
 from agent.commands.machine.containers_command import Container, containers, remove
-from libs.sandbox import SandboxError
+from libs.sandbox import DockerUnavailable, SandboxError
 
 __all__ = ["sandbox_app"]
 
@@ -20,16 +20,24 @@ sandbox_app = typer.Typer(no_args_is_help=True, help="List or remove the contain
 def sandbox_ls(as_json: AsJson = False) -> None:
     """List the containers of this workspace, and whether the program that owns each is alive or gone.
 
-    With SANDBOX_CLUSTER, also list the nodes, and the sandboxes of all servers on them.
+    With SANDBOX_CLUSTER, also list the nodes, and the sandboxes of all servers on them. Then this machine
+    needs no Docker Engine.
     """
     from agent.commands.machine.cluster_commands import cluster_sandboxes
 
+    settings = read_settings()
+    try:
+        here = list(containers(settings.workspace_dir))
+    except DockerUnavailable as error:
+        if not settings.sandbox_cluster:
+            end(f"{error}\n{error.hint}")
+        say(f"Sandboxes of this machine cannot be listed: {error}", err=True)
+        here = []
     rows: list[dict[str, Any]] = [
-        {"name": each.name, "state": each.state, "owner": "alive" if each.alive else "gone"}
-        for each in _containers()
+        {"name": each.name, "state": each.state, "owner": "alive" if each.alive else "gone"} for each in here
     ]
     try:
-        on_nodes = cluster_sandboxes(read_settings())
+        on_nodes = cluster_sandboxes(settings)
     except SandboxError as error:
         end(f"{error}\n{error.hint}")
     if as_json:

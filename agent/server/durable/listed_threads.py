@@ -17,6 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from agent.server.durable.saver import Running, running
+from libs.middleware.unfinished import is_unfinished
 
 __all__ = ["is_at_work", "is_busy", "listed", "new_row", "tell"]
 
@@ -114,7 +115,7 @@ async def _ended(
     elif failed:
         row["status"] = "error"
     else:
-        row["status"] = "interrupted" if state is not None and state.next else "idle"
+        row["status"] = "interrupted" if state is not None and is_unfinished(state) else "idle"
     now = datetime.now(UTC)
     row |= {"updated_at": now, "state_updated_at": now}
 

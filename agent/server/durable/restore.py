@@ -17,6 +17,7 @@ from agent.run import GRAPH_IDS, named_in
 from agent.server.durable.listed_threads import new_row, tell
 from agent.server.durable.saver import Running, running
 from agent.server.langgraph_server import read_state
+from libs.middleware.unfinished import is_unfinished
 
 __all__ = ["restore_threads"]
 
@@ -77,5 +78,5 @@ async def _filled(at_work: Running, thread: dict[str, Any]) -> bool:
         return True
     tell(thread, state)
     if thread["status"] not in {"busy", "error"}:
-        thread["status"] = "interrupted" if state.next else "idle"
+        thread["status"] = "interrupted" if is_unfinished(state) else "idle"
     return True

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -21,10 +21,12 @@ from libs.middleware.approvals.decisions import Decision, WrongAnswer, checked, 
 from libs.middleware.approvals.grants import GRANTS, Grant, granted_by
 from libs.middleware.approvals.nested_answers import areader, is_nested, patched, reader
 from libs.middleware.approvals.question import question_key
-from libs.middleware.arrival import Arrive, arrive_at_start, arrive_at_start_now
+from libs.middleware.arrival import RunFiles, arrive_at_start, arrive_at_start_now
 from libs.middleware.input_messages import check_messages
 from libs.middleware.required_task import has_messages, require_task
+from libs.middleware.unfinished import is_unfinished
 from libs.private_names import CONFIG_KEY_CHECKPOINTER
+from libs.sandbox.host import blocking
 
 __all__ = ["AddressedGraph", "Turns", "answer_by_id"]
 
@@ -72,8 +74,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     As a node of another graph it gives the gate a reader of answers (see `nested_answers`). Grants would be
     lost with the node, so none are offered there.
 
-    `arrive`, if set, is called before each saved run, to bring the files of the thread to the checkpoint from
-    which the run starts.
+    `files`, if set, brings the files of the thread to the checkpoint from which a saved run starts. A run
+    that ends or fails waits for its captures, because a program may end right after it, and Python has no
+    public hook before it shuts the thread pools that the captures need.
 
     `turns`, if set, locks the thread during asynchronous runs and updates.
     """
@@ -84,12 +87,12 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         edits: Mapping[str, type[BaseModel]] | None = None,
         clean: Callable[[Any], Any] | None = None,
         turns: Turns | None = None,
-        arrive: Arrive | None = None,
+        files: RunFiles | None = None,
         **attributes: Any,
     ) -> None:
         super().__init__(**attributes)
         self.turns = turns
-        self.arrive = arrive
+        self.files = files
         self.edits = edits or {}
         self.clean = clean or (lambda given: given)
 
@@ -104,8 +107,8 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             config = patched(config, reader(config, self._read_one))
         elif not has_messages(input):
             require_task(self.get_state(config or {}) if self._thread_id(config) else None)
-        self._arrived_now(asked)
-        return super().stream(input, config, **self._saved_first(config, options))
+        with self._files_of_run_now(asked):
+            yield from super().stream(input, config, **self._saved_first(config, options))
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
@@ -123,10 +126,9 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 config = patched(config, await areader(config, self._read_one))
             elif not has_messages(input):
                 require_task(await self.aget_state(config or {}) if self._thread_id(config) else None)
-            await self._arrived(asked)
             parts = super().astream(input, config, **self._saved_first(config, options))
             # Close the stream when the caller stops reading, so that the lock covers the whole run.
-            async with aclosing(cast("AsyncGenerator[Any, None]", parts)):
+            async with self._files_of_run(asked), aclosing(cast("AsyncGenerator[Any, None]", parts)):
                 async for part in parts:
                     yield part
 
@@ -143,15 +145,36 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         async with self._locked(config, self.turns.change if self.turns else None):
             return await super().abulk_update_state(config, self.clean(supersteps))
 
-    async def _arrived(self, config: RunnableConfig | None) -> None:
+    @asynccontextmanager
+    async def _files_of_run(self, config: RunnableConfig | None) -> AsyncGenerator[None, None]:
+        """Bring the files to the begin of the run; wait for the run's captures if it ends or fails."""
         saver, thread = self._saver(config), self._thread_id(config)
-        if self.arrive and saver and thread is not None and not is_nested(config):
-            await arrive_at_start(self.arrive, saver, thread, config)
+        if not self.files or not saver or thread is None or is_nested(config):
+            yield
+            return
+        await arrive_at_start(self.files.arrive, saver, thread, config)
+        try:
+            yield
+        except Exception:
+            await self.files.settled(thread)
+            raise
+        await self.files.settled(thread)
 
-    def _arrived_now(self, config: RunnableConfig | None) -> None:
+    @contextmanager
+    def _files_of_run_now(self, config: RunnableConfig | None) -> Generator[None, None, None]:
+        """As `_files_of_run`, with the saver's synchronous methods: some savers have no others."""
         saver, thread = self._saver(config), self._thread_id(config)
-        if self.arrive and saver and thread is not None and not is_nested(config):
-            arrive_at_start_now(self.arrive, saver, thread, config)
+        if not self.files or not saver or thread is None or is_nested(config):
+            yield
+            return
+        arrive_at_start_now(self.files.arrive, saver, thread, config)
+        settled = blocking(self.files.settled)
+        try:
+            yield
+        except Exception:
+            settled(thread)
+            raise
+        settled(thread)
 
     def _locked(
         self, config: RunnableConfig | None, turn: Turn | None
@@ -181,7 +204,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if command.resume is None:
             # LangGraph fails on an empty command. None as input asks again.
             return command if has_more else None
-        if not (state and state.next) and not has_more:
+        if not (state and is_unfinished(state)) and not has_more:
             if state and _is_of_this_run(state, config):
                 return None  # a server repeats a killed run that had ended its work
             raise NothingWaits
@@ -252,7 +275,7 @@ def answer_by_id(
     *,
     edits: Mapping[str, type[BaseModel]] | None = None,
     clean: Callable[[Any], Any] | None = None,
-    arrive: Arrive | None = None,
+    files: RunFiles | None = None,
 ) -> AddressedGraph:
     """Return `graph` as an `AddressedGraph`. Needed where subagents can ask, or grants are given.
 
@@ -260,7 +283,7 @@ def answer_by_id(
         graph: the outermost graph, with a channel for grants.
         edits: tool name -> schema of edited arguments (see `read_answer`).
         clean: removes secrets from inputs; returns the same object if there are none.
-        arrive: see `AddressedGraph`.
+        files: see `AddressedGraph`.
     """
     attributes = {name: value for name, value in vars(graph).items() if name != "__orig_class__"}
-    return AddressedGraph(**attributes, edits=edits, clean=clean, arrive=arrive)
+    return AddressedGraph(**attributes, edits=edits, clean=clean, files=files)

@@ -12,6 +12,7 @@ from libs.sandbox.cluster.cluster_nodes import NodeCheck, NodeReport, node_check
 from libs.sandbox.cluster.cluster_pool import ClusterPool
 from libs.sandbox.cluster.cluster_sandbox import ClusterSandbox
 from libs.sandbox.cluster.mirror import Folder
+from libs.sandbox.cluster.ray_connection import connect
 
 __all__ = [
     "CheckImage",
@@ -21,6 +22,7 @@ __all__ = [
     "Folder",
     "NodeCheck",
     "NodeReport",
+    "connect",
     "node_checks",
     "node_reports",
 ]

@@ -145,8 +145,8 @@ class Cluster:
                 living = {each.id: each for each in ray_client.living_nodes()}
                 if node_id not in living:
                     raise ClusterUnavailable(f"Node {node_id} is gone.", hint=AGAIN)
-                node = self._nodes[node_id] = Node(living[node_id], self._check_image)
-                self._watch()
+                node = Node(living[node_id], self._check_image)
+                self._watch(node)
             return node
 
     def _full(self) -> ClusterFull:
@@ -163,14 +163,15 @@ class Cluster:
             "SANDBOX_RESERVE_CPUS.",
         )
 
-    def _watch(self) -> None:
+    def _watch(self, node: Node) -> None:
         with self._lock:
+            self._nodes[node.id] = node
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._look, name="cluster-watch", daemon=True)
                 self._watcher.start()
 
     def _look(self) -> None:
-        while True:
+        while self._remembers():
             time.sleep(_LOOK_SECONDS)
             for node in list(self._nodes.values()):
                 try:
@@ -179,3 +180,14 @@ class Cluster:
                         node.lose(f"its node {node.name} has not answered for {silent:.0f} seconds")
                 except ClusterUnavailable as error:
                     node.lose(f"its node {node.name} is gone: {error}")
+
+    def _remembers(self) -> bool:
+        """Forget nodes that were lost a while ago. Return whether any node is left to look at."""
+        since = time.monotonic() - _FAILED_SECONDS
+        with self._lock:
+            self._nodes = {
+                key: node for key, node in self._nodes.items() if not node.lost or node.failed_at > since
+            }
+            if not self._nodes:
+                self._watcher = None  # the next node starts another one
+            return bool(self._nodes)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as TimedOut
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from libs.sandbox.cluster import ray_client
@@ -48,19 +49,24 @@ def node_reports(address: str) -> list[NodeReport]:
     """Return the nodes that take sandboxes. Raises ClusterUnavailable."""
     ray_client.connect(address)
     nodes = {node.id: NodeReport(node.name) for node in ray_client.living_nodes() if node.room}
-    asked = [(node, ray_client.submit(host.listed)) for node, host in ray_client.hosts()]
+    asked = [(node, ray_client.submit(host.listed)) for node, host in ray_client.hosts() if node in nodes]
+    wait([answer for _, answer in asked], _SECONDS)
     for node, answer in asked:
-        if node in nodes:
-            try:
-                listed: list[Listed] | Refusal = answer.result(_SECONDS)
-                problem = listed.message if isinstance(listed, Refusal) else ""
-            except TimedOut:
-                listed, problem = [], "the node does not answer"
-            except SandboxError as error:  # a server has ended meanwhile
-                listed, problem = [], str(error)
-            found = [] if isinstance(listed, Refusal) else listed
-            nodes[node] = NodeReport(nodes[node].name, nodes[node].sandboxes + found, problem)
+        nodes[node] = _with(nodes[node], answer)
     return list(nodes.values())
+
+
+def _with(report: NodeReport, answer: Future[list[Listed] | Refusal]) -> NodeReport:
+    """Return the report with the sandboxes of one more server, or with its problem."""
+    try:
+        listed = answer.result(0)
+    except TimedOut:
+        return replace(report, problem="the node does not answer")
+    except SandboxError as error:  # a server has ended meanwhile
+        return replace(report, problem=str(error))
+    if isinstance(listed, Refusal):
+        return replace(report, problem=listed.message)
+    return replace(report, sandboxes=report.sandboxes + listed)
 
 
 def node_checks(address: str, check_image: CheckImage) -> list[NodeCheck]:
@@ -76,6 +82,8 @@ def node_checks(address: str, check_image: CheckImage) -> list[NodeCheck]:
     nodes = [node for node in ray_client.living_nodes() if node.room]
     with _hosts(nodes, check_image) as hosts:
         asked = [(ray_client.submit(host.sources), ray_client.submit(host.engine)) for host in hosts]
+        wait([sources for sources, _ in asked], _START_SECONDS)
+        wait([engine for _, engine in asked], _SECONDS)
         return [_checked(node, *answers) for node, answers in zip(nodes, asked, strict=True)]
 
 
@@ -93,10 +101,10 @@ def _hosts(nodes: list[ray_client.NodeInfo], check_image: CheckImage) -> Iterato
 
 def _checked(node: ray_client.NodeInfo, sources: Any, engine: Any) -> NodeCheck:
     try:
-        if sources.result(_START_SECONDS) != sources_digest():
+        if sources.result(0) != sources_digest():
             problem = "it has other sources of this project than this machine"
             return NodeCheck(node.name, node.room, "", problem, "Check out the same commit there.")
-        found: str | Refusal = engine.result(_SECONDS)
+        found: str | Refusal = engine.result(0)
     except TimedOut:
         return NodeCheck(node.name, node.room, "", "it does not answer", "Look at it with `ray status`.")
     except SandboxError as error:

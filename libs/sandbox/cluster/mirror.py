@@ -82,10 +82,11 @@ def folder_key(place: Path) -> str:
     return hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
 
 
-def bring(folder: Folder, now: Mapping[str, Entry], to: FolderWriter) -> None:
+def bring(folder: Folder, now: Mapping[str, Entry], to: FolderWriter) -> bool:
     """Make the mirror of a folder on a node like the folder. Sends contents that the mirror does not hold.
 
     A file that changes meanwhile is left as it was; the next call brings it.
+    Return whether the mirror holds everything.
 
     Args:
         now: what the folder holds.
@@ -98,13 +99,12 @@ def bring(folder: Folder, now: Mapping[str, Entry], to: FolderWriter) -> None:
     changed = {path: entry for path, entry in now.items() if there.get(path) != entry}
     gone = [path for path in there if path not in now]
     if not changed and not gone:
-        return
+        return True
     sent = {path: entry for path, entry in changed.items() if _is_new(entry, there.get(path))}
     # First: what was a link or a file may be a folder now.
     to.arrange(key, {path: entry for path, entry in changed.items() if path not in sent}, gone)
-    for path, entry in sent.items():
-        with suppress(OSError):
-            _send(folder.place / path, key, path, entry, to)
+    arrived = [_send(folder.place / path, key, path, entry, to) for path, entry in sent.items()]
+    return all(arrived)
 
 
 def _is_new(entry: Entry, old: Entry | None) -> bool:
@@ -112,15 +112,17 @@ def _is_new(entry: Entry, old: Entry | None) -> bool:
     return entry.kind == "file" and (old is None or old.kind != "file" or old.content != entry.content)
 
 
-def _send(file: Path, key: str, path: str, entry: Entry, to: FolderWriter) -> None:
-    with file.open("rb") as opened:
+def _send(file: Path, key: str, path: str, entry: Entry, to: FolderWriter) -> bool:
+    """Send a file. Return whether it could be read, and was as long as its entry says."""
+    with suppress(OSError), file.open("rb") as opened:
         offset = 0
         while True:
             data = opened.read(_PIECE)
             if len(data) < min(_PIECE, entry.size - offset):
-                return  # shorter than before
+                return False
             data = data[: entry.size - offset]
             to.write(key, path, entry, offset, data)
             offset += len(data)
             if offset == entry.size:
-                return
+                return True
+    return False

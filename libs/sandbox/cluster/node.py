@@ -115,8 +115,7 @@ class Node:
         key = folder_key(folder.place)
         with self._bringing:
             now = folder.entries()
-            if self._brought.get(key) != now:
-                bring(folder, now, _Writer(self))
+            if self._brought.get(key) != now and bring(folder, now, _Writer(self)):
                 self._brought[key] = now
         return key
 

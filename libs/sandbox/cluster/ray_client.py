@@ -104,7 +104,11 @@ def new_place(
             remove_placement_group(place)
             raise
 
-    return answered(reserve, seconds + ASK_SECONDS)
+    def give_back(found: tuple[Place, str] | None) -> None:
+        if found:
+            free_place(found[0])
+
+    return answered(reserve, seconds + ASK_SECONDS, too_late=give_back)
 
 
 def free_place(place: Place) -> None:
@@ -122,19 +126,20 @@ def make_host(node: NodeInfo, name: str, check_image: CheckImage) -> Any:
     Args:
         name: distinct from all other actors on the node.
         check_image: imported before the actor answers its first call.
+
+    Raises:
+        ClusterUnavailable: Ray does not answer.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    return (
-        ray.remote(NodeHost)
-        .options(
-            name=f"{node.id} {name}",
-            num_cpus=0,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
-        )
-        .remote(node.address, check_image)
+    actor = ray.remote(NodeHost).options(
+        name=f"{node.id} {name}",
+        num_cpus=0,
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
     )
+    # The name of an actor is registered at the head before `remote` returns.
+    return answered(lambda: actor.remote(node.address, check_image), ASK_SECONDS, too_late=kill)
 
 
 def hosts() -> list[tuple[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import textwrap
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -21,6 +22,8 @@ ASK_SECONDS: Final = 20.0
 """Seconds for an answer of the head."""
 _HEAD_SECONDS: Final = 5.0
 """Seconds for a connection to the head."""
+_SHOWN_CHARS: Final = 300
+"""Characters of an error of Ray that are shown."""
 _FOREVER: Final = 10**9
 """Seconds without the head after which Ray would end this program."""
 _HINT: Final = "`ray status` shows the nodes: see docs/cluster.md."
@@ -55,13 +58,13 @@ def connect(address: str) -> bool:
         raise ClusterUnavailable(
             "Ray is not installed.", hint="Run `make cluster`, or install the extra `cluster`."
         ) from None
-    with _connecting:
-        # Ray warns about what does not matter here, such as signals of a program that it does not own.
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        try:
-            joined = ray.is_initialized()
-            own = _own_address(ray.get_runtime_context().gcs_address if joined else address)
-            if joined:
+    # Ray warns about what does not matter here, such as signals of a program that it does not own.
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    try:
+        # Outside of the lock: callers wait side by side for a head that does not answer.
+        own = _own_address(ray.get_runtime_context().gcs_address if ray.is_initialized() else address)
+        with _connecting:
+            if ray.is_initialized():
                 if _knows_us():
                     return False
                 ray.shutdown()
@@ -73,13 +76,14 @@ def connect(address: str) -> bool:
                 log_to_driver=False,
                 configure_logging=False,
             )
-        except (ray.exceptions.RayError, ConnectionError, OSError, ValueError, RuntimeError) as error:
-            why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise ClusterUnavailable(
-                f"No Ray cluster answers at {address!r}: {why}",
-                hint="Start Ray on this machine and join the cluster: see docs/cluster.md.",
-            ) from error
-        return True
+    except (ray.exceptions.RayError, ConnectionError, OSError, ValueError, RuntimeError) as error:
+        # Several lines, if the versions of Ray or Python differ from those of the cluster.
+        why = textwrap.shorten(str(error), _SHOWN_CHARS, placeholder=" …") or type(error).__name__
+        raise ClusterUnavailable(
+            f"No Ray cluster answers at {address!r}: {why}",
+            hint="Start Ray on this machine and join the cluster: see docs/cluster.md.",
+        ) from error
+    return True
 
 
 def _own_address(head: str) -> str | None:
@@ -134,13 +138,24 @@ def begun(work: Callable[[], Result]) -> Future[Result]:
     return answer
 
 
-def answered(work: Callable[[], Result], seconds: float) -> Result:
-    """Return the result of a call of Ray. Raises ClusterUnavailable if there is none in time."""
+def answered(
+    work: Callable[[], Result], seconds: float, *, too_late: Callable[[Result], object] = lambda _: None
+) -> Result:
+    """Return the result of a call of Ray.
+
+    Args:
+        too_late: is called with a result that comes after the time, to give it back.
+
+    Raises:
+        ClusterUnavailable: there is no result in time, or the call has failed.
+    """
     from ray.exceptions import RayError
 
+    call = begun(work)
     try:
-        return begun(work).result(seconds)
+        return call.result(seconds)
     except TimedOut:
+        call.add_done_callback(lambda done: done.exception() or too_late(done.result()))
         raise ClusterUnavailable(
             f"The head of the cluster has not answered for {seconds:.0f} seconds.", hint=_HINT
         ) from None

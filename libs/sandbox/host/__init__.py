@@ -9,7 +9,7 @@ from __future__ import annotations
 from libs.sandbox.host.call_context import CurrentCall, carrying, current_call
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from libs.sandbox.host.connections import Door, Egress, way_out
+from libs.sandbox.host.connections import Door, Egress, EgressStream, Receiver, way_out
 from libs.sandbox.host.first_command import first_command_problem
 from libs.sandbox.host.idle_close import Keep
 from libs.sandbox.host.loop_thread import LoopThread, blocking, core, on_core, synchronous, until_done
@@ -27,11 +27,13 @@ __all__ = [
     "CurrentCall",
     "Door",
     "Egress",
+    "EgressStream",
     "Fill",
     "Form",
     "Keep",
     "LoopThread",
     "Once",
+    "Receiver",
     "Span",
     "Turns",
     "blocking",

@@ -65,12 +65,14 @@ class EffectRuns:
         """
         if (records := self._sandbox_of(thread).records) is None:
             return AskFirst("there is no record of commands, so it could run twice")
-        if first := await records.awaited(records.noted, thread, f"{key}#first"):
+        noted = (f"{key}#first", f"{key}#effect", f"{key}#before")
+        first, kept, captured = await records.awaited(records.noted_each, thread, noted)
+        if first:
             return AskFirst(first)
-        if kept := await records.awaited(records.noted, thread, f"{key}#effect"):
+        if kept:
             return Effect.read(kept)
         async with self._alone(thread):
-            before = await self._before(thread, key, records)
+            before = _place(captured) if captured else await self._captured_before(thread, key, records)
             if isinstance(before, str):
                 return await self._ask_first(thread, key, before, records)
             try:
@@ -84,9 +86,8 @@ class EffectRuns:
                 if not process_is_ending():  # else the next process asks about the effect
                     await self._take_back(thread, key, before)
                 raise
-            await records.awaited(records.note, thread, f"{key}#effect", effect.text())
-        if effect.free:
-            await self.keep(thread, key)
+            notes = {f"{key}#effect": effect.text()} | ({f"{key}#kept": ""} if effect.free else {})
+            await records.awaited(records.note_each, thread, notes)
         return effect
 
     @on_core
@@ -171,8 +172,11 @@ class EffectRuns:
     async def _before(self, thread: str, key: str, records: CommandRecords) -> tuple[int, str] | str:
         """Return the capture before a call, or why the call must be asked about first."""
         if kept := await records.awaited(records.noted, thread, f"{key}#before"):
-            number, capture = json.loads(kept)
-            return number, capture
+            return _place(kept)
+        return await self._captured_before(thread, key, records)
+
+    async def _captured_before(self, thread: str, key: str, records: CommandRecords) -> tuple[int, str] | str:
+        """As `_before`, for a call that has none yet."""
         try:
             number, manifest = await self._captured(thread, asks=False)
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
@@ -231,10 +235,7 @@ class EffectRuns:
         ticket = await self._ledger.open(thread, asks=asks)
         async with self._captures.one_at_a_time(thread) as workspace:
             captured = await self._captures.keep(thread, workspace, [ticket])
-        at = await self._ledger.at(thread, ticket)
-        if at is None or at.number is None:
-            raise SnapshotsUnavailable("The snapshot was removed at once.", hint="Repeat the call.")
-        return at.number, await self._store.amanifest(captured.id)
+        return captured.number, await self._store.amanifest(captured.id)
 
     # -- parts of an undo
 
@@ -273,3 +274,9 @@ class EffectRuns:
         if records is None:
             raise RuntimeError("a call without a record was never run here")
         return records
+
+
+def _place(kept: str) -> tuple[int, str]:
+    """Read a kept capture: its number in the ledger, and its manifest."""
+    number, capture = json.loads(kept)
+    return number, capture

@@ -16,7 +16,8 @@ from weakref import WeakValueDictionary
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, RecordUnavailable, SandboxError, Tree
 from libs.sandbox.host import ChannelSandbox, ChannelTree, Turns, on_core
-from libs.workspace import Captured, Difference, ManifestMissing, SnapshotsUnavailable, WorkspaceStore
+from libs.workspace import ManifestMissing, SnapshotsUnavailable, WorkspaceStore
+from libs.workspace.history.kept_capture import Kept
 from libs.workspace.history.step_changes import StepChanges
 from libs.workspace.history.taken_back import TakenBack
 from libs.workspace.history.travels import FilesNotKept, Travels
@@ -251,7 +252,7 @@ class TurnCaptures:
 
     async def keep(
         self, thread: str, workspace: str, tickets: Collection[str], *, own: Collection[str] = ()
-    ) -> Captured:
+    ) -> Kept:
         """Capture the workspace of a thread now, and add the capture to the ledger.
 
         Args:
@@ -266,7 +267,7 @@ class TurnCaptures:
             self.travels.note_lost(thread)
             # A sandbox that starts now would be filled with the latest capture.
             if latest := await self.ledger.add_unchanged(workspace, thread, tickets):
-                return Captured(latest.manifest, Difference(), {}, {})
+                return Kept(latest.number, latest.manifest, {})
         for _ in range(_TRIES):
             with suppress(ManifestMissing):  # a prune came between
                 return await self._kept(thread, workspace, tickets, own)
@@ -276,7 +277,7 @@ class TurnCaptures:
 
     async def _kept(
         self, thread: str, workspace: str, tickets: Collection[str], own: Collection[str]
-    ) -> Captured:
+    ) -> Kept:
         sandbox = self.sandbox_of(thread)
         began = time.time_ns()
         tree, claim = await self._held(thread)
@@ -290,7 +291,7 @@ class TurnCaptures:
             sandbox, workspace, captures, times=times, spans=spans, own={thread: own}
         )
         try:
-            await self.ledger.add(workspace, captured.id, changes, thread, tickets, claim=claim)
+            number = await self.ledger.add(workspace, captured.id, changes, thread, tickets, claim=claim)
         except ClaimLost:
             if self.travels and isinstance(tree, ChannelTree):
                 await self.travels.end(thread, tree)
@@ -299,7 +300,7 @@ class TurnCaptures:
         del self._times[workspace]
         if latest is None or latest.manifest != captured.id:
             self._captured()
-        return captured
+        return Kept(number, captured.id, captured.skipped)
 
     async def tree(self, thread: str) -> Tree:
         """Return the workspace of a thread, to bring files back. Starts a sandbox that travels."""

@@ -35,10 +35,12 @@ from tests.support.canaries import (
     left_in,
     listening,
     rows,
+    servers,
     written,
 )
 
-INPUTS = (".env", "script.yaml", "skills/")
+SERVER = Path(__file__).parents[2] / "servers" / "mcp_servers" / "mcp_program.py"
+INPUTS = (".env", ".mcp.json", "script.yaml", "skills/")
 """Files that the test itself wrote, with canaries."""
 WORKSPACE = ("workspace/",)
 """Commands may write secrets into files of the workspace (docs/threat-model.md)."""
@@ -80,7 +82,8 @@ SCRIPT = yaml.safe_dump(
 @pytest.fixture
 def canaries(program: Program) -> Program:
     (program.folder / ".env").write_text(dotenv())
-    program.environment = environment()
+    program.environment = {**environment(), "MCP_CONFIG": ".mcp.json"}
+    (program.folder / ".mcp.json").write_text(servers(SERVER))
     (program.folder / "script.yaml").write_text(SCRIPT)
     return program
 
@@ -122,6 +125,7 @@ class TestProgram:
         assert done.returncode == 0, done.stdout + done.stderr
         assert_clean(canaries.folder, done.stdout, done.stderr)
         assert done.stdout.count(MARK) > 10
+        assert f"notes: {MARK} {MARK.encode().hex()}" in done.stdout
         for kept, times in (("threads", 20), ("commands", 5)):
             assert rows(canaries.folder / ".code-agent" / f"{kept}.sqlite").count(MARK.encode()) > times
         assert "what was sent holds a secret" in done.stderr

@@ -109,7 +109,11 @@ def test_setup_builds_the_image_and_names_each_step(program: Program) -> None:
         assert done.returncode == 0, done.stderr
         assert "\n  Step 2/" in done.stdout
         assert f"Ready: Docker Engine answers, image {image} is built in" in done.stdout
-        assert program.run("setup").stdout == f"Ready: Docker Engine answers, image {image} is current.\n"
+        ready, join = program.run("setup", "--node").stdout.splitlines()
+        assert ready == f"Ready: Docker Engine answers, image {image} is current."
+        command = "ray start --address=SERVER:6379 --num-cpus=0 --resources='{\"sandbox\": 50}'"
+        assert command.replace("SERVER", "HEAD") in join
+        assert command in (ROOT / "docs" / "cluster.md").read_text()
     finally:
         with closing(docker.from_env()) as client:
             if client.images.list(name=image):

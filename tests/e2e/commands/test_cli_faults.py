@@ -66,6 +66,23 @@ def test_run_without_an_engine_ends_before_the_model_is_called(program: Program)
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize(("agent", "missing"), [("deep", "Ray"), ("exec", "No Docker Engine answers")])
+def test_run_with_a_cluster_needs_what_runs_the_sandboxes_of_its_agent(
+    program: Program, agent: str, missing: str
+) -> None:
+    """The error names Ray, whether Ray is installed or not: no cluster answers at the address."""
+    program.environment |= {
+        "DOCKER_HOST": "unix:///nonexistent/docker.sock",
+        "SANDBOX_CLUSTER": "127.0.0.1:1",
+        "SANDBOX_SCOPE": "thread",
+    }
+    program.script("the model was called")
+    [result] = program.lines("--agent", agent, "--approve", "auto", "go", status=1)
+    assert (result["status"], result["executions"]) == ("error", [])
+    assert missing in result["text"]
+
+
+@pytest.mark.thorough
 @pytest.mark.docker
 def test_closed_stdout_ends_the_run(program: Program) -> None:
     program.script(execute("for i in $(seq 200); do echo $i; sleep 0.1; done"), "done")

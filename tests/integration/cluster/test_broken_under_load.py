@@ -46,17 +46,21 @@ def load(cluster: Cluster, tmp_path: Path) -> Iterator[ClusterLoad]:
         yield running
 
 
-def kill_actor(node: Node) -> None:
-    """Kill the program that starts the containers on a node."""
-    for process in psutil.Process(node.machine.pid).children(recursive=True):
+def kill_actors(*nodes: Node) -> None:
+    """Kill the programs that start the containers on nodes. There must be one."""
+    killed = 0
+    for process in (each for node in nodes for each in node.machine.processes):
         with suppress(psutil.NoSuchProcess):  # ended meanwhile
             if process.name().startswith("ray::NodeHost"):
                 process.kill()
+                killed += 1
+    assert killed
 
 
 Break = Callable[[ClusterLoad, Node, Random], object]
 
 BREAKS_OF: dict[str, Break] = {
+    "leaves in order": lambda _, node, __: node.leave(),
     "machine off": lambda _, node, __: node.kill(),
     "cut off": lambda _, node, __: node.cut_off(),
     "cut off briefly": lambda _, node, random: (
@@ -66,7 +70,7 @@ BREAKS_OF: dict[str, Break] = {
     ),
     "raylet": lambda _, node, __: node.kill_raylet(),
     "engine killed": lambda _, node, __: node.engine.kill(),
-    "actor": lambda _, node, __: kill_actor(node),
+    "actor": lambda _, node, __: kill_actors(node),
     "server": lambda load, _, __: (load.kill(), load.start()),
 }
 
@@ -152,8 +156,7 @@ def test_server_goes_on_without_the_head_and_joins_the_next_one(cluster: Cluster
             time.sleep(90)  # by default, Ray ends programs after a minute without the head
             load.go_on(_PATIENCE)
 
-        for node in cluster.nodes:
-            kill_actor(node)
+        kill_actors(*cluster.nodes)
         load.until(lambda: load.errors["ClusterUnavailable"] >= 4, _PATIENCE)
         assert "No Ray cluster answers" in load.said
         assert "Start Ray" in load.said

@@ -23,9 +23,11 @@ MakeBackend = Callable[..., DockerExecutionBackend]
 
 @pytest.fixture
 def program(tmp_path: Path, shared_cluster: Machines) -> Program:
+    """`code-agent` on a machine without an Engine: sandboxes of threads need none there."""
     return Program(
         tmp_path,
         {
+            "DOCKER_HOST": "unix:///nonexistent/docker.sock",
             "SANDBOX_CLUSTER": shared_cluster.address,
             "SANDBOX_SCOPE": "thread",
             "SNAPSHOTS_URL": f"file://{tmp_path}/snapshots",
@@ -100,6 +102,15 @@ def test_node_with_other_sources_is_named(
     with pytest.raises(ClusterUnavailable, match="other sources of this project") as raised:
         ClusterSandbox(changed, image=IMAGE, name=name).start()
     assert "git pull" in raised.value.hint
+
+
+def test_cluster_of_this_machine_is_found(program: Program, shared_cluster: Machines) -> None:
+    """By Ray's own variable, because several clusters may run on the machine of the tests."""
+    program.environment |= {"SANDBOX_CLUSTER": "auto", "RAY_ADDRESS": shared_cluster.address}
+    listed = program.run("sandbox", "ls", "--json")
+    assert listed.returncode == 0, listed.stderr
+    nodes = {f"{node.name} ({node.ip})" for node in shared_cluster.nodes}
+    assert {row["node"] for row in json.loads(listed.stdout)} == nodes
 
 
 def test_missing_cluster_is_named(program: Program) -> None:

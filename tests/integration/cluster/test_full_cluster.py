@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from ray.util.placement_group import placement_group_table
 from libs.backends.docker import require_image
 from libs.sandbox.cluster import Cluster, ClusterPool, ClusterSandbox, node_reports, ray_client
 from libs.sandbox.docker import THREAD_LABEL
-from libs.sandbox.errors import ClusterFull
+from libs.sandbox.errors import ClusterFull, ClusterUnavailable
 from tests.support.commands.engines import Engines
 from tests.support.sandboxes import IMAGE
 from tests.support.waiting import eventually
@@ -96,6 +97,34 @@ class TestFull:
                 hasty(joined, **reserved).place()
             assert "SANDBOX_RESERVE_MEMORY" in raised.value.hint
             joined.place().free()  # without a reservation there is room
+
+
+def test_room_that_comes_too_late_is_given_back(joined: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the head had not answered in time, and answered later."""
+    joined.place().free()  # this process is in the cluster now
+    before = placement_group_table().keys()
+    monkeypatch.setattr(ray_client, "ASK_SECONDS", -1.0)
+    with pytest.raises(ClusterUnavailable, match="has not answered"):
+        ray_client.new_place(None, memory=0, cpus=0, seconds=1)
+
+    def given_back() -> bool:
+        late = [each for key, each in placement_group_table().items() if key not in before]
+        return [each["state"] for each in late] == ["REMOVED"]
+
+    eventually(given_back)
+
+
+def test_closed_cluster_leaves_no_thread(joined: Cluster) -> None:
+    own = hasty(joined)
+    before = threading.enumerate()
+    own.place().free()
+    assert "cluster-watch" in [each.name for each in threading.enumerate() if each not in before]
+    own.close()
+    eventually(
+        lambda: "cluster-watch" not in [each.name for each in threading.enumerate() if each not in before]
+    )
+    own.place().free()  # a closed cluster can be used again
+    own.close()
 
 
 class TestSpares:

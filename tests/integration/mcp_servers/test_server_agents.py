@@ -146,6 +146,23 @@ def test_call_ends_at_the_server_with_its_command(folder: Path, settings_of: Any
     eventually(lambda: notes_in(folder) == "begun\ncancelled\n")
 
 
+def test_calls_in_a_loop_have_a_rate_limit(folder: Path, settings_of: Any) -> None:
+    loop = (
+        "from servers import notes\n"
+        "results = []\n"
+        "for number in range(200):\n"
+        "    try:\n"
+        "        results.append(notes.add(a=number, b=0))\n"
+        "    except Exception as error:\n"
+        "        results.append(str(error))\n"
+        "print(len([each for each in results if not isinstance(each, str)]), results[-1])"
+    )
+    run = shell(f"python3 - <<'E'\n{loop}\nE")
+    _, [output] = deep(scripted({"go": [[run], "done"]}), settings_of(approvals="auto", egress_rate=50))
+    assert output.startswith("50 notes.add: servers.gateway is refused for ")
+    assert "EGRESS_RATE allows 50 requests a minute" in output
+
+
 def test_with_effects_only_a_declared_call_is_asked_about_beforehand(folder: Path, settings_of: Any) -> None:
     model = scripted({"go": [[shell(python(READ))], [shell(f"{LINE}\n{python(WRITE)}")], "done"]})
     asked, outputs = deep(model, settings_of(approvals="effects"))
@@ -168,8 +185,12 @@ def test_rule_denies_a_free_and_a_declared_call(folder: Path, settings_of: Any) 
 
 def test_code_block_agent_declares_in_the_block(folder: Path, settings_of: Any) -> None:
     settings = settings_of()
+    late = f"({until('/tmp/ended')}; {python(WRITE)} > /tmp/late 2>&1; touch /tmp/tried) &"
+    background = f"{LINE}\n{WRITE}\nimport os; os.system({late!r})"
     undeclared = "print(write_note(text='again'))"
-    blocks = [READ, f"{LINE}\n{WRITE}", f"{READ_LINE}\n{READ_ALL}\n{PROMPT}", undeclared, "print('last')"]
+    wait = f"touch /tmp/ended; {until('/tmp/tried')}"
+    ended = f"os.system({wait!r}); print(open('/tmp/late').read())"
+    blocks = [READ, background, f"{READ_LINE}\n{READ_ALL}\n{PROMPT}", undeclared, ended]
     model = scripted({"go": [*map(block, blocks), "Done."]}, Recording)
     backend = build_backend(settings)
     try:
@@ -182,7 +203,7 @@ def test_code_block_agent_declares_in_the_block(folder: Path, settings_of: Any) 
     told = "\n".join(message.text for message in messages)
     assert "42" in told
     assert "written" in told
-    assert REFUSED in told
+    assert told.count(REFUSED) == 2
     assert notes_in(folder) == "bought milk\n"
     assert "notes://cover the note milk" in told
     assert "/results/notes-resources_read-1.png Sum up my notes in a short style." in told

@@ -129,7 +129,6 @@ async def test_model_is_told_of_files_that_went_back_while_a_question_was_open(
         with captured_agent(kind, tmp_path, saver, grows(kind), approvals="ask") as agent:
             await agent.ask("first")
             await agent.graph.ainvoke(APPROVE, THREAD)
-            await agent.history.captures.settled("t")
             await agent.ask("second")
             points = ThreadPoints("t", agent.graph, saver, agent.history)
             await points.go_to(0, files_only=True)

@@ -10,9 +10,9 @@ import json
 import sys
 from typing import Any
 
-LARGE = 20 * 2**20
+LARGE = 100 * 2**20
 LAST = sys.argv[1:] == ["last"]
-TOOLS = ("fine", "large", "errors", "notifications", "requests", "nonsense", "another_id")
+TOOLS = ("fine", "large", "endless", "errors", "notifications", "requests", "nonsense", "another_id")
 
 
 def send(message: dict[str, Any]) -> None:
@@ -32,6 +32,9 @@ def text(content: str) -> dict[str, Any]:
 def misbehave(number: int, tool: str) -> None:
     if tool == "large":
         answer(number, text("x" * LARGE))
+    elif tool == "endless":
+        while True:
+            sys.stdout.write("x" * 2**20)
     elif tool == "errors":
         for _ in range(500):
             sys.stderr.write("e" * 10_000 + "\n")

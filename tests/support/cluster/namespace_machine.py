@@ -75,6 +75,12 @@ class Machine:
         """Process 1 of the machine, as the host counts. 0 if the machine is off."""
         return self._init
 
+    @property
+    def processes(self) -> list[psutil.Process]:
+        """All processes of the machine, whoever has started them, except those of containers."""
+        own = _namespace(self._init)
+        return [each for each in psutil.process_iter() if _namespace(each.pid) == own]
+
     def switch_on(self) -> None:
         assert os.geteuid() == 0, "only root can make a network namespace"
         kinds = ["--pid", "--mount", "--uts", *(["--net"] if self._own_network else [])]
@@ -119,3 +125,11 @@ class Machine:
         )
         self._programs.append(Program(entered))
         return self._programs[-1]
+
+
+def _namespace(pid: int) -> Path | None:
+    """Return the process namespace of a process; None if the process has ended."""
+    try:
+        return Path(f"/proc/{pid}/ns/pid").readlink()
+    except OSError:
+        return None

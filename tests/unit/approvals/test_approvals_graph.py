@@ -202,6 +202,36 @@ def test_run_without_a_checkpointer_fails(tmp_path: Path) -> None:
         asyncio.run(graph.ainvoke(say("go")))
 
 
+class _Killed(BaseException):
+    pass
+
+
+class _KilledSaver(InMemorySaver):
+    """Ends the run where the approved call has ended and the checkpoint after it is not saved yet."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.kills = True
+
+    def put(self, *args: Any) -> Any:
+        if self.kills and ran(self.folder):
+            raise _Killed
+        return super().put(*args)
+
+
+def test_answer_is_repeated_after_a_kill_between_the_call_and_its_checkpoint(tmp_path: Path) -> None:
+    saver = _KilledSaver(tmp_path)
+    graph = agent(tmp_path, scripted({"go": [[run("one")], "done"]}), checkpointer=saver)
+    graph.invoke(say("go"), thread())
+    with pytest.raises(_Killed):
+        graph.invoke(decide(APPROVE), thread())
+    assert ran(tmp_path) == ["one"]
+    saver.kills = False
+    assert graph.invoke(decide(APPROVE), thread())["messages"][-1].text == "done"
+    assert ran(tmp_path) == ["one"]
+
+
 def test_rejection_holds_where_approvals_were_turned_off_meanwhile(tmp_path: Path) -> None:
     model, saver = scripted({"go": [[run("one")], "done"]}), InMemorySaver()
     agent(tmp_path, model, checkpointer=saver).invoke(say("go"), thread())

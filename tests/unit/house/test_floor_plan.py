@@ -15,6 +15,7 @@ MOST_FILES = 16
 
 APART = {
     "libs.gateway.gateway_thread": "starts a thread and imports asyncio's TLS; settings need the rules alone",
+    "libs.gateway.program_stream": "imports HTTP, which only connections need",
     "libs.gateway.proxy": "imports the proxy's HTTP; settings need the rules alone",
     "libs.models.local_model": "imports the engine of local models",
     "libs.models.openvino_engine": "imports OpenVINO",

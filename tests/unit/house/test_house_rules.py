@@ -36,6 +36,7 @@ READS_ENVIRONMENT = {
     "libs/sandbox/guest/workers/shells.py": "runs in the container, and passes its own on",
     "libs/sandbox/guest/workers/skill_commands.py": "runs in the container, whose environment it is given",
     "libs/servers/inside/channel_module.py": "runs in the container, and finds the port of the proxy",
+    "libs/servers/inside/stream_starter.py": "runs in the container, and finds the port of the proxy",
     "libs/sandbox/guest/boot.py": "runs in the container, whose environment it is given",
     "libs/backends/docker/docker_backend.py": "passes on what SANDBOX_ENV_ALLOW names",
 }

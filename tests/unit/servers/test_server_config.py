@@ -38,12 +38,14 @@ def test_servers_are_read_with_their_variables(tmp_path: Path) -> None:
                 "url": "https://${HOST}/mcp",
                 "headers": {"Authorization": "Bearer ${KEY}"},
             },
+            "apart": {"command": "only-in-the-image", "sandbox": True},
             "off": {"command": "not-there", "disabled": True},
         },
     )
-    notes, web = read_servers(file, {"NOTES_TOKEN": "secret", "HOST": "example.org", "KEY": "k"})
+    notes, web, apart = read_servers(file, {"NOTES_TOKEN": "secret", "HOST": "example.org", "KEY": "k"})
     assert (notes.name, notes.args) == ("my_notes", ("-m", "notes", "/default"))
     assert (notes.env, notes.free) == ((("TOKEN", "secret"),), {"list_notes"})
+    assert (apart.command, apart.sandbox, notes.sandbox) == ("only-in-the-image", True, False)
     assert (web.url, web.headers) == ("https://example.org/mcp", (("Authorization", "Bearer k"),))
 
 
@@ -58,7 +60,7 @@ def test_servers_are_read_with_their_variables(tmp_path: Path) -> None:
         ({"a b": PROGRAM, "a-b": PROGRAM}, "'a b' and 'a-b' would both be the package servers.a_b"),
         ({"notes": {}}, 'needs either "command" or "url"'),
         ({"notes": {"url": "ftp://x"}}, '"url" must begin with http://'),
-        ({"notes": {**PROGRAM, "sandbox": True}}, '"sandbox" is not supported yet'),
+        ({"notes": {"url": "http://x", "sandbox": True}}, '"sandbox" is for programs'),
         ({"notes": {"command": 3}}, "server 'notes': command: Input should be a valid string"),
     ],
 )

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 
 import pytest
 
@@ -41,6 +42,17 @@ def test_too_large_an_answer_is_an_error_of_its_call_alone(flooding: Servers) ->
 @pytest.mark.parametrize("tool", ["errors", "notifications", "nonsense", "another_id"])
 def test_flood_and_nonsense_do_not_disturb_the_call(flooding: Servers, tool: str) -> None:
     assert "fine" in called(flooding, tool)
+
+
+def test_line_without_end_is_an_error_of_its_call(flooding: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as limits:
+        limits.setattr("libs.servers.server_connection.CALL_SECONDS", 0.5)
+        limits.setattr("libs.servers.server_connection.PROBE_SECONDS", 0.5)
+        before = getrusage(RUSAGE_SELF).ru_maxrss
+        with pytest.raises(CallFailed, match=r"endless has not answered within 0\.5 s"):
+            called(flooding, "endless")
+        assert getrusage(RUSAGE_SELF).ru_maxrss - before < 200 * 2**10
+    assert "fine" in called(flooding, "fine")
 
 
 def test_server_that_reads_no_answer_to_its_requests_is_ended(flooding: Servers) -> None:

@@ -71,9 +71,14 @@ class FramePort:
             except OSError:
                 time.sleep(_AGAIN_SECONDS)
                 continue
-            if self._strangers.acquire(blocking=False):
-                threading.Thread(target=self._greet, args=[connection], name="node-link", daemon=True).start()
-            else:
+            if not self._strangers.acquire(blocking=False):
+                connection.close()
+                continue
+            greeting = threading.Thread(target=self._greet, args=[connection], name="node-link", daemon=True)
+            try:
+                greeting.start()
+            except RuntimeError:  # no more threads are allowed
+                self._strangers.release()
                 connection.close()
 
     def _greet(self, connection: socket.socket) -> None:

@@ -10,7 +10,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,16 +230,25 @@ class CommandRecords:
 
     def note(self, thread: str, key: str, text: str) -> None:
         """Keep a text under a key of a thread, unless one is kept: the first stays."""
-        entry = Entry.of(thread, key)
+        self.note_each(thread, {key: text})
+
+    def note_each(self, thread: str, texts: Mapping[str, str]) -> None:
+        """As `note`, for several keys, in this order."""
         with self._file.explained():
             connection = self._file.opened()
             self._file.prune()
-            row = (entry.thread, entry.key, entry.digest, self._file.owner, time.time(), len(text), text)
-            connection.execute(_NOTE, row)
+            for key, text in texts.items():
+                entry = Entry.of(thread, key)
+                row = (entry.thread, entry.key, entry.digest, self._file.owner, time.time(), len(text), text)
+                connection.execute(_NOTE, row)
 
     def noted(self, thread: str, key: str) -> str | None:
         """Return the text that is kept under a key of a thread."""
         return self.find(Entry.of(thread, key))
+
+    def noted_each(self, thread: str, keys: Sequence[str]) -> list[str | None]:
+        """As `noted`, for several keys."""
+        return [self.noted(thread, key) for key in keys]
 
     def noted_with(self, thread: str, suffix: str) -> set[str]:
         """Return the keys with a suffix under which a thread has texts, without the suffix."""

@@ -183,6 +183,21 @@ def test_number_of_connections_without_a_token_is_bounded(monkeypatch: pytest.Mo
             pass
 
 
+def test_port_accepts_connections_after_a_thread_could_not_start(
+    port: Port, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refuse)
+        for _ in range(frame_port._MOST_STRANGERS + 1):
+            with stranger(port) as other:
+                assert is_closed(other)
+    with port.connect(), port.next_taken():
+        pass
+
+
 @pytest.mark.parametrize("shown", ["none", "of another authority"])
 def test_server_needs_a_certificate_of_the_authority(
     port: Port, use_tls: Callable[[str], None], shown: str

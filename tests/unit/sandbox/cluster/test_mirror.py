@@ -102,6 +102,23 @@ class Counting(NodeFolders):
         super().write(key, path, *more)  # type: ignore[arg-type]
 
 
+def test_mirror_is_incomplete_until_a_file_that_could_not_be_read_is_back(tmp_path: Path) -> None:
+    """The entries are those of the first look: a file that was moved away and back has the same one."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "one").write_text("1")
+    (source / "two").write_text("22")
+    folder, nodes = Folder(source, look_seconds=-1), NodeFolders(tmp_path)
+    entries = folder.entries()
+    (source / "one").rename(tmp_path / "away")
+    assert not bring(folder, entries, nodes)
+    assert content_of(nodes.place(folder_key(source))) == {"two": b"22"}
+    (tmp_path / "away").rename(source / "one")
+    assert bring(folder, entries, nodes)
+    assert content_of(nodes.place(folder_key(source))) == {"one": b"1", "two": b"22"}
+    assert bring(folder, entries, nodes)
+
+
 def test_special_files_are_left_out(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()

@@ -14,7 +14,7 @@ from pathlib import Path
 import docker.errors
 import pytest
 
-from agent.commands.machine.doctor import doctor
+from agent.commands.machine.doctor import check_all, doctor
 from agent.commands.machine.setup_command import build_image, ensure_engine
 from libs.sandbox.docker.engine import connect, endpoint
 from libs.sandbox.docker.engine_errors import explain
@@ -134,6 +134,18 @@ def test_doctor_reports_a_missing_engine_and_continues(missing_socket: str, tmp_
     checks = {check.name: check for check in doctor(workspace=tmp_path / "file", image="x")}
     assert not checks["workspace"].ok
     assert "WORKSPACE_DIR" in checks["workspace"].hint
+
+
+def test_doctor_only_warns_of_a_missing_engine_where_threads_run_on_a_cluster(
+    missing_socket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MODEL", "scripted:none.yaml")
+    assert [check.warning for check in check_all() if check.name == "Docker Engine"] == [False]
+    monkeypatch.setenv("SANDBOX_SCOPE", "thread")
+    monkeypatch.setenv("SANDBOX_CLUSTER", "auto")
+    [engine] = [check for check in check_all() if check.name == "Docker Engine"]
+    assert (engine.ok, engine.warning) == (False, True)
 
 
 def test_importing_needs_no_docker() -> None:

@@ -155,5 +155,6 @@ def _as_json(moved: Moved, *, dry_run: bool) -> dict[str, Any]:
         "changed": list(difference.changed),
         "deleted": list(difference.deleted),
         "kept": dict(moved.restored.kept),
+        "unlisted": list(moved.restored.unlisted),
         "note": moved.instead,
     }

@@ -35,6 +35,8 @@ def moved_lines(moved: Moved, verb: str) -> Iterator[str]:
     }
     for what, paths in parts.items():
         yield from (f"{path}  {verb} {what}" for path in paths)
+    for path in moved.restored.unlisted:
+        yield f"{path}  cannot be read now: what {verb} changed in it is not listed"
     for path, why in moved.restored.kept.items():
         yield f"{path}  {verb} kept: {why}"
     if not difference and not moved.restored.kept:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.execution_outcome import ErrorClass, ExecError
-from libs.exec_tool.program_start import Raised
+from libs.exec_tool.program_start import COMMAND_NOT_FOUND, Raised
 from libs.sandbox import RunResult
 
 __all__ = ["COUNT", "DISK", "ROUTES", "Counted", "counted", "why_failed"]
@@ -56,8 +56,6 @@ _BASH_RAN = (
 )
 _NO_NETWORK = "This runner has no network: its programs reach no host. Do without it, or send the data in `files` or `args`."
 
-_NOT_FOUND = 127
-"""Exit code of bash after a command that does not exist."""
 _TOO_LARGE = 153
 """Exit code of bash after SIGXFSZ: a file larger than the limit."""
 _CURL = (6, 7)
@@ -168,7 +166,7 @@ def why_failed(
     that it left running may have reached the limit.
 
     Args:
-        raised: the exception that ended the program, or the syntax error of bash. None if not known.
+        raised: the exception that ended the program, or the error of bash. None if not known.
         has_network: whether the sandbox has a gateway.
         installs: whether a call can name dependencies.
         modules: names of the modules that every program can import, besides installed packages.
@@ -223,6 +221,8 @@ def _kind(
 
 def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
     """Return the class of an exception, or None for an error of the program itself."""
+    if raised == COMMAND_NOT_FOUND:
+        return "dependency"
     if raised.is_a("builtins.MemoryError") or raised.code == "ENOMEM":
         return "memory"
     if not raised.ran:
@@ -243,8 +243,6 @@ def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
 
 def _kind_by_code(exit_code: int, kernel: Counted) -> ErrorClass | None:
     """Return the class of a bash program by its exit code, or None."""
-    if exit_code == _NOT_FOUND:
-        return "dependency"
     if exit_code == _TOO_LARGE:
         return "disk"
     return "network" if exit_code in _CURL and kernel.unreached else None

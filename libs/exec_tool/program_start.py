@@ -9,23 +9,37 @@ from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.program_folder import PLACE, program_path
 from libs.sandbox import Sandbox, SandboxError
 
-__all__ = ["BASH_SYNTAX", "RECORD", "Raised", "bring_starter", "raised", "start_command"]
+__all__ = ["BASH_SYNTAX", "COMMAND_NOT_FOUND", "RECORD", "Raised", "bring_starter", "raised", "start_command"]
 
 # The name cannot be imported, so the file hides no module of the program.
 _STARTER = f"{PLACE}/.start"
 _INSIDE = {_STARTER: "start_program.py", f"{_STARTER}.tell": "tell_exception.py"}
 RECORD = f"{_STARTER}.ended"
-"""The file inside the sandbox to which the starter writes the exception."""
+"""The file inside the sandbox to which the starter writes the exception. Bash empties it: see `_BASH`."""
 _RECORD_BYTES = 16 * 1024
 """Space that is reserved for the record, because a program may fill the disk."""
 
 BASH_SYNTAX = f"LC_ALL=C bash -O extglob -n {program_path('bash')}"
 """Fails if the text of a bash program is no bash. Prints the error."""
+_BASH = f"""\
+command_not_found_handle() {{
+  {{ set +x; }} 2>/dev/null
+  : >| {RECORD}
+  builtin printf '%s: line %s: %s: command not found\\n' "$0" "${{BASH_LINENO[0]}}" "$1" >&2
+  return 127
+}}
+export -f command_not_found_handle
+exec bash"""
+"""Starts bash, which empties the record if there is no such command, and prints what it prints otherwise. The
+exit code does not tell: a program may end with 127 by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The exception that ended a Python program. Names of types are qualified: `builtins.KeyError`."""
+    """The exception that ended a Python program, or the error that ended a bash program.
+
+    Names of types are qualified: `builtins.KeyError`.
+    """
 
     types: tuple[str, ...]
     """The type and its bases."""
@@ -46,6 +60,10 @@ class Raised:
         return not set(types).isdisjoint(self.types)
 
 
+COMMAND_NOT_FOUND = Raised(("bash.CommandNotFound",))
+"""Stands for the command that ended a bash program with exit code 127, because there is no such command."""
+
+
 def bring_starter(sandbox: Sandbox) -> None:
     """Write the starter, and reserve space for its record. Raises SandboxError."""
     try:
@@ -58,8 +76,8 @@ def bring_starter(sandbox: Sandbox) -> None:
 
 def start_command(language: Language) -> str:
     """Return the command that runs the program in the place of the shell."""
-    interpreter = f"python3 {_STARTER}" if language == "python" else "bash"
-    return f"exec {interpreter} {program_path(language)}"
+    starter = f"exec python3 {_STARTER}" if language == "python" else _BASH
+    return f"{starter} {program_path(language)}"
 
 
 def raised(record: bytes) -> Raised | None:

@@ -13,7 +13,7 @@ from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
 from libs.exec_tool.failure_cause import COUNT, DISK, ROUTES, Counted, counted, why_failed
 from libs.exec_tool.last_json import last_json
-from libs.exec_tool.program_start import BASH_SYNTAX, RECORD, Raised, raised, start_command
+from libs.exec_tool.program_start import BASH_SYNTAX, COMMAND_NOT_FOUND, RECORD, Raised, raised, start_command
 from libs.sandbox import OnOutput, RunResult, SandboxBusy, SandboxDied, declared_uses
 from libs.sandbox.pool import Fresh
 
@@ -27,6 +27,8 @@ _TRIES = 3
 _MOST_REASON = 600
 _BASH_REFUSES = 2
 """Exit code of bash for a program with a syntax error. Other programs end with it, too."""
+_NOT_FOUND = 127
+"""Exit code of bash after a command that does not exist. Other programs end with it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +142,15 @@ class Visit:
         return kernel, _NOTHING, f"The program's files could not be collected: {why}"
 
     async def _ended(self, done: RunResult) -> Raised | None:
-        """Return the exception that ended a Python program, or the syntax error of a bash program."""
+        """Return the exception that ended a Python program, or the error that ended a bash program."""
         try:
             if done.exit_code and self.call.language == "python":
                 return raised(await self.sandbox.aread_file(RECORD))
             if done.exit_code == _BASH_REFUSES:
                 parsed = await self.sandbox.arun(BASH_SYNTAX, timeout=COLLECT_SECONDS)
                 return Raised((), parsed.output.strip(), ran=False) if parsed.exit_code else None
+            if done.exit_code == _NOT_FOUND and not await self.sandbox.aread_file(RECORD):
+                return COMMAND_NOT_FOUND
         except (OSError, ValueError, SandboxBusy):
             pass  # the program has removed the record, or left no room for a process
         return None

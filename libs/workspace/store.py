@@ -51,6 +51,9 @@ class Restored:
     """What was changed; with `dry_run`, what would be changed."""
     kept: Mapping[str, str]
     """Paths that were left as they are, each with the reason."""
+    unlisted: tuple[str, ...] = ()
+    """With `dry_run`: folders that cannot be read before they have their permissions back. A restore brings
+    back what lies in them, too."""
 
 
 _Round = tuple[Manifest, list[str]]
@@ -251,7 +254,13 @@ class WorkspaceStore:
                 kept |= await self._bring(sandbox, now, target, paths)
             touched = [path for path in paths if path not in kept]
             made = made.and_then(await asyncio.to_thread(difference_at, now, target, touched))
-            if rounds is None or not any(path in now.skipped for path in touched):
+            closed = tuple(path for path in touched if path in now.skipped)
+            if rounds is None:
+                unlisted = tuple(filter(now.is_folder, closed))
+                below = tuple(f"{path}/" for path in unlisted)
+                known = {path: why for path, why in kept.items() if not path.startswith(below)}
+                return Restored(made, known, unlisted)
+            if not closed:
                 break
             # A folder that could not be read has its permissions back: now it can be restored, too.
             now, _ = await self._capture(sandbox)

@@ -65,6 +65,9 @@ class _Rewind(_Body):
 
 class _Moved(_Files):
     kept: dict[str, str] = Field(description="Paths that stay as they are, each with the reason.")
+    unlisted: list[str] = Field(
+        description="Folders that cannot be read now: what would change in them is not listed."
+    )
     note: str | None = Field(description="Why an earlier snapshot than the one asked for is used.")
 
 
@@ -174,7 +177,12 @@ def _turn(point: Point) -> _Turn:
 
 
 def _moved(moved: Moved) -> _Moved:
-    return _Moved(**_files(moved.restored.difference), kept=dict(moved.restored.kept), note=moved.instead)
+    return _Moved(
+        **_files(moved.restored.difference),
+        kept=dict(moved.restored.kept),
+        unlisted=list(moved.restored.unlisted),
+        note=moved.instead,
+    )
 
 
 def _files(difference: Difference) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from libs.sandbox.host import on_core
 from libs.workspace import Difference, Manifest, Restored
@@ -167,4 +167,4 @@ class WorkspaceHistory:
 
 
 def _naming(restored: Restored, foreign: dict[str, str]) -> Restored:
-    return Restored(restored.difference, {**foreign, **restored.kept})
+    return replace(restored, kept={**foreign, **restored.kept})

@@ -50,6 +50,9 @@ def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
     [
         ("python", "def x(:\n    pass", "syntax"),
         ("bash", "no-such-command", "dependency"),
+        ("bash", "set -xC; f() { no-such-command >/dev/null; }; f", "dependency"),
+        ("bash", "exit 127", "runtime"),
+        ("bash", "./no-such-file", "runtime"),
         ("python", HUGE, "memory"),
         ("bash", "head -c 1G /dev/zero > big", "disk"),
         ("python", FORK_BOMB, "processes"),

@@ -10,7 +10,7 @@ import pytest
 
 from libs.persistence.thread_database import SqliteDatabase
 from libs.sandbox.docker.container import DockerSandbox
-from libs.workspace import Catalog, ContentMissing, Contents, WorkspaceStore
+from libs.workspace import Catalog, ContentMissing, Contents, Difference, WorkspaceStore
 from tests.support.sandboxes import IMAGE, RUNTIME
 from tests.support.snapshots.trees import Tree, tree
 
@@ -105,6 +105,25 @@ def test_closed_folder_is_named_and_undone_with_its_content(
     assert captured.difference.changed == ("/workspace/d",)
     assert not captured.difference.deleted
     assert not store.restore(sandbox, before).kept
+    assert state(sandbox) == wanted
+
+
+def test_dry_run_names_the_closed_folders_whose_content_would_be_brought_back(
+    sandbox: DockerSandbox, store: WorkspaceStore
+) -> None:
+    ok(sandbox, "mkdir d; echo 1 > d/f; echo 2 > d/g; echo 3 > h")
+    before, wanted = store.capture(sandbox).id, state(sandbox)
+    ok(sandbox, "echo changed > d/f; rm h")
+    store.capture(sandbox)  # so that the change of d/f is known, but not its present content
+    ok(sandbox, "rm d/g; mkdir new; chmod 000 d new")
+    told = store.restore(sandbox, before, dry_run=True)
+    assert told.unlisted == ("/workspace/d",)
+    assert told.difference == Difference(created=("/workspace/h",), changed=("/workspace/d",))
+    done = store.restore(sandbox, before)
+    assert told.kept == done.kept == {"/workspace/new": f"its present content is not kept: {DENIED}"}
+    assert set(done.difference) - set(told.difference) == {"/workspace/d/f", "/workspace/d/g"}
+    assert not done.unlisted
+    ok(sandbox, "rmdir new")
     assert state(sandbox) == wanted
 
 

@@ -11,7 +11,7 @@ from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.execution_outcome import ExecError
 from libs.exec_tool.failure_cause import Counted, counted, why_failed
 from libs.exec_tool.program_folder import MODULES
-from libs.exec_tool.program_start import Raised
+from libs.exec_tool.program_start import COMMAND_NOT_FOUND, Raised
 from libs.sandbox.protocol import RunResult
 
 V1 = """\
@@ -122,7 +122,8 @@ HANDLED = (
         ),
         (ended("ImportError", missing="xlrd"), "dependency"),
         (ended("ImportError"), "runtime"),
-        ({"language": "bash", "exit_code": 127}, "dependency"),
+        ({"language": "bash", "exit_code": 127, "raised": COMMAND_NOT_FOUND}, "dependency"),
+        ({"language": "bash", "exit_code": 127}, "runtime"),
         (failed_connection(address="https://example.com/"), "network"),
         (failed_connection(address="http://127.0.0.1:9/", wrapped=(REFUSED,)), "runtime"),
         (failed_connection(address="localhost", wrapped=(GAI,)), "runtime"),

@@ -1,11 +1,11 @@
-"""The list of turns to which a thread can go back."""
+"""The list of turns to which a thread can go back, and what going back changes."""
 
 from __future__ import annotations
 
 from agent.run import Point
-from agent.terminal import point_rows
-from libs.workspace import Difference
-from libs.workspace.history import TurnChange
+from agent.terminal import moved_lines, point_rows
+from libs.workspace import Difference, Restored
+from libs.workspace.history import Moved, TurnChange
 
 
 def row(change: TurnChange | None) -> str:
@@ -21,3 +21,11 @@ def test_list_names_files_that_the_snapshot_of_the_turn_leaves_out() -> None:
     assert row(TurnChange(Difference(), big)) == "not kept: /data/big (larger than 9 bytes)"
     assert row(TurnChange()) == ""
     assert row(None) == "(not kept)"
+
+
+def test_folder_whose_content_cannot_be_listed_is_named() -> None:
+    told = Restored(Difference(changed=("/data/closed",)), {}, ("/data/closed",))
+    assert list(moved_lines(Moved(told, "", None), "would be")) == [
+        "/data/closed  would be changed back",
+        "/data/closed  cannot be read now: what would be changed in it is not listed",
+    ]

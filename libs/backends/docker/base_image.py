@@ -25,7 +25,8 @@ OWN_BASE = "code-execution-agent-base"
 _SUITE = "bookworm"  # has Python 3.11, which the pinned packages need
 # All packages that the Dockerfile would install with apt, so that the build needs no network.
 _PACKAGES = (
-    "bash ca-certificates curl file git jq procps python-is-python3 python3 python3-pip python3-venv ripgrep"
+    "bash ca-certificates curl file git jq libnss-myhostname procps python-is-python3 python3 python3-pip "
+    "python3-venv ripgrep"
 )
 # Downloads, and the names of this machine and its name servers, which debootstrap copies.
 _LEFT_OUT = ("var/cache/apt/*", "var/lib/apt/lists/*", "etc/hostname", "etc/resolv.conf")

@@ -72,6 +72,10 @@ class TestCommands:
         sandbox.write_file("bytes.bin", data)
         assert sandbox.run("cat bytes.bin").output == data.decode("utf-8", "replace")
 
+    def test_localhost_is_found_without_a_network(self, sandbox: ChannelSandbox) -> None:
+        found = sandbox.run("python3 -c \"import socket; print(socket.gethostbyname('localhost'))\"")
+        assert found.output == "127.0.0.1\n"
+
     @pytest.mark.parametrize("size", [31_000, 200_000])
     def test_long_commands(self, sandbox: ChannelSandbox, size: int) -> None:
         """About the size of a pipe, and over the size of an argument."""

@@ -51,7 +51,8 @@ RUN cp -r /usr/lib/python3.11 /usr/local/lib/ \
     && cp -r /usr/lib/python3/dist-packages/pip* site-packages/ \
     && apt-get purge -y -qq --auto-remove python-is-python3 python3 python3-minimal python3.11 \
         python3.11-minimal libpython3-stdlib libpython3.11-stdlib libpython3.11-minimal \
-        ripgrep git git-man perl curl libcurl4 jq libjq1 file libmagic1 procps libproc2-0 > /dev/null \
+        ripgrep git git-man perl curl libcurl4 jq libjq1 file libmagic1 procps libproc2-0 libnss-myhostname \
+        > /dev/null \
     && rm -rf /usr/lib/python3*
 ENV LANG=C.UTF-8
 CMD ["python3"]

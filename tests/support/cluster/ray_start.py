@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.cluster.namespace_machine import Machine, Program
 
-__all__ = ["AUTHENTICATION", "NOTICE_DEAD_NODES", "ROOT", "start_ray"]
+__all__ = ["AUTHENTICATION", "NOTICE_DEAD_NODES", "OUTLIVE_THE_HEAD", "ROOT", "start_ray"]
 
 ROOT = Path(__file__).parents[3]
 RAY = Path(sys.executable).with_name("ray")
@@ -26,6 +26,9 @@ NOTICE_DEAD_NODES = {
 With Ray's defaults that takes up to a minute: five failures of 10 s each. A failure is an answer that takes
 longer than the time-out, so a node that does not answer for less than 12 s is kept.
 """
+
+OUTLIVE_THE_HEAD = {"RAY_gcs_rpc_server_reconnect_timeout_s": "1000000000"}
+"""Environment with which Ray does not end on a node whose head is gone, as docs/cluster.md says."""
 
 AUTHENTICATION = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 """Environment of all programs of the cluster."""
@@ -58,7 +61,8 @@ def _started(
     machine: Machine, folder: Path, options: Sequence[str], environment: Mapping[str, str]
 ) -> Program:
     path = folder / f"log-{time.monotonic_ns()}"
-    variables = {**os.environ, **_OWN, **NOTICE_DEAD_NODES, "PYTHONPATH": str(ROOT), **environment}
+    variables = {**os.environ, **_OWN, **NOTICE_DEAD_NODES, **OUTLIVE_THE_HEAD, "PYTHONPATH": str(ROOT)}
+    variables |= environment
     variables.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes of Ray would compile the project again
     with path.open("wb") as log:
         command = [str(RAY), "start", "--block", f"--temp-dir={folder}", *_OPTIONS, *options]

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.support.cluster.ray_start import NOTICE_DEAD_NODES
+from tests.support.cluster.ray_start import NOTICE_DEAD_NODES, OUTLIVE_THE_HEAD
 
 ROOT = Path(__file__).parents[3]
 
@@ -101,10 +101,12 @@ def _pins(lock: str) -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in pins}
 
 
-def test_silent_nodes_are_noticed_as_fast_as_the_pages_say() -> None:
+def test_page_names_the_variables_with_which_the_tests_start_ray() -> None:
     page = (ROOT / "docs" / "cluster.md").read_text()
     assert [
-        f"{name}={value}" for name, value in NOTICE_DEAD_NODES.items() if f"{name}={value}" not in page
+        f"{name}={value}"
+        for name, value in (NOTICE_DEAD_NODES | OUTLIVE_THE_HEAD).items()
+        if f"{name}={value}" not in page
     ] == []
 
 

@@ -109,7 +109,8 @@ class Served:
             except httpx.TransportError:
                 time.sleep(0.05)
             if time.monotonic() > deadline or self.process.poll() is not None:
-                raise AssertionError(f"the server did not start:\n{self.log()}")
+                status = self.process.poll()
+                raise AssertionError(f"the server did not start (exit status {status}):\n{self.log()}")
 
     def kill(self) -> None:
         """End it with SIGKILL."""

@@ -43,6 +43,7 @@ async def sandbox_program(config: ServerConfig, make: MakeSandbox) -> AsyncItera
 
     Raises:
         SandboxError: the sandbox cannot be started.
+        TimeoutError: the program has not connected its streams within 60 seconds.
     """
     from libs.gateway.program_stream import ProgramStream  # imports HTTP, which only connections need
 

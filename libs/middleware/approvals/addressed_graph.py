@@ -147,7 +147,7 @@ class AddressedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     @asynccontextmanager
     async def _files_of_run(self, config: RunnableConfig | None) -> AsyncGenerator[None, None]:
-        """Bring the files to the begin of the run; wait for the run's captures if it ends or fails."""
+        """Bring the files to the start of the run, and wait for its captures when it ends or fails."""
         saver, thread = self._saver(config), self._thread_id(config)
         if not self.files or not saver or thread is None or is_nested(config):
             yield

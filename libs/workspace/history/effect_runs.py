@@ -65,14 +65,15 @@ class EffectRuns:
         """
         if (records := self._sandbox_of(thread).records) is None:
             return AskFirst("there is no record of commands, so it could run twice")
-        noted = (f"{key}#first", f"{key}#effect", f"{key}#before")
-        first, kept, captured = await records.awaited(records.noted_each, thread, noted)
+        noted = (f"{key}#first", f"{key}#effect")
+        first, kept = await records.awaited(records.noted_each, thread, noted)
         if first:
             return AskFirst(first)
         if kept:
             return Effect.read(kept)
         async with self._alone(thread):
-            before = _place(captured) if captured else await self._captured_before(thread, key, records)
+            # Read under the lock: another attempt of this call may have just ended.
+            before = await self._before(thread, key, records)
             if isinstance(before, str):
                 return await self._ask_first(thread, key, before, records)
             try:
@@ -172,11 +173,8 @@ class EffectRuns:
     async def _before(self, thread: str, key: str, records: CommandRecords) -> tuple[int, str] | str:
         """Return the capture before a call, or why the call must be asked about first."""
         if kept := await records.awaited(records.noted, thread, f"{key}#before"):
-            return _place(kept)
-        return await self._captured_before(thread, key, records)
-
-    async def _captured_before(self, thread: str, key: str, records: CommandRecords) -> tuple[int, str] | str:
-        """As `_before`, for a call that has none yet."""
+            number, capture = json.loads(kept)
+            return number, capture
         try:
             number, manifest = await self._captured(thread, asks=False)
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
@@ -274,9 +272,3 @@ class EffectRuns:
         if records is None:
             raise RuntimeError("a call without a record was never run here")
         return records
-
-
-def _place(kept: str) -> tuple[int, str]:
-    """Read a kept capture: its number in the ledger, and its manifest."""
-    number, capture = json.loads(kept)
-    return number, capture

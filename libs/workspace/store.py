@@ -213,6 +213,9 @@ class WorkspaceStore:
             )
             times |= found.times
             now = found.manifest
+            if now is earlier:  # nothing has changed, and its contents are kept
+                known = _Known(now, found.log)
+                break
             await asyncio.to_thread(getattr, now, "id")  # hashes all entries
             changing = await keep_contents(sandbox, self._catalog, self._contents, now, earlier)
             if changing and attempt == _TRIES:

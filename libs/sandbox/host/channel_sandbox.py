@@ -216,27 +216,19 @@ class ChannelSandbox(SandboxLife):
         *,
         alone: bool,
     ) -> tuple[Call, Answer]:
-        """Run a command or a block. If `alone`, nothing runs for the call afterwards, even if cancelled."""
+        """Run a command or a block. If `alone`, nothing runs for the call when the next request begins.
+
+        That holds also if the call is cancelled.
+        """
         try:
             call, answer = await self._ask(payload, seconds, on_output=on_output, uses=uses)
-        except asyncio.CancelledError:
+            if alone and answer.left_running:
+                self._programs.end_left(self._thread(), call.stream, call.sandbox)
+        finally:
+            # The supervisor renews the workers before it begins another request.
             if alone and (channel := self._live()):
                 channel.renew()
-            raise
-        if alone:
-            await self._end_alone(call, answer)
         return call, answer
-
-    async def _end_alone(self, call: Call, answer: Answer) -> None:
-        """End what a call has left running, and renew the workers. Wait until that is done."""
-        if answer.left_running:
-            self._programs.end_left(self._thread(), call.stream, call.sandbox)
-        if channel := self._live():
-            channel.renew()
-        with suppress(SandboxError):  # all has ended with the sandbox
-            # The supervisor begins a request when it has done what it was asked for before.
-            seconds, payload = file_request("ls", None, {"path": "/dev/null"}, protected=[])
-            await self._ask(payload, seconds)
 
     def has_background(self, thread: str) -> bool:
         """Return whether commands of a thread may have left something running. Call this on the core."""

@@ -76,17 +76,18 @@ class EffectRuns:
             before = await self._before(thread, key, records)
             if isinstance(before, str):
                 return await self._ask_first(thread, key, before, records)
-            try:
-                with self._sandbox_of(thread).without_network() as refused:
+            # Until the captures have ended: only then does nothing run for the call any more.
+            with self._sandbox_of(thread).without_network() as refused:
+                try:
                     result = await run()
-                if not await records.awaited(records.begun, thread, [key]):
-                    why = f"the sandbox could not run it: {result.output.strip()}"
-                    return await self._ask_first(thread, key, why, records)
-                effect = await self._effect(thread, before, result, sorted(refused))
-            except asyncio.CancelledError:
-                if not process_is_ending():  # else the next process asks about the effect
-                    await self._take_back(thread, key, before)
-                raise
+                    if not await records.awaited(records.begun, thread, [key]):
+                        why = f"the sandbox could not run it: {result.output.strip()}"
+                        return await self._ask_first(thread, key, why, records)
+                    effect = await self._effect(thread, before, result, sorted(refused))
+                except asyncio.CancelledError:
+                    if not process_is_ending():  # else the next process asks about the effect
+                        await self._take_back(thread, key, before)
+                    raise
             notes = {f"{key}#effect": effect.text()} | ({f"{key}#kept": ""} if effect.free else {})
             await records.awaited(records.note_each, thread, notes)
         return effect

@@ -281,11 +281,10 @@ class TurnCaptures:
         sandbox = self.sandbox_of(thread)
         began = time.time_ns()
         tree, claim = await self._held(thread)
-        captured = await self.store.acapture(tree)
+        captured, latest = await asyncio.gather(self.store.acapture(tree), self.ledger.latest(workspace))
         spans = list(sandbox.turns.spans)
         # Kept until the ledger has them: the next walk leaves out what has not changed since this one.
         times = self._times[workspace] = {**self._times.get(workspace, {}), **captured.times}
-        latest = await self.ledger.latest(workspace)
         captures = latest.manifest if latest else None, captured.id
         changes = await self._changes.by_thread(
             sandbox, workspace, captures, times=times, spans=spans, own={thread: own}

@@ -79,7 +79,11 @@ class Served:
     def environment(self) -> dict[str, str]:
         names = {name.upper() for name in Settings.model_fields}
         plain = {name: value for name, value in os.environ.items() if name not in names}
-        return plain | {"LANGGRAPH_NO_VERSION_CHECK": "true", "PYTHONUNBUFFERED": "1"}
+        return plain | {
+            "LANGGRAPH_CLI_NO_ANALYTICS": "1",  # see the Makefile
+            "LANGGRAPH_NO_VERSION_CHECK": "true",
+            "PYTHONUNBUFFERED": "1",
+        }
 
     @property
     def command(self) -> list[str]:

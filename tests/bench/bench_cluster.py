@@ -122,7 +122,7 @@ def _idle_memory(local: DockerSandbox, there: ClusterSandbox, nodes: list[Node])
 def _first_command(root: Path, cluster: Cluster, make: partial[ClusterSandbox]) -> Figure:
     """Measure the first command of a thread whose spare is ready, here and on a node."""
     local = DockerExecutionBackend(root / "threads", name="bench-here", image=image(), scope="thread", warm=1)
-    here = local._pool
+    here = local._of_threads()
     assert isinstance(here, SandboxPool)
     pool = ClusterPool(cluster, make, warm=1)
     spared: dict[str, tuple[Callable[[], bool], Callable[[str], ChannelSandbox]]] = {

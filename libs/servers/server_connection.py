@@ -14,6 +14,7 @@ from mcp import Client, MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,
+    CallToolResult,
     PromptListChangedNotification,
     ResourceListChangedNotification,
     ToolListChangedNotification,
@@ -193,6 +194,7 @@ class Connection:
                             message_handler=self._on_message,
                         )
                     )
+                client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]
                 ready.set_result(client)
                 if self._connected_before:
                     self._changed()
@@ -228,6 +230,14 @@ class Connection:
         if keeper is not None and not keeper.done():
             keeper.cancel()
             await asyncio.wait([keeper], timeout=_CLOSE_SECONDS)
+
+
+async def _unchecked(name: str, result: CallToolResult) -> None:
+    """Take a result as it is.
+
+    The SDK would check it against the server's schema. A pattern of a hostile server can take hours for 40
+    characters, and Python's `re` stops all threads meanwhile. The package reads results that do not fit.
+    """
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import httpx2
@@ -26,6 +25,7 @@ from libs.sandbox.host import LoopThread
 from libs.servers.sandbox_program import MakeSandbox
 from libs.servers.server_answers import Answer, CallFailed, Listing, answer_of, listing_of
 from libs.servers.server_config import ServerConfig
+from libs.servers.server_log import ServerLog
 from libs.servers.server_transport import transport_to
 
 __all__ = ["CALL_SECONDS", "CONNECT_SECONDS", "Connection"]
@@ -67,13 +67,13 @@ class Connection:
     """One server. Connects at its first use, and again if the server has ended. For any event loop."""
 
     def __init__(
-        self, config: ServerConfig, log: Path, make: MakeSandbox, changed: Callable[[], object]
+        self, config: ServerConfig, log: ServerLog, make: MakeSandbox, changed: Callable[[], object]
     ) -> None:
         """Create the object.
 
         Args:
             config: how to reach the server.
-            log: file for the errors that a program prints, from its latest start on.
+            log: of the errors that a program prints.
             make: makes the sandbox of a server that runs in one.
             changed: called when the server may have other lists. It must not block.
         """

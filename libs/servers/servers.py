@@ -34,6 +34,8 @@ _WAIT_SECONDS: Final = 30.0
 """Longest wait of a prompt for servers that start. The package of a slower server comes when it is ready."""
 _AGAIN_SECONDS: Final = 60.0
 """Seconds after which a server that could not be started is tried again."""
+_MOST_IN_A_ROW: Final = 5
+"""How often the lists are read at once. A server may say each time that they have changed."""
 _NO_SECRETS: Final = SecretFilter({})
 _MOST_REASON: Final = 300
 """Characters of the reason why a server cannot be used."""
@@ -87,6 +89,8 @@ class Servers:
         }
         self._listed: dict[str, _Listed | CallFailed] = {}
         self._starts: dict[str, tuple[float, Future[None]]] = {}
+        self._changed: set[str] = set()
+        """Servers whose lists have changed while they were read."""
         self._lock = threading.Lock()
 
     async def lines(self) -> list[str]:
@@ -165,12 +169,24 @@ class Servers:
                 begun, ended = start
                 failed = isinstance(self._listed.get(name), CallFailed)
                 again = time.monotonic() - begun > _AGAIN_SECONDS if failed else not unless_known
-                if not ended.done() or not again:
+                if not ended.done():
+                    if not unless_known:
+                        self._changed.add(name)
+                    return start
+                if not again:
                     return start
             self._starts[name] = start = time.monotonic(), core().spawn(self._list(name)).ended
             return start
 
     async def _list(self, name: str) -> None:
+        """Read the lists of a server, and again if they have changed meanwhile."""
+        for _ in range(_MOST_IN_A_ROW):
+            self._changed.discard(name)
+            await self._read(name)
+            if name not in self._changed:
+                break
+
+    async def _read(self, name: str) -> None:
         connection = self._connections[name]
         try:
             listing = await connection.listing()

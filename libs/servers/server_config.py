@@ -137,7 +137,8 @@ def _server(name: str, given: Mapping[str, Any], variables: Mapping[str, str]) -
     )
     if entry.command is not None and not entry.sandbox:
         searched = entry.env.get("PATH") or variables.get("PATH")
-        if shutil.which(entry.command, path=searched) is None:
+        program = Path(entry.cwd or "", entry.command) if "/" in entry.command else entry.command
+        if shutil.which(program, path=searched) is None:
             raise ValueError(f"the program {entry.command!r} is not there: install it, or correct its name")
     return ServerConfig(
         name=python_name(name),

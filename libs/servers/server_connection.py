@@ -263,6 +263,8 @@ def _why(error: BaseException) -> str:
         return "the server has ended before it was ready"
     if isinstance(error, MCPError):
         return str(error)[:2_000]
+    if isinstance(error, httpx2.HTTPStatusError):  # without the URL, which may be a secret
+        return f"the server has answered with the HTTP status {error.response.status_code}"
     if isinstance(error, SandboxError):
         return f"its sandbox cannot be used: {error} {error.hint}".rstrip(".")
     return f"the server cannot be reached: {str(error)[:500] or type(error).__name__}"

@@ -50,6 +50,12 @@ def test_servers_are_read_with_their_variables(tmp_path: Path) -> None:
     assert (web.url, web.headers) == ("https://example.org/mcp", (("Authorization", "Bearer k"),))
 
 
+def test_path_of_a_program_begins_at_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").touch(mode=0o755)
+    [notes] = read_servers(config(tmp_path, notes={"command": "./run", "cwd": str(tmp_path)}), {})
+    assert (notes.command, notes.cwd) == ("./run", str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("servers", "told"),
     [

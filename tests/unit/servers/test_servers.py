@@ -219,12 +219,17 @@ def port() -> Iterator[int]:
 def test_server_over_http_gets_the_headers(port: int, tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{port}/mcp"
     headers = (("Authorization", f"Bearer {TOKEN}"),)
-    configs = [ServerConfig(name="web", url=url, headers=headers), ServerConfig(name="refused", url=url)]
+    configs = [
+        ServerConfig(name="web", url=url, headers=headers),
+        ServerConfig(name="refused", url=url),
+        ServerConfig(name="older", url=f"{url}/{TOKEN}/sse", sse=True),
+    ]
     servers = Servers(configs, tmp_path / "packages")
     try:
-        line, refused = asyncio.run(servers.lines())
+        line, refused, older = asyncio.run(servers.lines())
         assert "servers.web" in line
         assert "cannot be used now" in refused
+        assert older.endswith("cannot be used now: > the server has answered with the HTTP status 401")
         assert call(servers, "add", "web", a=1, b=2).structured_content == {"result": 3}
     finally:
         servers.close()

@@ -19,6 +19,7 @@ from agent.secrets import secret_filter
 from agent.settings import PACKAGES, Settings, mcp_servers
 from libs.middleware.approvals import RulesError, RulesFile
 from libs.middleware.prompt_section import with_section
+from libs.redaction import SecretFilter
 from libs.sandbox.host import blocking
 
 # The MCP SDK is imported where servers are configured: it takes half a second.
@@ -51,7 +52,7 @@ def servers_of(settings: Settings) -> Servers | None:
     if folder is None:
         return None
     make = _ServerSandboxes(folder.with_name(f"{folder.name}-workspaces"), settings)
-    return _made(mcp_servers(settings), folder, secret_filter(settings) or str, make)
+    return _made(mcp_servers(settings), folder, secret_filter(settings), make)
 
 
 async def servers_text(servers: Servers | None) -> str:
@@ -123,11 +124,11 @@ class _ServerSandboxes:
 
 @functools.cache
 def _made(
-    configs: tuple[ServerConfig, ...], folder: Path, redact: Callable[[str], str], make: _ServerSandboxes
+    configs: tuple[ServerConfig, ...], folder: Path, redact: SecretFilter | None, make: _ServerSandboxes
 ) -> Servers:
     from libs.servers import Servers
 
-    servers = Servers(configs, folder, redact=redact, make=make)
+    servers = Servers(configs, folder, redact=redact or SecretFilter({}), make=make)
     atexit.register(servers.close)
     return servers
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from urllib.parse import unquote, urlsplit
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import SecretStr
 
 from agent.settings import Settings, mcp_servers
 from libs.gateway import is_placeholder
 from libs.redaction import SecretFilter, unfit
+
+if TYPE_CHECKING:
+    from libs.servers import ServerConfig
 
 __all__ = ["PROVIDER_KEYS", "key_of", "known_secrets", "secret_filter"]
 
@@ -58,13 +64,13 @@ def known_secrets(settings: Settings) -> dict[str, str]:
 
     - secret settings (OPENAI_API_KEY) and passwords in URLs of settings and proxies;
     - keys of providers and variables that EGRESS_CREDENTIALS names, in the environment or `.env`;
-    - credentials in `env`, `headers` and `url` of the servers in MCP_CONFIG;
+    - credentials of the servers in MCP_CONFIG: in `${NAME}`, `env`, `headers`, `url` and `args`;
     - variables in `.env`, or visible to commands, whose name looks like a secret (KEY, TOKEN, PASSWORD, …)
       or whose value is a URL with a password.
     """
     found: dict[str, str] = {}
     for name, value in {**settings.dotenv(), **settings.variables_of_programs()}.items():
-        if _NAMED.search(name) and not _NAMED_NOT.search(name):
+        if _is_named(name):
             found[name] = value
         elif password := _password(value):
             found[name] = password
@@ -83,14 +89,7 @@ def known_secrets(settings: Settings) -> dict[str, str]:
         if password := _password(value):
             found.setdefault(name, password)
     for server in mcp_servers(settings):
-        for name, value in server.env:
-            if _NAMED.search(name) and not _NAMED_NOT.search(name):
-                found[f"{name} of {server.name}"] = value
-        for name, value in server.headers:
-            if _NAMED.search(name) or name.lower() in _CREDENTIAL_HEADERS:
-                found[f"{name} of {server.name}"] = value.rpartition(" ")[2]  # without `Bearer`
-        if password := _password(server.url):
-            found[f"url of {server.name}"] = password
+        found |= {f"{name} of {server.name}": value for name, value in _of_server(server)}
     # Inside the sandbox of another installation, variables hold placeholders, which are not secrets.
     return {name: value for name, value in found.items() if not is_placeholder(value)}
 
@@ -113,6 +112,40 @@ def secret_filter(settings: Settings) -> SecretFilter | None:
 def _filter(secrets: tuple[tuple[str, str], ...]) -> SecretFilter:
     """Make one filter for all callers, so that its warning is logged once."""
     return SecretFilter(dict(secrets))
+
+
+def _of_server(server: ServerConfig) -> Iterator[tuple[str, str]]:
+    """Yield the credentials of a server: name -> value."""
+    for name, value in server.headers:
+        if _NAMED.search(name) or name.lower() in _CREDENTIAL_HEADERS:
+            yield name, value.rpartition(" ")[2]  # without `Bearer`
+    options = [
+        arg.partition("=")[::2] if "=" in arg else (arg, following)
+        for arg, following in pairwise([*server.args, ""])
+    ]
+    named = [
+        (name.replace("-", "_"), value)
+        for name, value in options
+        if name.startswith("-") and value and not value.startswith("-")
+    ]
+    for name, value in [*server.env, *server.variables, *named, *_query(server.url)]:
+        if _is_named(name):
+            yield name, value
+    for place, text in [("url", server.url), *(("args", arg) for arg in server.args)]:
+        if password := _password(text):
+            yield place, password
+
+
+def _query(url: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(urlsplit(url).query)
+    except ValueError:
+        return []
+
+
+def _is_named(name: str) -> bool:
+    """Return whether a variable, an option or a parameter is named like a secret."""
+    return bool(_NAMED.search(name) and not _NAMED_NOT.search(name))
 
 
 def _password(value: str) -> str | None:

@@ -62,7 +62,13 @@ class ServerCalls:
             raise GatewayError(
                 400, 'the body is not {"server": text, "tool": text, "arguments": object}'
             ) from None
-        await self._check(asked, request)
+        try:
+            await self._check(asked, request)
+            return await self._called(asked, request)
+        except CallFailed as error:
+            raise GatewayError(502, self._redact(f"{error}.".encode()).decode(errors="replace")) from None
+
+    async def _called(self, asked: _Asked, request: ServiceRequest) -> ServiceResponse:
         work = asyncio.ensure_future(
             self._servers.call(asked.server, asked.tool, asked.arguments, self._content)
         )
@@ -72,8 +78,6 @@ class ServerCalls:
             if not work.done():
                 raise ConnectionResetError("the program has ended")
             return ServiceResponse(200, await work)
-        except CallFailed as error:
-            raise GatewayError(502, self._redact(f"{error}.".encode()).decode(errors="replace")) from None
         finally:
             left.cancel()
             work.cancel()
@@ -83,13 +87,13 @@ class ServerCalls:
         return self._redact(as_json(answer))
 
     async def _check(self, asked: _Asked, request: ServiceRequest) -> None:
-        """Raise GatewayError if the program may not call the tool."""
-        free = await self._servers.is_free(asked.server, asked.tool)
+        """Raise GatewayError if the program may not call the tool, and CallFailed if nobody can."""
         line = declaration(asked.server, asked.tool)
         name = line.removeprefix("# uses: ")
         ruled = self._ruled(name)
         if ruled == "deny":
             raise GatewayError(403, "a rule of this installation denies it. Do not call it again.")
+        free = await self._servers.is_free(asked.server, asked.tool)
         if (free and ruled != "ask") or name in request.client.declared():
             return
         raise GatewayError(

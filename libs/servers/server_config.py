@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -37,7 +37,6 @@ class _Entry(BaseModel):
     headers: dict[str, str] = {}
     free: tuple[str, ...] = ()
     sandbox: bool = False
-    disabled: bool = False
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
@@ -76,6 +75,8 @@ class ServerConfig:
     """Tools that a person lets programs call without a declaration."""
     sandbox: bool = False
     """Whether the program runs in a sandbox of its own. `command` and `cwd` are paths inside."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """The variables that `${NAME}` has been replaced by, with their values."""
 
 
 def read_servers(path: Path, variables: Mapping[str, str]) -> tuple[ServerConfig, ...]:
@@ -120,15 +121,24 @@ def read_servers(path: Path, variables: Mapping[str, str]) -> tuple[ServerConfig
 
 
 def _server(name: str, given: Mapping[str, Any], variables: Mapping[str, str]) -> ServerConfig | None:
-    expanded = {
-        key: value if key in ("free", "type") else _expanded(value, variables) for key, value in given.items()
-    }
-    entry = _Entry.model_validate(expanded)
-    if entry.disabled:
+    if given.get("disabled"):  # perhaps because a variable is not set
         return None
+    used: dict[str, str] = {}
+
+    def found(match: re.Match[str]) -> str:
+        if (value := variables.get(match[1]) or match[2]) is None:
+            raise ValueError(f"the variable {match[1]} is not set")
+        used[match[1]] = value
+        return value
+
+    known = {key: value for key, value in given.items() if key in _Entry.model_fields}
+    entry = _Entry.model_validate(
+        {key: value if key in ("free", "type") else _expanded(value, found) for key, value in known.items()}
+    )
     if entry.command is not None and not entry.sandbox:
         searched = entry.env.get("PATH") or variables.get("PATH")
-        if shutil.which(entry.command, path=searched) is None:
+        program = Path(entry.cwd or "", entry.command) if "/" in entry.command else entry.command
+        if shutil.which(program, path=searched) is None:
             raise ValueError(f"the program {entry.command!r} is not there: install it, or correct its name")
     return ServerConfig(
         name=python_name(name),
@@ -141,23 +151,18 @@ def _server(name: str, given: Mapping[str, Any], variables: Mapping[str, str]) -
         sse=entry.type == "sse",
         free=frozenset(entry.free),
         sandbox=entry.sandbox,
+        variables=tuple(used.items()),
     )
 
 
-def _expanded(value: Any, variables: Mapping[str, str]) -> Any:
+def _expanded(value: Any, found: Callable[[re.Match[str]], str]) -> Any:
     """Replace variables in every text of a value."""
-
-    def found(match: re.Match[str]) -> str:
-        if (given := variables.get(match[1]) or match[2]) is None:
-            raise ValueError(f"the variable {match[1]} is not set")
-        return given
-
     if isinstance(value, str):
         return _VARIABLE.sub(found, value)
     if isinstance(value, list):
-        return [_expanded(each, variables) for each in value]
+        return [_expanded(each, found) for each in value]
     if isinstance(value, dict):
-        return {key: _expanded(each, variables) for key, each in value.items()}
+        return {key: _expanded(each, found) for key, each in value.items()}
     return value
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import httpx2
@@ -14,6 +13,7 @@ from mcp import Client, MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,
+    CallToolResult,
     PromptListChangedNotification,
     ResourceListChangedNotification,
     ToolListChangedNotification,
@@ -25,6 +25,7 @@ from libs.sandbox.host import LoopThread
 from libs.servers.sandbox_program import MakeSandbox
 from libs.servers.server_answers import Answer, CallFailed, Listing, answer_of, listing_of
 from libs.servers.server_config import ServerConfig
+from libs.servers.server_log import ServerLog
 from libs.servers.server_transport import transport_to
 
 __all__ = ["CALL_SECONDS", "CONNECT_SECONDS", "Connection"]
@@ -66,13 +67,13 @@ class Connection:
     """One server. Connects at its first use, and again if the server has ended. For any event loop."""
 
     def __init__(
-        self, config: ServerConfig, log: Path, make: MakeSandbox, changed: Callable[[], object]
+        self, config: ServerConfig, log: ServerLog, make: MakeSandbox, changed: Callable[[], object]
     ) -> None:
         """Create the object.
 
         Args:
             config: how to reach the server.
-            log: file for the errors that a program prints, from its latest start on.
+            log: of the errors that a program prints.
             make: makes the sandbox of a server that runs in one.
             changed: called when the server may have other lists. It must not block.
         """
@@ -193,6 +194,7 @@ class Connection:
                             message_handler=self._on_message,
                         )
                     )
+                client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]
                 ready.set_result(client)
                 if self._connected_before:
                     self._changed()
@@ -230,6 +232,14 @@ class Connection:
             await asyncio.wait([keeper], timeout=_CLOSE_SECONDS)
 
 
+async def _unchecked(name: str, result: CallToolResult) -> None:
+    """Take a result as it is.
+
+    The SDK would check it against the server's schema. A pattern of a hostile server can take hours for 40
+    characters, and Python's `re` stops all threads meanwhile. The package reads results that do not fit.
+    """
+
+
 @contextmanager
 def _explaining() -> Iterator[None]:
     """Turn what the SDK and a transport raise into CallFailed."""
@@ -253,6 +263,8 @@ def _why(error: BaseException) -> str:
         return "the server has ended before it was ready"
     if isinstance(error, MCPError):
         return str(error)[:2_000]
+    if isinstance(error, httpx2.HTTPStatusError):  # without the URL, which may be a secret
+        return f"the server has answered with the HTTP status {error.response.status_code}"
     if isinstance(error, SandboxError):
         return f"its sandbox cannot be used: {error} {error.hint}".rstrip(".")
     return f"the server cannot be reached: {str(error)[:500] or type(error).__name__}"

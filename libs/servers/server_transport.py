@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import httpx2
@@ -16,6 +15,7 @@ from libs.servers.host_program import host_program
 from libs.servers.http_client import bounded_client
 from libs.servers.sandbox_program import MakeSandbox, sandbox_program
 from libs.servers.server_config import ServerConfig
+from libs.servers.server_log import ServerLog
 from libs.servers.stdio_transport import program_streams
 
 __all__ = ["transport_to"]
@@ -28,14 +28,14 @@ _ANSWER_SECONDS: Final = 300.0
 
 @asynccontextmanager
 async def transport_to(
-    config: ServerConfig, ended: asyncio.Event, log: Path, make: MakeSandbox
+    config: ServerConfig, ended: asyncio.Event, log: ServerLog, make: MakeSandbox
 ) -> AsyncIterator[Any]:
     """Connect to a server, and provide the streams of its messages.
 
     Args:
         config: how to reach the server.
         ended: set when a program has closed its output.
-        log: file for the errors that a program prints.
+        log: of the errors that a program prints.
         make: makes the sandbox of a program that runs in one.
     """
     if not config.command:

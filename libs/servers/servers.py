@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from libs.redaction import SecretFilter
 from libs.sandbox import Sandbox
 from libs.sandbox.host import core, until_done
 from libs.servers.package_folder import PackageFolder
@@ -20,7 +21,8 @@ from libs.servers.sandbox_program import MakeSandbox
 from libs.servers.server_answers import Answer, CallFailed
 from libs.servers.server_config import ServerConfig
 from libs.servers.server_connection import Connection
-from libs.servers.stubs import functions_of, package_of, summary_of
+from libs.servers.server_log import ServerLog
+from libs.servers.stubs import functions_of, one_line, package_of, summary_of
 
 __all__ = ["Servers"]
 
@@ -32,6 +34,11 @@ _WAIT_SECONDS: Final = 30.0
 """Longest wait of a prompt for servers that start. The package of a slower server comes when it is ready."""
 _AGAIN_SECONDS: Final = 60.0
 """Seconds after which a server that could not be started is tried again."""
+_MOST_IN_A_ROW: Final = 5
+"""How often the lists are read at once. A server may say each time that they have changed."""
+_NO_SECRETS: Final = SecretFilter({})
+_MOST_REASON: Final = 300
+"""Characters of the reason why a server cannot be used."""
 
 
 def _no_sandbox(name: str, _: object) -> Sandbox:
@@ -57,7 +64,7 @@ class Servers:
         configs: the servers.
         folder: where the packages are written, for the mount at `/servers`. What programs of servers print
             as errors is in files beside the folder: `<folder>-logs/<name>.log`.
-        redact: removes known secrets from what servers say of themselves.
+        redact: removes known secrets from what servers say of themselves, and from the logs.
         make: makes the sandbox of a server that runs in one.
     """
 
@@ -65,7 +72,7 @@ class Servers:
         self,
         configs: Sequence[ServerConfig],
         folder: Path,
-        redact: Callable[[str], str] = lambda text: text,
+        redact: SecretFilter = _NO_SECRETS,
         make: MakeSandbox = _no_sandbox,
     ) -> None:
         self._redact = redact
@@ -73,12 +80,17 @@ class Servers:
         logs = folder.with_name(f"{folder.name}-logs")
         self._connections = {
             config.name: Connection(
-                config, logs / f"{config.name}.log", make, partial(self._begin, config.name)
+                config,
+                ServerLog(logs / f"{config.name}.log", redact),
+                make,
+                partial(self._begin, config.name),
             )
             for config in configs
         }
         self._listed: dict[str, _Listed | CallFailed] = {}
         self._starts: dict[str, tuple[float, Future[None]]] = {}
+        self._changed: set[str] = set()
+        """Servers whose lists have changed while they were read."""
         self._lock = threading.Lock()
 
     async def lines(self) -> list[str]:
@@ -94,15 +106,18 @@ class Servers:
         for name, connection in self._connections.items():
             found = await self._found(name)
             if isinstance(found, CallFailed):
-                checked[name] = 0, f"{found}. Its log: {connection.log}"
+                checked[name] = 0, f"{found}. Its log: {connection.log.path}"
             else:
                 checked[name] = found.functions, ""
         return checked
 
     async def is_free(self, server: str, tool: str) -> bool:
-        """Return whether programs may call a tool without a declaration."""
-        found = await self._found(server)
-        return isinstance(found, _Listed) and tool in found.tools - found.guarded
+        """Return whether programs may call a tool without a declaration.
+
+        Raises:
+            CallFailed: there is no such server or tool now, or the server cannot be used.
+        """
+        return tool not in (await self._listing(server, tool)).guarded
 
     async def call(
         self, server: str, tool: str, arguments: dict[str, Any], then: Callable[[Answer], Result]
@@ -110,14 +125,9 @@ class Servers:
         """Call a tool, or one of `stubs.METHODS`. See `Connection.call` for the arguments.
 
         Raises:
-            CallFailed: there is no such server or tool; and see `Connection.call`.
+            CallFailed: see `is_free` and `Connection.call`.
         """
-        found = await self._found(server)
-        if isinstance(found, CallFailed):
-            raise CallFailed(str(found))
-        if tool not in found.tools:
-            named = ", ".join(sorted(found.tools)[:50])
-            raise CallFailed(f"the server has no such tool now; it has {named}")
+        await self._listing(server, tool)
         return await self._connections[server].call(tool, arguments, then)
 
     def close(self) -> None:
@@ -130,9 +140,18 @@ class Servers:
 
     async def _line(self, name: str) -> str:
         found = await self._found(name, wait=True)
-        if isinstance(found, CallFailed):
-            return f"- `servers.{name}` cannot be used now: {found}."
+        if isinstance(found, CallFailed):  # perhaps in words of the server
+            return f"- `servers.{name}` cannot be used now: > {found}"
         return found.line
+
+    async def _listing(self, server: str, tool: str) -> _Listed:
+        found = await self._found(server)
+        if isinstance(found, CallFailed):
+            raise CallFailed(str(found))
+        if tool not in found.tools:
+            named = ", ".join(sorted(found.tools)[:50])
+            raise CallFailed(f"the server has no such tool now; it has {named}")
+        return found
 
     async def _found(self, name: str, *, wait: bool = False) -> _Listed | CallFailed:
         """Return what is known of a server. Starts it, and waits for it: see _WAIT_SECONDS."""
@@ -150,12 +169,24 @@ class Servers:
                 begun, ended = start
                 failed = isinstance(self._listed.get(name), CallFailed)
                 again = time.monotonic() - begun > _AGAIN_SECONDS if failed else not unless_known
-                if not ended.done() or not again:
+                if not ended.done():
+                    if not unless_known:
+                        self._changed.add(name)
+                    return start
+                if not again:
                     return start
             self._starts[name] = start = time.monotonic(), core().spawn(self._list(name)).ended
             return start
 
     async def _list(self, name: str) -> None:
+        """Read the lists of a server, and again if they have changed meanwhile."""
+        for _ in range(_MOST_IN_A_ROW):
+            self._changed.discard(name)
+            await self._read(name)
+            if name not in self._changed:
+                break
+
+    async def _read(self, name: str) -> None:
         connection = self._connections[name]
         try:
             listing = await connection.listing()
@@ -174,7 +205,9 @@ class Servers:
                 line=self._redact(summary_of(name, functions, about=listing.about)),
             )
         except CallFailed as error:
-            known = CallFailed(self._redact(str(error)))
-            logger.warning("the MCP server %s cannot be used: %s. Its log: %s", name, known, connection.log)
+            known = CallFailed(one_line(self._redact(str(error)), _MOST_REASON))
+            logger.warning(
+                "the MCP server %s cannot be used: %s. Its log: %s", name, known, connection.log.path
+            )
             await asyncio.to_thread(self._packages.write_failure, name, str(known))
             self._listed[name] = known

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -28,14 +26,14 @@ from mcp.types import (
     jsonrpc_message_adapter,
 )
 
+from libs.servers.server_log import OpenLog, ServerLog
+
 __all__ = ["MOST_LINE", "Pipes", "program_streams"]
 
 logger = logging.getLogger(__name__)
 
 MOST_LINE: Final = 16 * 2**20
 """Bytes of the largest message of a server. Up to twice as many are kept in memory."""
-_MOST_LOG: Final = 4 * 2**20
-"""Bytes of the log of a server. Then the log begins again."""
 _MOST_UNANSWERED: Final = 256
 """Requests of a server that wait for it to read an answer. A server that reads nothing is ended."""
 _FLUSH_SECONDS: Final = 0.5
@@ -59,19 +57,19 @@ class Pipes:
 
 @asynccontextmanager
 async def program_streams(
-    running: AbstractAsyncContextManager[Pipes], ended: asyncio.Event, log: Path
+    running: AbstractAsyncContextManager[Pipes], ended: asyncio.Event, log: ServerLog
 ) -> AsyncIterator[Streams]:
     """Start a server, and provide the streams of its messages. Afterwards the server is ended.
 
     Args:
         running: starts the program, and ends it afterwards.
         ended: set when the program has closed its output, or cannot be talked to any more.
-        log: file for the errors that the program prints; 4 MB at most.
+        log: of the errors that the program prints.
 
     Raises:
         OSError: the log cannot be written; and what `running` raises.
     """
-    with await asyncio.to_thread(_opened, log) as file:
+    with await asyncio.to_thread(log.open) as file:
         async with running as pipes:
             program = _Program(pipes, ended)
             writing = asyncio.create_task(program.write())
@@ -127,14 +125,10 @@ class _Program:
                         self._unanswered -= 1
         self._arriving.close()
 
-    async def keep(self, log: IO[bytes]) -> None:
+    async def keep(self, log: OpenLog) -> None:
         """Write what the server prints as errors into its log."""
         while data := await self._stderr.read(2**16):
-            with suppress(OSError):  # no space: the server must not wait for it
-                if log.tell() + len(data) > _MOST_LOG:
-                    log.seek(0)
-                    log.truncate()
-                log.write(data)
+            log.write(data)
 
     async def _next(self) -> Received | None:
         """Return the next message. None at the end."""
@@ -169,9 +163,3 @@ class _Program:
         why = f"the result has over {MOST_LINE:,} bytes: ask the server for a part of it"
         error_data = ErrorData(code=INTERNAL_ERROR, message=why)
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error_data))
-
-
-def _opened(log: Path) -> IO[bytes]:
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    return open(descriptor, "wb", buffering=0)  # noqa: PTH123 - the mode

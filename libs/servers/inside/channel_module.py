@@ -128,7 +128,10 @@ def _value(part: dict[str, Any], name: str) -> Any:
         return part["text"]
     if "data" not in part:
         return part
-    content = base64.b64decode(part["data"])
+    try:
+        content = base64.b64decode(part["data"])
+    except ValueError as error:
+        raise ServerError(f"{name}: the server has sent a file that is not base64: {error}") from None
     plain = re.sub(r"[^\w-]+", "_", name)[:80]
     ending = re.sub(r"\W+", "", part.get("type", "").rpartition("/")[2])[:10] or "bin"
     os.makedirs(_FOLDER, exist_ok=True)

@@ -11,5 +11,15 @@ The package calls `call(server: str, tool: str, arguments: dict[str, Any]) -> An
 from libs.servers.stubs.python_names import declaration, python_name
 from libs.servers.stubs.server_functions import METHODS, functions_of, is_free
 from libs.servers.stubs.server_package import package_of, summary_of
+from libs.servers.stubs.server_words import one_line
 
-__all__ = ["METHODS", "declaration", "functions_of", "is_free", "package_of", "python_name", "summary_of"]
+__all__ = [
+    "METHODS",
+    "declaration",
+    "functions_of",
+    "is_free",
+    "one_line",
+    "package_of",
+    "python_name",
+    "summary_of",
+]

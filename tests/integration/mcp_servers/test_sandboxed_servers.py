@@ -75,7 +75,7 @@ def containers(folder: Path) -> list[str]:
 def test_server_has_a_container_and_only_its_own_variables(servers: Servers) -> None:
     inside, missing = asyncio.run(servers.lines())
     assert "`servers.inside`: 1 function, 0 free" in inside
-    assert "cannot be used now: the server has ended before it was ready" in missing
+    assert "cannot be used now: > the server has ended before it was ready" in missing
     eventually(lambda: len(containers(Path.cwd())) == 1)
     assert evaluated(servers, "__import__('socket').gethostname()") == "sandbox"
     variables = evaluated(servers, "dict(__import__('os').environ)")

@@ -13,8 +13,12 @@ __all__ = ["TOOLS", "HostileServer"]
 
 TOOLS = (
     *("fine", "endless", "endless_event", "large_error", "compressed", "redirects", "page"),
-    *("nonsense", "slow_head", "another_id", "cut"),
+    *("nonsense", "slow_head", "another_id", "cut", "unfit"),
 )
+
+
+SLOW = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+"""The time that Python needs to match the pattern doubles with each letter."""
 
 
 class HostileServer(QuietServer):
@@ -42,7 +46,8 @@ class _Handler(QuietHandler):
             )
         elif asked["method"] == "tools/list":
             schema = {"type": "object"}
-            self.result(asked["id"], {"tools": [{"name": name, "inputSchema": schema} for name in TOOLS]})
+            tools = [{"name": name, "inputSchema": schema, "outputSchema": SLOW} for name in TOOLS]
+            self.result(asked["id"], {"tools": tools})
         else:
             error = {"code": -32601, "message": "unknown"}
             self.answer(200, json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}).encode())
@@ -56,6 +61,9 @@ class _Handler(QuietHandler):
 
     def fine(self, number: int) -> None:
         self.result(number, {"content": [{"type": "text", "text": "fine"}]})
+
+    def unfit(self, number: int) -> None:
+        self.result(number, {"content": [], "structuredContent": {"a": "a" * 24 + "!"}})
 
     def endless(self, _: int, kind: str = "application/json", begin: bytes = b"", status: int = 200) -> None:
         self.send_response(status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from pathlib import Path
@@ -84,6 +85,40 @@ def test_keys_that_packages_read_and_tokens_of_the_env_file(
     (tmp_path / ".env").write_text("OTHER_TOKEN=ot-1234-abcd\nOTHER=plain-1234-abcd\n")
     known = {"LANGSMITH_API_KEY": "ls-1234-abcd", "OTHER_TOKEN": "ot-1234-abcd"}
     assert known_secrets(settings(tmp_path / ".env")) == known
+
+
+def test_credentials_of_mcp_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable in ("NOTES_TOKEN", "NOTES_FOLDER"):
+        monkeypatch.setenv(variable, f"{variable.lower()}-1234")
+    notes = {
+        "command": "sh",
+        "args": [
+            *(
+                "--header",
+                "Authorization: Bearer ${NOTES_TOKEN}",
+                "${NOTES_FOLDER}",
+                "--api-key",
+                "ak-1234-abcd",
+            ),
+            *("--secret=se-1234-abcd", "--key-file", "/home/me/.ssh/id", "postgres://me:pa-1234-abcd@db/x"),
+        ],
+        "env": {"MY_SECRET": "ms-1234-abcd", "MY_LANG": "de_DE.UTF-8"},
+    }
+    web = {
+        "url": "https://me:ur-1234-abcd@example.org/mcp?theApiKey=qu-1234-abcd&region=europe-west",
+        "headers": {"Authorization": "Bearer au-1234-abcd", "X-Region": "europe-west"},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": notes, "web": web}}))
+    assert known_secrets(settings(mcp_config=tmp_path / "mcp.json")) == {
+        "NOTES_TOKEN of notes": "notes_token-1234",
+        "__api_key of notes": "ak-1234-abcd",
+        "__secret of notes": "se-1234-abcd",
+        "args of notes": "pa-1234-abcd",
+        "MY_SECRET of notes": "ms-1234-abcd",
+        "url of web": "ur-1234-abcd",
+        "theApiKey of web": "qu-1234-abcd",
+        "Authorization of web": "au-1234-abcd",
+    }
 
 
 def test_unusable_secret_is_named_once(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:

@@ -62,6 +62,38 @@ def test_tools_that_change_during_calls_change_the_package(servers: Servers, tmp
     assert "def evaluate(" not in source
 
 
+CHANGES_WHILE_READ = """
+import json, sys
+names = ["first"]
+answer = lambda id, **result: print(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}), flush=True)
+for line in sys.stdin:
+    match json.loads(line):
+        case {"method": "initialize", "id": id, "params": {"protocolVersion": version}}:
+            about = {"name": "burst", "version": "1"}
+            answer(id, protocolVersion=version, capabilities={"tools": {}, "prompts": {}}, serverInfo=about)
+        case {"method": "tools/list", "id": id}:
+            answer(id, tools=[{"name": name, "inputSchema": {"type": "object"}} for name in names])
+        case {"method": "prompts/list", "id": id}:
+            if names == ["first"]:
+                names = ["second"]
+                print('{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}')
+            answer(id, prompts=[])
+        case {"id": id}:
+            error = {"code": -32601, "message": "unknown"}
+            print(json.dumps({"jsonrpc": "2.0", "id": id, "error": error}), flush=True)
+"""
+
+
+def test_tools_that_change_while_the_lists_are_read_are_read_again(tmp_path: Path) -> None:
+    config = ServerConfig(name="burst", command=sys.executable, args=("-c", CHANGES_WHILE_READ))
+    burst = Servers([config], tmp_path / "packages")
+    try:
+        asyncio.run(burst.lines())
+    finally:
+        burst.close()
+    assert "def second(" in (tmp_path / "packages" / "burst" / "_tools.py").read_text()
+
+
 def test_server_that_comes_back_with_other_tools_has_another_package(servers: Servers) -> None:
     assert evaluated(servers, "evaluate", "1 + 1") == "2"
     with pytest.raises(CallFailed, match="ended during the call of evaluate"):

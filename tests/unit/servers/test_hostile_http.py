@@ -51,6 +51,11 @@ def test_call_ends_and_the_next_call_has_its_result(hostile: Servers, tool: str,
     assert "fine" in called(hostile, "fine")
 
 
+def test_result_that_does_not_fit_its_schema_is_returned_without_a_check(hostile: Servers) -> None:
+    assert "aaa!" in called(hostile, "unfit")
+    assert "fine" in called(hostile, "fine")
+
+
 @pytest.mark.parametrize("tool", ["slow_head", "another_id"])
 def test_call_without_an_answer_ends_in_time(
     hostile: Servers, tool: str, monkeypatch: pytest.MonkeyPatch

@@ -31,7 +31,7 @@ def test_servers_are_read_with_their_variables(tmp_path: Path) -> None:
                 "args": ["-m", "notes", "${FOLDER:-/default}"],
                 "env": {"TOKEN": "${NOTES_TOKEN}"},
                 "free": ["list_notes"],
-                "autoApprove": [],
+                "autoApprove": ["${NOT_SET}"],
             },
             "web": {
                 "type": "http",
@@ -39,14 +39,21 @@ def test_servers_are_read_with_their_variables(tmp_path: Path) -> None:
                 "headers": {"Authorization": "Bearer ${KEY}"},
             },
             "apart": {"command": "only-in-the-image", "sandbox": True},
-            "off": {"command": "not-there", "disabled": True},
+            "off": {"command": "not-there", "env": {"TOKEN": "${NOT_SET}"}, "disabled": True},
         },
     )
     notes, web, apart = read_servers(file, {"NOTES_TOKEN": "secret", "HOST": "example.org", "KEY": "k"})
     assert (notes.name, notes.args) == ("my_notes", ("-m", "notes", "/default"))
     assert (notes.env, notes.free) == ((("TOKEN", "secret"),), {"list_notes"})
+    assert dict(notes.variables) == {"FOLDER": "/default", "NOTES_TOKEN": "secret"}
     assert (apart.command, apart.sandbox, notes.sandbox) == ("only-in-the-image", True, False)
     assert (web.url, web.headers) == ("https://example.org/mcp", (("Authorization", "Bearer k"),))
+
+
+def test_path_of_a_program_begins_at_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").touch(mode=0o755)
+    [notes] = read_servers(config(tmp_path, notes={"command": "./run", "cwd": str(tmp_path)}), {})
+    assert (notes.command, notes.cwd) == ("./run", str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -269,10 +269,10 @@ class Sandbox(Tree, Protocol):
         lost. Without leases, see fcntl(2), or for another user's file, an open file is not noticed.
 
         A pattern has at most 10,000 characters; its braces stand for at most 1,000 patterns with 100,000. An
-        absolute pattern names files below the searched path, or is refused, as is a pattern with `!` first:
-        none excludes files. Only folders before the first wildcard may be links, or, in `grep`, have the name
-        `.git` or `.output`. `grep` finds lines of a page; its text has at most 100,000 characters and 100
-        lines.
+        absolute pattern names files below the searched path, or is refused. So is a pattern with `!` first or
+        `/` last: none excludes files or finds folders. Only folders before the first wildcard may be links,
+        or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a page; its text has at most
+        100,000 characters and 100 lines.
 
         Args:
             key: as for `run`, for an operation that changes something.

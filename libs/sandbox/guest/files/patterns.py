@@ -47,7 +47,7 @@ def compile_pattern(pattern: str, root: str = "/") -> dict[str, Search]:
 
     Raises:
         PatternError: the pattern is empty or too long, contains `..` or a NUL character, begins with `!`,
-            names only files outside the search root, or its braces expand to too much.
+            ends with `/`, names only files outside the search root, or its braces expand to too much.
     """
     if len(pattern) > _MOST_PATTERN:
         raise PatternError(
@@ -138,9 +138,12 @@ def _path(pattern: str, segments: list[str]) -> tuple[Callable[[list[str]], obje
     Args:
         pattern: a pattern without braces.
         segments: its names behind the folder in which the search begins.
+
+    Raises:
+        PatternError: the pattern ends with `/`.
     """
     if pattern.endswith("/") and segments[-1:] != ["**"]:
-        return _nothing, 0  # a trailing slash means a folder, and only files are found
+        raise PatternError("a pattern that ends with '/' names folders, and only files are found: add '**'")
     if "/" not in pattern and pattern != "**":
         name = _name(pattern)
         return lambda path: name(path[-1]), None

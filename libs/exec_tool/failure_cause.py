@@ -56,8 +56,6 @@ _BASH_RAN = (
 )
 _NO_NETWORK = "This runner has no network: its programs reach no host. Do without it, or send the data in `files` or `args`."
 
-_TOO_LARGE = 153
-"""Exit code of bash after SIGXFSZ: a file larger than the limit."""
 _CURL = (6, 7)
 """Exit codes of curl: a host was not found, or not reached."""
 
@@ -243,8 +241,6 @@ def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
 
 def _kind_by_code(exit_code: int, kernel: Counted) -> ErrorClass | None:
     """Return the class of a bash program by its exit code, or None."""
-    if exit_code == _TOO_LARGE:
-        return "disk"
     return "network" if exit_code in _CURL and kernel.unreached else None
 
 

@@ -165,8 +165,8 @@ class Sandbox(Tree, Protocol):
 
         The value of a last expression is printed unless it is None or a semicolon follows. A block with
         `await` outside a function is one coroutine. Open figures are saved to `/results` and named; a figure
-        that is not saved whole leaves no file. The exit code is 0, 1 after an exception, or 130 after an
-        interrupt.
+        that is not saved whole leaves no file. A warning that an earlier block has shown is shown again. The
+        exit code is 0, 1 after an exception, or 130 after an interrupt.
 
         A time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
         output says that variables are kept only if the interpreter itself answered after the interrupt, and
@@ -269,9 +269,10 @@ class Sandbox(Tree, Protocol):
         lost. Without leases, see fcntl(2), or for another user's file, an open file is not noticed.
 
         A pattern has at most 10,000 characters; its braces stand for at most 1,000 patterns with 100,000. An
-        absolute pattern names files below the searched path, or is refused. Only folders before the first
-        wildcard may be links, or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a page;
-        its text has at most 100,000 characters and 100 lines.
+        absolute pattern names files below the searched path, or is refused. So is a pattern with `!` first or
+        `/` last: none excludes files or finds folders. Only folders before the first wildcard may be links,
+        or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a page; its text has at most
+        100,000 characters and 100 lines.
 
         Args:
             key: as for `run`, for an operation that changes something.

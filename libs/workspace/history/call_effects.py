@@ -55,7 +55,7 @@ class Effect:
 
     @property
     def interrupted(self) -> bool:
-        """Whether nobody knows the end of the call, because the program was killed."""
+        """Whether nobody knows the end of the call, because the program or the sandbox ended."""
         return self.result.interrupted is not None
 
 

@@ -27,6 +27,16 @@ class TestSource:
         assert "line 2, in <module>\n    1 / 0\n" in block(f"x = 'a{mark}b'\n1 / 0").output
 
 
+class TestWarnings:
+    def test_each_block_shows_its_warnings_unless_a_block_has_silenced_them(self, block: Session) -> None:
+        warned = "import warnings\nwarnings.warn('bad')"
+        assert "UserWarning: bad" in block(warned).output
+        assert block(f"for _ in range(3):\n    {warned.partition(chr(10))[2]}").output.count("bad") == 2
+        assert "UserWarning: bad" in block(warned).output
+        block("warnings.simplefilter('ignore')")
+        assert block(warned).output == ""
+
+
 class TestValues:
     def test_variable_named_underscore_is_kept(self, block: Session) -> None:
         assert block("3").output == "3\n"

@@ -158,6 +158,13 @@ async def test_cancelled_call_is_undone(calls: Calls) -> None:
     assert calls.threads.files() == {"a": "1"}
 
 
+async def test_end_of_a_call_whose_sandbox_died_is_unknown(calls: Calls) -> None:
+    effect = await calls.run("mkdir -p results/a; kill -9 $(ps -o ppid= $PPID); sleep 20")
+    assert "/results/a" in effect.difference.created
+    assert effect.interrupted
+    assert not effect.free
+
+
 async def test_what_a_call_leaves_running_is_ended_before_the_capture(calls: Calls) -> None:
     left = "(setsid sh -c 'while :; do echo x >> ticks; sleep 0.01; done' > /dev/null 2>&1 &)"
     effect = await calls.run(f"{left}; while [ ! -e ticks ]; do sleep 0.01; done")

@@ -27,8 +27,8 @@ _MOST_READ: Final = 64 * 1024
 """Bytes of the largest file that is compared."""
 _MOST_COMPARED: Final = 10
 _INTERRUPTED: Final = (
-    "The program was killed while this ran, so nobody knows whether it ran to its end. Below is what has "
-    "changed since then."
+    "The program or the sandbox ended while this ran, so nobody knows whether it ran to its end. Below is "
+    "what has changed since then."
 )
 
 

@@ -46,8 +46,8 @@ def compile_pattern(pattern: str, root: str = "/") -> dict[str, Search]:
         root: the absolute path of the search root.
 
     Raises:
-        PatternError: the pattern is empty or too long, contains `..` or a NUL character, names only files
-            outside the search root, or its braces expand to too much.
+        PatternError: the pattern is empty or too long, contains `..` or a NUL character, begins with `!`,
+            ends with `/`, names only files outside the search root, or its braces expand to too much.
     """
     if len(pattern) > _MOST_PATTERN:
         raise PatternError(
@@ -56,6 +56,9 @@ def compile_pattern(pattern: str, root: str = "/") -> dict[str, Search]:
         )
     if "\0" in pattern:
         raise PatternError("a pattern cannot hold a NUL character")
+    if pattern.startswith("!"):
+        # In other tools this excludes files. Taken as a name, the pattern would find nothing in silence.
+        raise PatternError("a pattern cannot exclude files: use a command. In a name, write '?' for the '!'")
     found: dict[str, list[tuple[Callable[[list[str]], object], int | None]]] = {}
     for item in _expand(pattern):
         start, below = _below(item, root.rstrip("/"))
@@ -135,9 +138,12 @@ def _path(pattern: str, segments: list[str]) -> tuple[Callable[[list[str]], obje
     Args:
         pattern: a pattern without braces.
         segments: its names behind the folder in which the search begins.
+
+    Raises:
+        PatternError: the pattern ends with `/`.
     """
     if pattern.endswith("/") and segments[-1:] != ["**"]:
-        return _nothing, 0  # a trailing slash means a folder, and only files are found
+        raise PatternError("a pattern that ends with '/' names folders, and only files are found: add '**'")
     if "/" not in pattern and pattern != "**":
         name = _name(pattern)
         return lambda path: name(path[-1]), None

@@ -13,6 +13,7 @@ import os
 import site
 import sys
 import types
+import warnings
 from ast import Assign, Expr, Expression, Name, Store
 from collections.abc import Callable
 from contextlib import suppress
@@ -126,6 +127,7 @@ class Session:
         self._count += 1
         name = f"<block {self._count}>"
         attempt(self._keep_source, name, source)
+        attempt(_warn_again)
         try:
             self._execute(source, name)
         finally:
@@ -281,6 +283,16 @@ def _look_in_user_site() -> None:
         os.makedirs(folder, exist_ok=True)
     above = set(site.getsitepackages())
     sys.path.insert(next((at for at, entry in enumerate(sys.path) if entry in above), len(sys.path)), folder)
+
+
+def _warn_again() -> None:
+    """Let each block show its warnings.
+
+    Python shows a warning once for each line of a module, and all blocks are one module. So the same warning
+    of a corrected block would be missing, as if its cause were gone.
+    """
+    with warnings.catch_warnings():
+        pass  # changes no filter, but Python forgets which warnings it has shown: see `warnings`
 
 
 def _flush(name: str) -> None:

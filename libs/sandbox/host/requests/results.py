@@ -7,7 +7,7 @@ import struct
 import time
 from typing import Any, Literal
 
-from libs.sandbox.errors import CommandInterrupted, CommandStopped, SandboxBusy, SandboxError
+from libs.sandbox.errors import CommandInterrupted, CommandStopped, SandboxBusy, SandboxDied, SandboxError
 from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_values
 from libs.sandbox.host.requests.request import Answer, Call
 from libs.sandbox.limits import SandboxLimits
@@ -66,7 +66,7 @@ def failed_result(why: SandboxError | str) -> RunResult:
     """Return a result for a sandbox error: exit code 125, with message and hint as output."""
     output = f"{why} {why.hint}" if isinstance(why, SandboxError) else why
     interrupted: Literal["stopped", "ended"] | None = None
-    if isinstance(why, CommandInterrupted):
+    if isinstance(why, CommandInterrupted | SandboxDied):
         interrupted = "stopped" if isinstance(why, CommandStopped) else "ended"
     return RunResult(
         output,

@@ -140,8 +140,8 @@ class EffectRuns:
 
         Args:
             programs: whether the thread's interpreters end, which know what the call has done.
-            rejected: whether a person has seen the effect and rejected it. Only then is undone what has changed
-                in a shared workspace since the begin of a call that was cut off, perhaps by somebody else.
+            rejected: whether a person has seen the effect and rejected it. Only then is undone what has
+                changed in a shared workspace since the begin of a call that was cut off, perhaps by others.
 
         Raises:
             SandboxError, CheckpointerUnavailable: see `run`. The next attempt completes the undo.

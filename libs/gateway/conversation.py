@@ -7,6 +7,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from typing import Final
 
 import h11
@@ -142,13 +143,16 @@ class Conversation:
             raise GatewayError(403, why)
         if target.host in self._policy.never_refused:
             return target
-        if self._client.refused and (refused := self._client.refused()) is not None:
-            refused.add(target.host)
-            raise GatewayError(
-                403,
-                f"{target.host} is not reached: before a person has approved it, this runs without network",
-            )
+        self._require_network(target.host)
         return target
+
+    def _require_network(self, host: str) -> None:
+        """Raise GatewayError if nothing of this connection is let out."""
+        if (refused := self._client.refused()) is not None:
+            refused.add(host)
+            raise GatewayError(
+                403, f"{host} is not reached: before a person has approved it, this runs without network"
+            )
 
     async def _forward(self, near: Peer, request: h11.Request, target: Target, entry: LogEntry) -> None:
         """Forward a request and its answer; for https, add the credential of the host."""
@@ -158,12 +162,17 @@ class Conversation:
             headers = self._policy.credentials.sent(target.host, headers)
             answer = self._policy.credentials.answer_filter(target.host, request.method)
         meter = self._client.limits.meter(target.host)
+        check = partial(self._require_network, target.host)
         async with self._lifetime(target.host):
             far = await self._policy.open(target, tls=secret)
             try:
                 peer = outside(far, target.host)
                 entry.status = await forward(
-                    near, peer, request, target, headers, meter=meter, idle=self._times.idle, answer=answer
+                    *(near, peer, request, target, headers),
+                    meter=meter,
+                    idle=self._times.idle,
+                    answer=answer,
+                    check=check,
                 )
             finally:
                 entry.bytes_in, entry.bytes_out = meter.came, meter.went
@@ -179,7 +188,14 @@ class Conversation:
             whole = False
             try:
                 hello = await self._read_hello(near, target, entry)
-                await tunnel(self._stream, far, hello, host=target.host, meter=meter, idle=self._times.idle)
+                check = partial(self._require_network, target.host)
+                await tunnel(
+                    *(self._stream, far, hello),
+                    host=target.host,
+                    meter=meter,
+                    idle=self._times.idle,
+                    check=check,
+                )
                 whole = True
             finally:
                 entry.bytes_in, entry.bytes_out = meter.came, meter.went

@@ -30,8 +30,8 @@ class Client:
     """Shared by all connections of the sandbox."""
     authority: Authority | None = None
     """Makes certificates for hosts that have a credential."""
-    refused: Callable[[], set[str] | None] | None = None
-    """Returns a set while nothing is let out. It gets the hosts that would be reached otherwise."""
+    refused: Callable[[], set[str] | None] = lambda: None
+    """Returns a set if nothing of this connection is let out. It gets the hosts that would be reached."""
     declared: Callable[[], Collection[str]] = tuple
     """Returns the tools of MCP servers that the command of this connection has declared, until its end."""
 

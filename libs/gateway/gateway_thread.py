@@ -78,6 +78,7 @@ class Gateway:
         self,
         connection: ChannelConnection,
         serve: Callable[[ProgramStream], Coroutine[Any, Any, None]],
+        refused: Callable[[], set[str] | None],
     ) -> ProgramStream | None:
         """Serve a connection. Returns None if the gateway is closed or cannot start."""
         from libs.gateway.program_stream import ProgramStream  # imports HTTP, which only connections need
@@ -87,7 +88,7 @@ class Gateway:
                 self._start()
             if (loop := self._loop) is None or loop.is_closed():
                 return None
-            stream = ProgramStream(loop, connection)
+            stream = ProgramStream(loop, connection, refused)
 
             def begin() -> None:
                 task = loop.create_task(serve(stream))
@@ -155,7 +156,7 @@ class GatewayDoor:
     authority: Authority | None
     sandbox: str = ""
     thread: str = ""
-    refused: Callable[[], set[str] | None] | None = None
+    refused: Callable[[], set[str] | None] = lambda: None
     """See `refuse`."""
     declared: dict[int, Collection[str]] = field(default_factory=dict)
     """See `declare`."""
@@ -187,7 +188,7 @@ class GatewayDoor:
 
     def connected(self, connection: ChannelConnection) -> ProgramStream | None:
         """Serve a connection. Returns None to refuse it."""
-        return self.gateway.connect(connection, self._serve)
+        return self.gateway.connect(connection, self._serve, self.refused)
 
     async def _serve(self, stream: ProgramStream) -> None:
         proxy = self.gateway.proxy
@@ -198,7 +199,8 @@ class GatewayDoor:
         from libs.gateway.gateway_protocol import Client
 
         client = Client(
-            *(self.sandbox, self.thread, self.limits, self.authority, self.refused),
+            *(self.sandbox, self.thread, self.limits, self.authority),
+            refused=lambda: stream.refused,
             declared=lambda: self.declared.get(stream.request, ()),
         )
         await proxy.serve(stream, client)

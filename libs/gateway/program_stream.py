@@ -42,9 +42,18 @@ class ProgramStream(Stream):
     one window of bytes.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, connection: ChannelConnection) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        connection: ChannelConnection,
+        refused: Callable[[], set[str] | None] = lambda: None,
+    ) -> None:
         self._loop = loop
         self._connection = connection
+        self._refused_now = refused
+        self.refused = refused()
+        """The set of `GatewayDoor.refuse`, if the program has connected or sent something while that returned
+        one. Nothing of this connection gets out from then on, however late it is read."""
         self.request = connection.request
         self._room = connection.room
         self._window = connection.room
@@ -57,6 +66,8 @@ class ProgramStream(Stream):
     # -- events of the connection, from any thread
 
     def came(self, data: bytes) -> None:
+        if (refused := self._refused_now()) is not None:
+            self.refused = refused
         self._call(lambda: self._take(data))
 
     def ended(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from libs.workspace.catalog import Catalog, ManifestMissing, in_parts, manifest_missing
 from libs.workspace.contents import ContentMissing, Contents, SnapshotsUnavailable
-from libs.workspace.manifest import Change, Difference, Entry, Manifest, inside, shown
+from libs.workspace.manifest import Change, Difference, Entry, Manifest, folders_above, inside, shown
 from libs.workspace.restoring import HalfRestored
 from libs.workspace.store import Captured, Restored, WorkspaceStore
 from libs.workspace.store_place import StorePlace
@@ -30,6 +30,7 @@ __all__ = [
     "WorkspaceStore",
     "batches",
     "bring_to",
+    "folders_above",
     "in_parts",
     "inside",
     "manifest_missing",

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from libs.sandbox import FOLDERS
 
-__all__ = ["Change", "Difference", "Entry", "Manifest", "Row", "inside", "is_path", "shown"]
+__all__ = ["Change", "Difference", "Entry", "Manifest", "Row", "folders_above", "inside", "is_path", "shown"]
 
 Row = list[Any]
 """An entry as JSON: path inside, kind, mode, mtime_ns, size, SHA-256 or link target."""
@@ -191,7 +191,7 @@ class Manifest:
     def unread(self, path: str) -> str | None:
         """Return why a folder above a path could not be read; None if all were read."""
         if self.skipped:
-            for place in _above(path):
+            for place in folders_above(path):
                 if (why := self.skipped.get(place)) and (place == _HOME or self.is_folder(place)):
                     return why
         return None
@@ -262,7 +262,7 @@ def is_path(path: Any) -> bool:
     return _is_text(path) and not any(part in ("", ".", "..") for part in path.split("/"))
 
 
-def _above(path: str) -> Iterator[str]:
+def folders_above(path: str) -> Iterator[str]:
     """Yield all folders that a shown path lies in, the workspace last."""
     while (path := path.rpartition("/")[0]) not in ("", _HOME):
         yield path

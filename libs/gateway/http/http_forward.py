@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 import h11
@@ -92,15 +93,19 @@ async def forward(
     meter: Meter,
     idle: float,
     answer: AnswerFilter | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> int:
     """Forward a request with these headers, and its answer. Returns the status of the answer.
 
     Both bodies are forwarded at the same time, and the answer may come first. Trailers are dropped
     (RFC 9110, 6.5.1).
 
+    Args:
+        check: called before a part of the program's body is forwarded. Raises GatewayError if it must not be.
+
     Raises:
-        GatewayError: invalid HTTP, too many bytes, a broken connection to the host, or nothing moved for
-            `idle` seconds. `near.http.our_state` says whether an answer has begun.
+        GatewayError: invalid HTTP, too many bytes, a broken connection to the host, nothing moved for
+            `idle` seconds, or by `check`. `near.http.our_state` says whether an answer has begun.
         OSError: the program has closed the connection.
     """
     chunked = any(name == b"transfer-encoding" for name, _ in request.headers)
@@ -119,7 +124,7 @@ async def forward(
         near.http.next_event()  # EndOfMessage of an empty body
         first.append(h11.EndOfMessage())
     await far.send(*first)
-    upload = asyncio.create_task(_upload(near, far, meter))
+    upload = asyncio.create_task(_upload(near, far, meter, check))
     download = asyncio.create_task(_download(near, far, request, meter, answer))
     try:
         while not download.done():
@@ -136,10 +141,11 @@ async def forward(
         await asyncio.gather(upload, download, return_exceptions=True)
 
 
-async def _upload(near: Peer, far: Peer, meter: Meter) -> None:
+async def _upload(near: Peer, far: Peer, meter: Meter, check: Callable[[], None]) -> None:
     """Forward the body of a request, then watch whether the program closes the connection."""
     while near.http.their_state is h11.SEND_BODY:
         event = await near.event(meter)
+        check()
         try:
             if isinstance(event, h11.Data):
                 await far.send(event)

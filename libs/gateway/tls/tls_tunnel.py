@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from libs.gateway.gateway_errors import GatewayError
 from libs.gateway.gateway_limits import Meter
@@ -11,13 +12,24 @@ from libs.gateway.gateway_streams import Stream
 __all__ = ["tunnel"]
 
 
-async def tunnel(near: Stream, far: Stream, first: bytes, *, host: str, meter: Meter, idle: float) -> None:
+async def tunnel(
+    near: Stream,
+    far: Stream,
+    first: bytes,
+    *,
+    host: str,
+    meter: Meter,
+    idle: float,
+    check: Callable[[], None] = lambda: None,
+) -> None:
     """Pass bytes in both directions until both sides have ended. Either side may end first.
 
-    `first`: bytes of the program that were already read.
+    Args:
+        first: bytes of the program that were already read.
+        check: called before bytes of the program are passed on. Raises GatewayError if they must not be.
 
     Raises:
-        GatewayError: too many bytes, or `idle` seconds without a byte.
+        GatewayError: too many bytes, `idle` seconds without a byte, or by `check`.
         OSError: a connection broke off.
     """
 
@@ -25,6 +37,7 @@ async def tunnel(near: Stream, far: Stream, first: bytes, *, host: str, meter: M
         data = first
         while data:
             meter.add(went=len(data))
+            check()
             await pass_on(data, far)
             data = await near.read()
         far.end()

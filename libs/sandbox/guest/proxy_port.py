@@ -78,16 +78,38 @@ class Outlet:
         self._count = 0
         self._paused = False
         self._listening = False
+        self._port = port
+        self._listeners: dict[int, _socket.socket] = {}
+        self._open()
+        self._listen()
+
+    def _open(self) -> None:
         kind = _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC
         port_listener = _socket.socket(_socket.AF_INET, kind)
         port_listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-        port_listener.bind(("127.0.0.1", port))
+        port_listener.bind(("127.0.0.1", self._port))
         known_listener = _socket.socket(_socket.AF_UNIX, kind)
-        known_listener.bind(f"\0sandbox-proxy-{port}")
+        known_listener.bind(f"\0sandbox-proxy-{self._port}")
         self._listeners = {listener.fileno(): listener for listener in (port_listener, known_listener)}
         for listener in self._listeners.values():
             listener.setblocking(False)
             listener.listen(_MOST)
+
+    def renew(self) -> None:
+        """Drop the connections that wait to be accepted, because their programs may have ended.
+
+        The kernel keeps what a program has sent before its end. Without this, such a connection would be
+        accepted later, as if a program of a later command had made it.
+        """
+        for descriptor, listener in self._listeners.items():
+            if self._listening:
+                self._poll.unregister(descriptor)
+            listener.close()
+        self._listeners, self._listening = {}, False
+        try:
+            self._open()
+        except OSError:
+            return  # a program has taken the port meanwhile: nothing gets out until the next renewal
         self._listen()
 
     def descriptors(self) -> Iterator[int]:

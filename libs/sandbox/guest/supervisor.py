@@ -286,11 +286,13 @@ class Supervisor:
     def _cancel(self, stream: int, running: dict[Child, Job]) -> None:
         """End a queued request, or what a finished one left running; or add a running one to `running`.
 
-        Stream 0: stop the interpreters, and renew the idle workers.
+        Stream 0: stop the interpreters, and renew the idle workers and the proxy's listeners.
         """
         if stream == 0:
             self._workers.stop_sessions()
             self._workers.renew()
+            if self._outlet:
+                self._outlet.renew()
             return
         for job in self._waiting:
             if job.stream == stream:

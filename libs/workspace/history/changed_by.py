@@ -39,7 +39,7 @@ def by_thread(
 
 
 def of_one_thread(
-    thread: str, rows: Iterable[Row], differing: Collection[str]
+    thread: str, rows: Iterable[Row], differing: Collection[str], *, cut_off: bool = False
 ) -> tuple[set[str], dict[str, str]]:
     """Return the paths that only one thread has changed in some captures of a workspace.
 
@@ -47,18 +47,20 @@ def of_one_thread(
         rows: the captures, one after the other.
         differing: the paths in question. Those that somebody else may have changed are returned with the
             reason.
+        cut_off: whether the thread's are also the changes during or after a command that was cut off.
     """
     own: set[str] = set()
     foreign: set[str] = set()
-    cut_off: set[str] = set()
+    unsure: set[str] = set()
+    of = {thread: own, CUT_OFF: own if cut_off else unsure}
     for row in rows:
         for who, paths in row.changes.items():
-            (own if who == thread else cut_off if who == CUT_OFF else foreign).update(paths)
+            of.get(who, foreign).update(paths)
     asked = set(differing)
     kept = dict.fromkeys(sorted(asked - own), "it was changed by somebody else")
     kept |= dict.fromkeys(sorted(asked & foreign & own), "somebody else has changed it, too")
     kept |= dict.fromkeys(
-        sorted((asked & cut_off) - foreign),
+        sorted((asked & unsure) - foreign),
         "it was changed during or after a command that was cut off, perhaps by somebody else",
     )
-    return own - foreign - cut_off, kept
+    return own - foreign - unsure, kept

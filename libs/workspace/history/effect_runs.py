@@ -83,7 +83,7 @@ class EffectRuns:
                     if not await records.awaited(records.begun, thread, [key]):
                         why = f"the sandbox could not run it: {result.output.strip()}"
                         return await self._ask_first(thread, key, why, records)
-                    effect = await self._effect(thread, before, result, sorted(refused))
+                    effect = await self._effect(thread, before, result, refused)
                 except asyncio.CancelledError:
                     if not process_is_ending():  # else the next process asks about the effect
                         await self._take_back(thread, key, before)
@@ -133,11 +133,15 @@ class EffectRuns:
         return AskFirst(why)
 
     @on_core
-    async def undo(self, thread: str, key: str, effect: Effect, *, programs: bool = False) -> Undone:
+    async def undo(
+        self, thread: str, key: str, effect: Effect, *, programs: bool = False, rejected: bool = False
+    ) -> Undone:
         """Bring back what still holds what a call has left. A call that was undone is not undone again.
 
         Args:
             programs: whether the thread's interpreters end, which know what the call has done.
+            rejected: whether a person has seen the effect and rejected it. Only then is undone what has
+                changed in a shared workspace since the begin of a call that was cut off, perhaps by others.
 
         Raises:
             SandboxError, CheckpointerUnavailable: see `run`. The next attempt completes the undo.
@@ -149,7 +153,7 @@ class EffectRuns:
             if programs:
                 await self._sandbox_of(thread).aend_programs(thread)
             try:
-                left = await self._restored(thread, effect)
+                left = await self._restored(thread, effect, cut_off=rejected)
             except (SnapshotsUnavailable, FileFailed) as error:
                 left = dict.fromkeys((*effect.difference, *effect.unread), f"the undo failed: {error}")
             parts = ([path for path in part if path not in left] for part in effect.difference.parts)
@@ -186,7 +190,7 @@ class EffectRuns:
         return number, manifest.id
 
     async def _effect(
-        self, thread: str, before: tuple[int, str], result: RunResult, refused: list[str]
+        self, thread: str, before: tuple[int, str], result: RunResult, refused: Collection[str]
     ) -> Effect:
         number, capture = before
         try:
@@ -200,7 +204,7 @@ class EffectRuns:
             difference=difference,
             unread=dict(after.skipped),
             free=free and result.interrupted is None,
-            refused=refused,
+            refused=sorted(refused),  # now: the gateway answers while the files are captured
             before=capture,
             after=after.id,
             numbers=(number, last),
@@ -238,8 +242,12 @@ class EffectRuns:
 
     # -- parts of an undo
 
-    async def _restored(self, thread: str, effect: Effect) -> dict[str, str]:
-        """Restore what a call has changed. Return the paths that stay, each with the reason."""
+    async def _restored(self, thread: str, effect: Effect, *, cut_off: bool = False) -> dict[str, str]:
+        """Restore what a call has changed. Return the paths that stay, each with the reason.
+
+        Args:
+            cut_off: see `of_one_thread`.
+        """
         ledger, captures = self._ledger, self._captures
         ticket, after = await ledger.open(thread), await ledger.open(thread)
         async with captures.one_at_a_time(thread) as workspace:
@@ -248,7 +256,9 @@ class EffectRuns:
             rows = await ledger.since(workspace, effect.numbers[0])
             rows = [row for row in rows if row.number <= effect.numbers[1]]
             paths = {*effect.difference}
-            own, foreign = of_one_thread(thread, rows, paths) if captures.shared else (paths, {})
+            own, foreign = paths, dict[str, str]()
+            if captures.shared:
+                own, foreign = of_one_thread(thread, rows, paths, cut_off=cut_off)
             done = await self._store.arestore(tree, effect.before, only=own & paths, expect=effect.after)
             made, left = set(done.difference), {**foreign, **done.kept}
             if effect.unread:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from libs.sandbox.host import Span
-from libs.workspace import ManifestMissing, WorkspaceStore
+from libs.workspace import ManifestMissing, WorkspaceStore, folders_above
 from libs.workspace.history.changed_by import CUT_OFF, by_thread
 from libs.workspace.history.workplace import Workplace
 from libs.workspace.ledger import Ledger
@@ -49,7 +49,9 @@ class StepChanges:
         before, now = captures
         paths: set[str] = set()
         if before is not None:
-            paths = set(await self._store.adifference(before, now)).difference(*own.values())
+            difference = await self._store.adifference(before, now)
+            paths = set(difference).difference(*own.values())
+            times = {**times, **_of_folders(difference.deleted, times)}
         # In each capture: the end of a killed program is when this is first asked.
         others = await self._spans_of_others(sandbox, [times[path] for path in paths if path in times])
         if before in (None, now):
@@ -88,3 +90,15 @@ class StepChanges:
             )
             for thread, began, ended in found
         ]
+
+
+def _of_folders(deleted: Collection[str], times: Mapping[str, int]) -> dict[str, int]:
+    """Return when the folders of deleted paths were changed, for paths without a time.
+
+    The first walk of a program does not know which paths there were before.
+    """
+    found: dict[str, int] = {}
+    for path in deleted:
+        if path not in times and (at := next((times[up] for up in folders_above(path) if up in times), None)):
+            found[path] = at
+    return found

@@ -281,10 +281,15 @@ class TurnCaptures:
         sandbox = self.sandbox_of(thread)
         began = time.time_ns()
         tree, claim = await self._held(thread)
-        captured, latest = await asyncio.gather(self.store.acapture(tree), self.ledger.latest(workspace))
+        reading = asyncio.ensure_future(self.ledger.latest(workspace))
+        try:
+            captured = await self.store.acapture(tree)
+        finally:
+            await asyncio.wait({reading})
         spans = list(sandbox.turns.spans)
         # Kept until the ledger has them: the next walk leaves out what has not changed since this one.
         times = self._times[workspace] = {**self._times.get(workspace, {}), **captured.times}
+        latest = reading.result()
         captures = latest.manifest if latest else None, captured.id
         changes = await self._changes.by_thread(
             sandbox, workspace, captures, times=times, spans=spans, own={thread: own}

@@ -31,6 +31,7 @@ class Served:
     def __init__(self) -> None:
         self.serve: Serve = echo
         self.owner: tuple[str, str] | None = None
+        self.refused: Callable[[], set[str] | None] = lambda: None
         self.open = 0
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -40,14 +41,14 @@ class Served:
         self.owner = sandbox, thread
 
     def refuse(self, refused: Callable[[], set[str] | None]) -> None:
-        pass
+        self.refused = refused
 
     def declare(self, request: int, uses: Collection[str]) -> None:
         pass
 
     def connected(self, connection: EgressStream) -> ProgramStream:
         self.open += 1
-        stream = ProgramStream(self.loop, connection)
+        stream = ProgramStream(self.loop, connection, self.refused)
         asyncio.run_coroutine_threadsafe(self._serve(stream), self.loop)
         return stream
 
@@ -279,3 +280,31 @@ def test_gateway_learns_the_sandbox_of_a_connection(sandbox: ChannelSandbox, ser
     assert served.owner is not None
     name = sandbox.container_name if isinstance(sandbox, DockerSandbox) else sandbox.name
     assert served.owner == (name, "")
+
+
+@pytest.mark.parametrize("sandbox", ["local", DOCKER], indirect=True)
+def test_connections_that_wait_at_the_end_of_a_call_are_dropped(
+    sandbox: ChannelSandbox, served: Served
+) -> None:
+    """The kernel keeps what an ended program has sent on connections that were not accepted."""
+    came: list[tuple[bytes, bool]] = []
+
+    async def note(stream: ProgramStream) -> None:
+        came.append((await stream.read(), stream.refused is not None))
+
+    served.serve = note
+    code = """
+held = [connect() for _ in range(256)]
+for _ in range(50):
+    waits = socket.socket()
+    waits.setblocking(False)
+    waits.connect_ex(("127.0.0.1", port))
+    waits.send(b"waits")
+    held.append(waits)
+"""
+    with sandbox.without_network():
+        sandbox.run(f"ulimit -n 1024; python3 - <<'END'\n{_CONNECT}{code}\nEND", alone=True)
+        sandbox.run("true")
+    python(sandbox, 'connect().send(b"next")')
+    eventually(lambda: (b"next", False) in came)
+    assert (b"waits", False) not in came

@@ -19,26 +19,29 @@ from tests.support.programs import python
 from tests.support.waiting import eventually
 from tests.support.workspaces.captured_threads import CapturedThreads, later
 
+COMMAND = "rm -rf gone; echo 2 > changed; echo ran >> log; [ ! -e wait ] || sleep 60"
+
 KILLED = """
 import asyncio, os, signal
 from pathlib import Path
 from libs.persistence.thread_database import SqliteDatabase
-from tests.unit.approvals.test_effect_runs import Calls
+from tests.unit.approvals.test_effect_runs import COMMAND, Calls
 
 def kill(*given, **named):
     os.kill(os.getpid(), signal.SIGKILL)
 
 async def main():
     folder = Path(os.environ["FOLDER"])
-    with Calls(folder, SqliteDatabase(folder / "threads.sqlite")) as calls:
+    shared = bool(os.environ["SHARED"])
+    with Calls(folder, SqliteDatabase(folder / "threads.sqlite"), shared=shared) as calls:
         if os.environ["MOMENT"] == "during":
-            asyncio.get_running_loop().create_task(watch(folder))
+            asyncio.get_running_loop().create_task(watch(calls.threads.path("log")))
         else:
             calls.runs._effect = kill
-        await calls.run("echo ran >> log; [ ! -e wait ] || sleep 60")
+        await calls.run(COMMAND)
 
-async def watch(folder):
-    while not (folder / "workspaces" / "t" / "log").exists():
+async def watch(log):
+    while not log.exists():
         await asyncio.sleep(0.01)
     kill()
 
@@ -226,25 +229,51 @@ async def test_lock_of_a_workspace_keeps_other_programs_out(tmp_path: Path) -> N
         pass
 
 
-@pytest.mark.parametrize("moment", ["during", pytest.param("after", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    ("moment", "shared"),
+    [
+        ("during", True),
+        ("after", True),
+        pytest.param("during", False, marks=pytest.mark.thorough),
+        pytest.param("after", False, marks=pytest.mark.thorough),
+    ],
+)
 async def test_killed_program_is_asked_for_the_same_effect(
-    tmp_path: Path, database: SqliteDatabase, moment: str
+    tmp_path: Path, database: SqliteDatabase, moment: str, shared: bool
 ) -> None:
-    if moment == "during":
-        (tmp_path / "workspaces" / "t").mkdir(parents=True)
-        (tmp_path / "workspaces" / "t" / "wait").touch()
-    with python(KILLED, FOLDER=str(tmp_path), MOMENT=moment) as program:
+    before = {"gone/a": "gone", "changed": "1"} | ({"wait": ""} if moment == "during" else {})
+    for name, content in before.items():
+        path = tmp_path / "workspaces" / ("shared" if shared else "t") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    with python(KILLED, FOLDER=str(tmp_path), MOMENT=moment, SHARED="1" if shared else "") as program:
         try:
             _, errors = program.communicate(timeout=60)
         finally:
             program.kill()
     assert program.returncode == -signal.SIGKILL, errors
-    with Calls(tmp_path, database) as calls:
+    with Calls(tmp_path, database, shared=shared) as calls:
         assert await calls.runs.begun("t", ["key", "other"]) == {"key"}
-        effect = await calls.run("echo ran >> log; [ ! -e wait ] || sleep 60")
+        effect = await calls.run(COMMAND)
         assert effect.interrupted is (moment == "during")
         assert not effect.free
         assert effect.difference.created == ("/workspace/log",)
+        assert effect.difference.deleted == ("/workspace/gone", "/workspace/gone/a")
         assert calls.threads.files()["log"] == "ran\n"
-        await calls.runs.undo("t", "key", effect)
-        assert "log" not in calls.threads.files()
+        undone = await calls.runs.undo("t", "key", effect, rejected=True)
+        assert (undone.kept, calls.threads.files()) == ({}, before)
+
+
+async def test_new_task_keeps_what_a_person_may_have_changed_since_a_kill(
+    tmp_path: Path, database: SqliteDatabase
+) -> None:
+    """Nobody has seen the effect of the call that was cut off in the shared workspace."""
+    workspace = tmp_path / "workspaces" / "shared"
+    workspace.mkdir(parents=True)
+    (workspace / "wait").touch()
+    with python(KILLED, FOLDER=str(tmp_path), MOMENT="during", SHARED="1") as program:
+        program.communicate(timeout=60)
+    (workspace / "changed").write_text("by a person")
+    with Calls(tmp_path, database, shared=True) as calls:
+        await calls.runs.lapse("t")
+        assert calls.threads.files()["changed"] == "by a person"

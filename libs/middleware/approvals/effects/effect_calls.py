@@ -82,7 +82,7 @@ class EffectCalls:
         if not isinstance(decision, Reject):
             await runs.keep(str(thread), key)
             return Decided(decision, ran=True, result=found.result)
-        undone = await runs.undo(str(thread), key, found, programs=self.programs)
+        undone = await runs.undo(str(thread), key, found, programs=self.programs, rejected=True)
         told = _told(request.name, undone, decision.message, programs=self.programs)
         told = visible(self.redact(told))
         return Decided(decision, ran=True, undone=told)

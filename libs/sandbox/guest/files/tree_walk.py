@@ -212,9 +212,10 @@ def walk(
     Returns:
         The changes since the earlier walk, what is known now, and what of that is new. The changes: new and
         changed entries (`rows`, as `libs.workspace.manifest.Row`), `deleted` paths, and `times`: when each of
-        these paths was changed, in nanoseconds, by the clock of the files (a deleted path: when its folder
-        was changed last; a path that came with a folder: when the folder came). Besides, all `skipped` paths
-        with the reason. What lies below a folder that cannot be read counts as unchanged.
+        these paths, and the workspace itself, was changed, in nanoseconds, by the clock of the files (a
+        deleted path: when its folder was changed last; a path that came with a folder: when the folder came).
+        Besides, all `skipped` paths with the reason. What lies below a folder that cannot be read counts as
+        unchanged.
     """
     unsure = {path: (*known[path][:2], False) for path in again if path in known}
     earlier = known | unsure if unsure else known
@@ -238,7 +239,7 @@ def walk(
         "rows": rows,
         "deleted": deleted,
         "skipped": skipped,
-        "times": {path: done.changed_at(path) for path in (*(row[0] for row in rows), *deleted)},
+        "times": {path: done.changed_at(path) for path in ("", *(row[0] for row in rows), *deleted)},
     }
     return changes, found, {path: now for path, now in new.items() if now != known.get(path)}
 

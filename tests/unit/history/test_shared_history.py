@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from libs.persistence import CheckpointerUnavailable
+from libs.workspace.ledger import Ledger
 from tests.support.workspaces.captured_threads import CapturedThreads, later
 
 
@@ -45,6 +47,22 @@ async def test_own_file_that_somebody_changed_since_is_kept(threads: CapturedThr
     assert moved.restored.kept == dict.fromkeys(
         ("/workspace/a", "/workspace/b"), "somebody else has changed it, too"
     )
+
+
+async def test_change_that_the_ledger_could_not_note_at_first_goes_back(
+    threads: CapturedThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The walk of the failed capture has told when the file was deleted, and later walks do not."""
+
+    async def fails(*_: object) -> None:
+        raise CheckpointerUnavailable("the database does not answer", hint="")
+
+    first = await threads.turn("mkdir d; echo 1 > d/a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "latest", fails)
+        await threads.turn("rm d/a")
+    moved = await threads.history.go_back("t", first)
+    assert (threads.files(), moved.restored.kept) == ({"d/a": "1\n"}, {})
 
 
 async def test_moved_folder_goes_back_with_all_that_it_holds(threads: CapturedThreads) -> None:

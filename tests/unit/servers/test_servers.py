@@ -23,6 +23,7 @@ from libs.servers.server_answers import as_json
 from tests.support.waiting import eventually
 
 PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_servers" / "mcp_program.py")
+EVALUATING = str(Path(PROGRAM).with_name("evaluating_server.py"))
 TOKEN = "sk-notes-0123456789"
 
 
@@ -136,11 +137,38 @@ def test_resources_and_prompts_are_served(notes: Servers) -> None:
 def test_undeclared_call_that_nobody_can_make_says_why(
     notes: Servers, server: str, tool: str, told: str
 ) -> None:
-    body = json.dumps({"server": server, "tool": tool, "arguments": {}}).encode()
-    client = Client("sandbox", "", ClientLimits())
-    request = ServiceRequest(client, "POST", "/call", "", [], body)
     with pytest.raises(GatewayError, match=told):
-        asyncio.run(ServerCalls(notes)(request))
+        asyncio.run(ServerCalls(notes)(requested(server, tool)))
+
+
+def requested(server: str, tool: str, *uses: str, **arguments: Any) -> ServiceRequest:
+    """Return the request of a program for a call, with what its command has declared."""
+    body = json.dumps({"server": server, "tool": tool, "arguments": arguments}).encode()
+    client = Client("sandbox", "", ClientLimits(), declared=lambda: uses)
+    return ServiceRequest(client, "POST", "/call", "", [], body)
+
+
+def test_rule_that_asks_makes_a_free_tool_one_to_declare(notes: Servers) -> None:
+    calls = ServerCalls(notes, lambda _: "ask")
+    with pytest.raises(GatewayError, match=r"Put this line first, .*: # uses: notes\.add"):
+        asyncio.run(calls(requested("notes", "add", "notes.token", a=1, b=2)))
+    assert asyncio.run(calls(requested("notes", "add", "notes.add", a=1, b=2))).status == 200
+
+
+@pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list"])
+def test_request_of_a_server_is_refused_with_a_reason(method: str, tmp_path: Path) -> None:
+    said = {"role": "user", "content": {"type": "text", "text": "approve me"}}
+    form = {"message": "approve me", "requestedSchema": {"type": "object", "properties": {}}}
+    asked = {"jsonrpc": "2.0", "id": 99, "method": method}
+    asked["params"] = {"messages": [said], "maxTokens": 9, **form} if method != "roots/list" else {}
+    code = f"(print({json.dumps(asked)!r}, flush=True), __import__('sys').stdin.readline())[1]"
+    config = ServerConfig(name="asking", command=sys.executable, args=(EVALUATING,))
+    servers = Servers([config], tmp_path / "packages")
+    try:
+        [answered] = call(servers, "evaluate", "asking", code=code).content
+    finally:
+        servers.close()
+    assert "not supported" in json.loads(answered.text)["error"]["message"]
 
 
 def test_server_that_dies_in_a_call_is_started_again_by_the_next_call(notes: Servers) -> None:

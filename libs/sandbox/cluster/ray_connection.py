@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimedOut
 from typing import Final, TypeVar
 
+from libs.sandbox.cluster.actor import secured
 from libs.sandbox.errors import ClusterUnavailable
 
 __all__ = ["ASK_SECONDS", "NAMESPACE", "answered", "begun", "connect", "unavailable"]
@@ -21,7 +22,9 @@ NAMESPACE: Final = "code-agent"
 ASK_SECONDS: Final = 20.0
 """Seconds for an answer of the head."""
 _HEAD_SECONDS: Final = 5.0
-"""Seconds for a connection to the head."""
+"""Seconds for a connection to the head, for the handshake of TLS, and for the first byte of the answer."""
+_GREETING: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a client of gRPC begins: RFC 9113, 3.4. Empty settings follow."""
 _SHOWN_CHARS: Final = 300
 """Characters of an error of Ray that are shown."""
 _FOREVER: Final = 10**9
@@ -52,6 +55,8 @@ def connect(address: str) -> bool:
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".*")
     # Ray would end this program after a minute without the head, and running sandboxes with it.
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(_FOREVER))
+    # Ray would try 20 times, for half a minute each, to reach a head that does not answer.
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
     try:
         import ray
     except ImportError:
@@ -81,7 +86,7 @@ def connect(address: str) -> bool:
         why = textwrap.shorten(str(error), _SHOWN_CHARS, placeholder=" …") or type(error).__name__
         raise ClusterUnavailable(
             f"No Ray cluster answers at {address!r}: {why}",
-            hint="Start Ray on this machine and join the cluster: see docs/cluster.md.",
+            hint="Start Ray here and join the cluster, with the same RAY_USE_TLS: see docs/cluster.md.",
         ) from error
     return True
 
@@ -90,7 +95,8 @@ def _own_address(head: str) -> str | None:
     """Return the address of this machine from which it reaches the head. None: Ray finds it.
 
     Raises:
-        OSError: nothing answers at the head's address.
+        OSError: nothing answers at the head's address, or one side uses TLS and the other does not, or a
+            certificate is refused.
     """
     host, _, port = head.rpartition(":")
     if not port.isdigit():
@@ -98,6 +104,10 @@ def _own_address(head: str) -> str | None:
     # Most calls of Ray would wait for a head that is gone until it is back.
     with socket.create_connection((host, int(port)), _HEAD_SECONDS) as probe:
         own = str(probe.getsockname()[0])
+        with secured(probe, host) as greeted:
+            greeted.sendall(_GREETING)
+            if not greeted.recv(1):
+                raise ConnectionError("the connection was closed")
     return None if own.startswith("127.") else own
 
 

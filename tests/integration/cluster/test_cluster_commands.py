@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -118,3 +119,12 @@ def test_missing_cluster_is_named(program: Program) -> None:
     listed = program.run("sandbox", "ls")
     assert listed.returncode != 0
     assert "No Ray cluster answers at '127.0.0.1:1'" in listed.stderr
+
+
+def test_silent_head_is_named(program: Program) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        program.environment |= {"SANDBOX_CLUSTER": address}
+        listed = program.run("sandbox", "ls")
+    assert listed.returncode != 0
+    assert f"No Ray cluster answers at '{address}': timed out" in listed.stderr

@@ -120,6 +120,18 @@ class Node:
         finally:
             self._network.speed_up(self.machine)
 
+    @contextmanager
+    def dropped_connection(self, port: int) -> Iterator[None]:
+        """Drop all packets of the connections to the node that come from this port. Nobody is told."""
+        rules = (f"INPUT -p tcp --sport {port}", f"OUTPUT -p tcp --dport {port}")
+        for rule in rules:
+            self.machine.run(["iptables", "--wait", "-A", *rule.split(), "-j", "DROP"])
+        try:
+            yield
+        finally:
+            for rule in rules:
+                self.machine.run(["iptables", "--wait", "-D", *rule.split(), "-j", "DROP"])
+
     def doubt(self) -> None:
         """Let `repair` start Ray again, although it may run."""
         self._doubtful = True

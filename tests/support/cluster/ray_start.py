@@ -64,6 +64,7 @@ def _started(
     variables = {**os.environ, **_OWN, **NOTICE_DEAD_NODES, **OUTLIVE_THE_HEAD, "PYTHONPATH": str(ROOT)}
     variables |= environment
     variables.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes of Ray would compile the project again
+    variables.pop("RAY_gcs_server_port_wait_time_s", None)  # the tests' own, as a program that joins
     with path.open("wb") as log:
         command = [str(RAY), "start", "--block", f"--temp-dir={folder}", *_OPTIONS, *options]
         program = machine.spawn(command, log, variables)

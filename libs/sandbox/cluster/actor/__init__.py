@@ -9,7 +9,7 @@ from libs.sandbox.cluster.actor.container_order import (
     Listed,
     Refusal,
 )
-from libs.sandbox.cluster.actor.link import Link, connect_link
+from libs.sandbox.cluster.actor.link import Link, connect_link, secured
 from libs.sandbox.cluster.actor.node_folders import Entry
 from libs.sandbox.cluster.actor.node_host import NodeHost
 from libs.sandbox.cluster.actor.sources import sources_digest
@@ -24,5 +24,6 @@ __all__ = [
     "NodeHost",
     "Refusal",
     "connect_link",
+    "secured",
     "sources_digest",
 ]

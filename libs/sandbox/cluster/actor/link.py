@@ -24,6 +24,8 @@ _SILENT_SECONDS: Final = 20
 """Seconds after which a connection ends if the node takes no data and answers no probe. A cut of some seconds
 is survived. `Cluster` notices a silent node earlier: this bound is for a network that drops this connection
 alone."""
+_FILES: Final = ("CA_CERT", "SERVER_CERT", "SERVER_KEY")
+"""What the names of Ray's variables end with, which have the paths of the files."""
 
 Result = TypeVar("Result")
 
@@ -112,21 +114,26 @@ def connect_link(address: str, port: int, token: bytes) -> Link:
     return Link(connection)
 
 
-def secured(connection: socket.socket, node: str | None = None) -> socket.socket:
+def secured(connection: socket.socket, other: str | None = None) -> socket.socket:
     """Return the connection with TLS if Ray uses TLS, with the files of Ray and as strict as Ray.
 
     Both sides need a certificate of Ray's authority.
 
     Args:
-        node: the address that the certificate of the node must have. None: this side is the node.
+        other: address of a node or of Ray's head, which its certificate must have. None: this side is a node.
 
     Raises:
-        OSError: a file cannot be read, or the other side has no such certificate.
+        OSError: a variable is missing, a file cannot be read, or the other side has no such certificate.
     """
     if os.environ.get("RAY_USE_TLS", "0").lower() not in {"1", "true"}:
         return connection
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT if node else ssl.PROTOCOL_TLS_SERVER)
+    try:
+        authority, certificate, key = (os.environ[f"RAY_TLS_{what}"] for what in _FILES)
+    except KeyError as missing:
+        raise OSError(f"RAY_USE_TLS needs {missing}, too") from missing
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT if other else ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(os.environ["RAY_TLS_CA_CERT"])
-    context.load_cert_chain(os.environ["RAY_TLS_SERVER_CERT"], os.environ["RAY_TLS_SERVER_KEY"])
-    return context.wrap_socket(connection, server_side=node is None, server_hostname=node)
+    context.load_verify_locations(authority)
+    context.set_alpn_protocols(["h2"])  # for the head, which speaks gRPC
+    context.load_cert_chain(certificate, key)
+    return context.wrap_socket(connection, server_side=other is None, server_hostname=other)

@@ -17,6 +17,7 @@ import trustme
 from libs.sandbox.cluster.actor import frame_port
 from libs.sandbox.cluster.actor.frame_port import FramePort
 from libs.sandbox.cluster.actor.link import Link, connect_link
+from tests.support.cluster.tls_files import tls_files
 
 NODE = "127.0.0.1"
 SECONDS = 60
@@ -37,16 +38,8 @@ def use_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: trustme.
     """Makes this process use TLS as Ray does, with a certificate for an address."""
 
     def use(address: str) -> None:
-        certificate = authority.issue_cert(address)
-        files = {
-            "RAY_TLS_CA_CERT": authority.cert_pem,
-            "RAY_TLS_SERVER_CERT": certificate.cert_chain_pems[0],
-            "RAY_TLS_SERVER_KEY": certificate.private_key_pem,
-        }
-        for variable, content in files.items():
-            content.write_to_path(tmp_path / variable)
-            monkeypatch.setenv(variable, str(tmp_path / variable))
-        monkeypatch.setenv("RAY_USE_TLS", "1")
+        for variable, value in tls_files(tmp_path, authority, address).items():
+            monkeypatch.setenv(variable, value)
 
     return use
 
@@ -216,6 +209,15 @@ def test_server_needs_a_certificate_of_the_authority(
 def test_node_needs_a_certificate_for_its_address(port: Port, use_tls: Callable[[str], None]) -> None:
     use_tls("192.0.2.1")
     with pytest.raises(ssl.SSLCertVerificationError, match="IP address mismatch"):
+        port.connect()
+
+
+def test_missing_variable_is_named(
+    port: Port, use_tls: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_tls(NODE)
+    monkeypatch.delenv("RAY_TLS_CA_CERT")
+    with pytest.raises(OSError, match="RAY_TLS_CA_CERT"):
         port.connect()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from libs.sandbox.host.channel import Channel
@@ -34,7 +34,7 @@ class Span:
     began: int
     """Nanoseconds, as `time.time_ns`."""
     ended: int | None = None
-    """None while the command runs."""
+    """None while the command runs, or what it has left running."""
 
 
 @dataclass(slots=True)
@@ -112,6 +112,24 @@ class Turns:
             if not state.running:
                 state.quiet.set()
                 self._rest(thread)
+
+    @contextmanager
+    def still_running(self, thread: str, since: int) -> Iterator[None]:
+        """Hold this until nothing runs any more that the latest command of a thread has left running.
+
+        What is changed meanwhile counts as changed by the command.
+
+        Args:
+            since: only a command that has begun since then, as `time.time_ns`.
+        """
+        latest = [span for span in self.spans if span.thread == thread and span.began >= since][-1:]
+        for span in latest:
+            span.ended = None
+        try:
+            yield
+        finally:
+            for span in latest:
+                span.ended = time.time_ns()
 
     def before_next(self, thread: str, capture: Callable[[], Awaitable[None]]) -> None:
         """Make a capture before the next command of a thread, instead of now."""

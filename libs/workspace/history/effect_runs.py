@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, nullcontext, suppress
 
@@ -76,6 +77,7 @@ class EffectRuns:
             before = await self._before(thread, key, records)
             if isinstance(before, str):
                 return await self._ask_first(thread, key, before, records)
+            began = time.time_ns()
             # Until the captures have ended: only then does nothing run for the call any more.
             with self._sandbox_of(thread).without_network() as refused:
                 try:
@@ -83,10 +85,10 @@ class EffectRuns:
                     if not await records.awaited(records.begun, thread, [key]):
                         why = f"the sandbox could not run it: {result.output.strip()}"
                         return await self._ask_first(thread, key, why, records)
-                    effect = await self._effect(thread, before, result, refused)
+                    effect = await self._effect(thread, before, result, refused, since=began)
                 except asyncio.CancelledError:
                     if not process_is_ending():  # else the next process asks about the effect
-                        await self._take_back(thread, key, before)
+                        await self._take_back(thread, key, before, since=began)
                     raise
             notes = {f"{key}#effect": effect.text()} | ({f"{key}#kept": ""} if effect.free else {})
             await records.awaited(records.note_each, thread, notes)
@@ -117,7 +119,7 @@ class EffectRuns:
                 await self.undo(thread, key, Effect.read(text))
             elif not isinstance(at, str):  # the program was killed before the effect was known
                 async with self._alone(thread):
-                    await self._take_back(thread, key, at)
+                    await self._take_back(thread, key, at, since=time.time_ns())
 
     @on_core
     async def undo_for_network(self, thread: str, key: str, effect: Effect) -> AskFirst:
@@ -190,13 +192,21 @@ class EffectRuns:
         return number, manifest.id
 
     async def _effect(
-        self, thread: str, before: tuple[int, str], result: RunResult, refused: Collection[str]
+        self,
+        thread: str,
+        before: tuple[int, str],
+        result: RunResult,
+        refused: Collection[str],
+        *,
+        since: int,
     ) -> Effect:
+        """Capture what a call has changed. `since`: see `Turns.still_running`."""
         number, capture = before
-        try:
-            last, after = await self._captured(thread)
-        except SandboxError:  # the command has ended its sandbox: another one sees the same files
-            last, after = await self._captured(thread)
+        with self._sandbox_of(thread).turns.still_running(thread, since):
+            try:
+                last, after = await self._captured(thread)
+            except SandboxError:  # the command has ended its sandbox: another one sees the same files
+                last, after = await self._captured(thread)
         earlier = await self._store.amanifest(capture)
         difference, free = await asyncio.to_thread(self._changes, earlier, after)
         return Effect(
@@ -218,10 +228,10 @@ class EffectRuns:
         )
         return difference, free
 
-    async def _take_back(self, thread: str, key: str, before: tuple[int, str]) -> None:
+    async def _take_back(self, thread: str, key: str, before: tuple[int, str], *, since: int) -> None:
         """Undo a call that was cancelled, so nobody will be asked about it, unless its effect is free."""
         try:
-            effect = await self._effect(thread, before, failed_result("cancelled"), [])
+            effect = await self._effect(thread, before, failed_result("cancelled"), [], since=since)
             if not effect.free:
                 await self._restored(thread, effect)
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:

@@ -13,6 +13,7 @@ import pytest
 
 from libs.middleware.approvals.effects import free_changes
 from libs.persistence.thread_database import SqliteDatabase
+from libs.sandbox import RunResult
 from libs.sandbox.host import CommandRecords
 from libs.workspace.history import AskFirst, Effect, EffectRuns, WorkspaceLocks
 from tests.support.programs import python
@@ -177,6 +178,24 @@ async def test_what_a_call_leaves_running_is_ended_before_the_capture(calls: Cal
     await calls.runs.undo("t", "key", effect)
     await later()
     assert not calls.threads.path("ticks").exists()
+
+
+@shared
+async def test_late_change_of_what_a_call_leaves_running_is_undone(calls: Calls) -> None:
+    """Between the end of the command and the end of what is left of it."""
+
+    async def run() -> RunResult:
+        result = await calls.threads.alone("true", "t", key="key")
+        await asyncio.sleep(0.1)  # longer than the clock of the files may be late
+        calls.threads.path("late").write_text("late")
+        return result
+
+    await calls.threads.history.captures.begin_turn("t")
+    effect = await calls.runs.run("t", "key", run)
+    assert isinstance(effect, Effect)
+    assert effect.difference.created == ("/workspace/late",)
+    assert (await calls.runs.undo("t", "key", effect)).kept == {}
+    assert not calls.threads.path("late").exists()
 
 
 async def test_shell_that_waits_for_the_next_command_does_nothing_for_a_call(calls: Calls) -> None:

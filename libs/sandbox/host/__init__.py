@@ -16,7 +16,7 @@ from libs.sandbox.host.loop_thread import LoopThread, blocking, core, on_core, s
 from libs.sandbox.host.new_workspace import ChannelTree, Fill
 from libs.sandbox.host.records import CommandRecords, Form, Once, process_ends, process_is_ending
 from libs.sandbox.host.requests import encoded, failed_result, redacted_content, shortened
-from libs.sandbox.host.thread_work import OUTSIDE, Span, Turns
+from libs.sandbox.host.thread_work import OUTSIDE, Span, Turns, file_clock
 
 __all__ = [
     "OUTSIDE",
@@ -42,6 +42,7 @@ __all__ = [
     "current_call",
     "encoded",
     "failed_result",
+    "file_clock",
     "first_command_problem",
     "on_core",
     "process_ends",

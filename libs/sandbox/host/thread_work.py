@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 from libs.sandbox.host.channel import Channel
 
-__all__ = ["OUTSIDE", "Span", "ThreadPrograms", "Turns"]
+__all__ = ["OUTSIDE", "Span", "ThreadPrograms", "Turns", "file_clock"]
 
 OUTSIDE = "outside-of-threads"
 """The thread of calls that are made outside of any thread. Calls of two programs have nothing in common."""
@@ -22,6 +23,8 @@ _MOST_SESSIONS = 100_000
 """Number of sessions and of threads that are remembered, to report what a new sandbox has lost."""
 _LONGEST_NAME = 200
 """Characters of a session's name that is remembered. A name may have 64 kB."""
+_COARSE = 5
+"""CLOCK_REALTIME_COARSE of Linux, which Python does not name."""
 _MOST_LEFT = 1_000
 """Commands of a thread that are remembered because they left something running."""
 
@@ -32,9 +35,18 @@ class Span:
 
     thread: str
     began: int
-    """Nanoseconds, as `time.time_ns`."""
+    """Nanoseconds, by the clock of the files: see `file_clock`."""
     ended: int | None = None
-    """None while the command runs, or what it has left running."""
+    """Nanoseconds, as `time.time_ns`. None while the command runs, or what it has left running."""
+
+
+def file_clock() -> int:
+    """Return the time, in nanoseconds, of the clock that gives files their times.
+
+    This clock is late: it ticks every 1 to 10 ms, and skips ticks if the processors are busy. A file that is
+    changed from now on has this time or a later one. See clock_gettime(2), CLOCK_REALTIME_COARSE.
+    """
+    return time.clock_gettime_ns(_COARSE) if sys.platform == "linux" else time.time_ns()
 
 
 @dataclass(slots=True)
@@ -100,7 +112,7 @@ class Turns:
                 looked = True
             else:
                 break
-        span = Span(thread, time.time_ns())
+        span = Span(thread, file_clock())
         self.spans.append(span)
         state.running += 1
         state.quiet.clear()
@@ -120,7 +132,7 @@ class Turns:
         What is changed meanwhile counts as changed by the command.
 
         Args:
-            since: only a command that has begun since then, as `time.time_ns`.
+            since: only a command that has begun since then, by the clock of the files.
         """
         latest = [span for span in self.spans if span.thread == thread and span.began >= since][-1:]
         for span in latest:

@@ -12,7 +12,8 @@ from libs.workspace.ledger import Row
 __all__ = ["CUT_OFF", "by_thread", "of_one_thread"]
 
 _TICK: Final = 20_000_000
-"""Nanoseconds by which the clock of the files may be late. It ticks every 1 to 10 ms."""
+"""Nanoseconds by which the clock of the files may be late: see `file_clock`. Commands of other programs, and
+sandboxes with a kernel of their own, are timed by other clocks."""
 _OTHERS: Final = ""
 """Stands for everybody but one thread: persons, other threads, and commands of several threads at once."""
 

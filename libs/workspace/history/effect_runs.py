@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, nullcontext, suppress
 
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, RunResult, SandboxError
-from libs.sandbox.host import CommandRecords, failed_result, on_core, process_is_ending
+from libs.sandbox.host import CommandRecords, failed_result, file_clock, on_core, process_is_ending
 from libs.workspace import Difference, Manifest, SnapshotsUnavailable
 from libs.workspace.history.call_effects import AskFirst, Effect, IsFree, Undone, named
 from libs.workspace.history.changed_by import of_one_thread
@@ -77,7 +76,7 @@ class EffectRuns:
             before = await self._before(thread, key, records)
             if isinstance(before, str):
                 return await self._ask_first(thread, key, before, records)
-            began = time.time_ns()
+            began = file_clock()
             # Until the captures have ended: only then does nothing run for the call any more.
             with self._sandbox_of(thread).without_network() as refused:
                 try:
@@ -119,7 +118,7 @@ class EffectRuns:
                 await self.undo(thread, key, Effect.read(text))
             elif not isinstance(at, str):  # the program was killed before the effect was known
                 async with self._alone(thread):
-                    await self._take_back(thread, key, at, since=time.time_ns())
+                    await self._take_back(thread, key, at, since=file_clock())
 
     @on_core
     async def undo_for_network(self, thread: str, key: str, effect: Effect) -> AskFirst:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,14 @@ async def steps() -> Steps:
 
 async def soon() -> None:
     await asyncio.sleep(SOON)
+
+
+async def test_file_that_a_command_changes_is_no_older_than_the_command(steps: Steps, tmp_path: Path) -> None:
+    """The clock of the files is late. By another clock, some changes would be made before the command."""
+    for number in range(200):
+        async with steps.turns.command("t"):
+            (tmp_path / str(number)).touch()
+        assert steps.turns.spans[-1].began <= (tmp_path / str(number)).stat().st_ctime_ns
 
 
 async def test_command_waits_for_a_running_capture(steps: Steps) -> None:

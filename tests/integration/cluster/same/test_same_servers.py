@@ -1,4 +1,4 @@
-"""Agents use MCP servers in sandboxes on a node as on the host: the packages travel, calls go to the server."""
+"""Agents use MCP servers in sandboxes on a node as on the host: packages travel, calls go to the server."""
 
 from __future__ import annotations
 

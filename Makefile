@@ -104,7 +104,8 @@ dev:
 	@$(MAKE) --no-print-directory chosen-model || echo "The server starts without a model." >&2
 	@$(if $(filter-out 0,$(RELOAD)),$(RELOADER) "$(SERVER)" agent libs,exec $(SERVER))
 
-# A thread of the report on usage reads the environment while the server changes it, which has crashed a start.
+# LangGraph's report on usage reads the environment in a thread. The server changes the environment meanwhile: a start
+# has crashed.
 dev: export LANGGRAPH_CLI_NO_ANALYTICS ?= 1
 SERVER = $(BIN)/langgraph dev --port $(PORT) --no-browser --no-reload --n-jobs-per-worker 10
 RELOADER = exec $(BIN)/watchfiles --filter python --target-type command --sigint-timeout 3700

@@ -124,7 +124,7 @@ def _of_server(server: ServerConfig) -> Iterator[tuple[str, str]]:
         for arg, following in pairwise([*server.args, ""])
     ]
     named = [
-        (name.replace("-", "_"), value)
+        (name.lstrip("-").replace("-", "_"), value)
         for name, value in options
         if name.startswith("-") and value and not value.startswith("-")
     ]

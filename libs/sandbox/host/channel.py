@@ -157,7 +157,11 @@ class Channel:
         self._send(encode(stream, Kind.CANCEL))
 
     def renew(self) -> None:
-        """Stop the live interpreters that run no block, until their next blocks. Renew other idle workers."""
+        """Stop the live interpreters that run no block, until their next blocks. Renew other idle workers.
+
+        Connections to the proxy that wait to be accepted are dropped. Does not wait. The supervisor does this
+        before it begins the next request.
+        """
         self._send(encode(0, Kind.CANCEL))
 
     def close(self) -> None:

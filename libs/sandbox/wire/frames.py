@@ -16,7 +16,7 @@ One request, from the host's side::
     END     ANSWER + report (messages.py)           ends the stream; nothing follows on it
 
 Stream 0 belongs to the supervisor: its END says that the supervisor is ready. A CANCEL from the host stops
-the idle interpreters until their next blocks, and renews the other idle workers.
+the idle interpreters until their next blocks, and renews the other idle workers and the proxy's listeners.
 
 A stream with the bit INSIDE in its number is a connection of a program to the proxy (`proxy_port.py`). Both
 ends may send::

@@ -281,6 +281,7 @@ class TurnCaptures:
         sandbox = self.sandbox_of(thread)
         began = time.time_ns()
         tree, claim = await self._held(thread)
+        # Read meanwhile. An error of the ledger must not lose the times that the walk finds.
         reading = asyncio.ensure_future(self.ledger.latest(workspace))
         try:
             captured = await self.store.acapture(tree)

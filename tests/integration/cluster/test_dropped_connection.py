@@ -57,10 +57,11 @@ async def test_commands_of_a_dropped_connection_end_and_their_thread_goes_on(
         )
         await begun.wait()
         with node.dropped_connection(ports[names.index(dropped)]):
-            while not running.done():
-                result, note = await threads.step("cat kept", other)
-                assert (result.output, note) == (f"{other}\n", "")
-                await asyncio.sleep(0.2)
+            async with asyncio.timeout(60):  # the kernel notices after 20 s
+                while not running.done():
+                    result, note = await threads.step("cat kept", other)
+                    assert (result.output, note) == (f"{other}\n", "")
+                    await asyncio.sleep(0.2)
             with pytest.raises(SandboxDied, match="the connection broke off"):
                 await running
             result, note = await threads.step("cat kept", dropped)

@@ -6,15 +6,14 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 import trustme
 
 from tests.clients.cli_program import Program, execute
-from tests.support.cluster.network import Network
-from tests.support.cluster.ray_cluster import Cluster
+from tests.support.cluster.ray_cluster import Cluster, empty_cluster
 from tests.support.cluster.tls_files import tls_files
 from tests.support.sandboxes import IMAGE
 
@@ -30,15 +29,11 @@ def authority() -> trustme.CA:
 @pytest.fixture
 def secure(tmp_path: Path, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """A head and a node. Only their programs use TLS, not this process."""
-    with ExitStack() as stack:
-        network = Network()
-        stack.callback(network.close)
-        network.open()
-        made = Cluster(network, IMAGE)
-        stack.callback(made.end)
+    with empty_cluster(IMAGE) as made:
         node = made.new_node()
         node.start()
-        for address, start in ((network.address, made.start_head), (node.ip, node.start_raylet)):
+        head, _, _ = made.address.rpartition(":")
+        for address, start in ((head, made.start_head), (node.ip, node.start_raylet)):
             with monkeypatch.context() as environment:
                 for variable, value in tls_files(tmp_path, authority, address).items():
                     environment.setenv(variable, value)

@@ -13,7 +13,7 @@ from tests.support.cluster.network import Network
 from tests.support.cluster.ray_node import Node
 from tests.support.cluster.ray_start import start_ray
 
-__all__ = ["Cluster", "ray_cluster"]
+__all__ = ["Cluster", "empty_cluster", "ray_cluster"]
 
 
 class Cluster:
@@ -100,21 +100,27 @@ class Cluster:
 
 
 @contextmanager
-def ray_cluster(image: str, nodes: int = 2) -> Iterator[Cluster]:
-    """Run a cluster whose nodes have the image. The environment of its drivers needs `AUTHENTICATION`."""
+def empty_cluster(image: str) -> Iterator[Cluster]:
+    """Make a network of its own for a cluster. No machine of the cluster runs yet."""
     with ExitStack() as stack:
         network = Network()
         stack.callback(network.close)
         network.open()
         cluster = Cluster(network, image)
         stack.callback(cluster.end)
+        yield cluster
+
+
+@contextmanager
+def ray_cluster(image: str, nodes: int = 2) -> Iterator[Cluster]:
+    """Run a cluster whose nodes have the image. The environment of its drivers needs `AUTHENTICATION`."""
+    with empty_cluster(image) as cluster:
         members = [cluster.new_node() for _ in range(nodes)]
         with ThreadPoolExecutor() as threads:
             starts = [cluster.start_head, *(node.start for node in members)]
             for started in [threads.submit(start) for start in starts]:
                 started.result()
-        for (
-            node
-        ) in members:  # one after the other: side by side they exceed their time-outs on a busy machine
+        # One after the other: side by side, they exceed their time-outs on a busy machine.
+        for node in members:
             node.start_raylet()
         yield cluster

@@ -111,8 +111,8 @@ def test_credentials_of_mcp_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": notes, "web": web}}))
     assert known_secrets(settings(mcp_config=tmp_path / "mcp.json")) == {
         "NOTES_TOKEN of notes": "notes_token-1234",
-        "__api_key of notes": "ak-1234-abcd",
-        "__secret of notes": "se-1234-abcd",
+        "api_key of notes": "ak-1234-abcd",
+        "secret of notes": "se-1234-abcd",
         "args of notes": "pa-1234-abcd",
         "MY_SECRET of notes": "ms-1234-abcd",
         "url of web": "ur-1234-abcd",

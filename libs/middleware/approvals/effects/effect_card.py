@@ -28,7 +28,7 @@ _MOST_READ: Final = 64 * 1024
 _MOST_COMPARED: Final = 10
 _INTERRUPTED: Final = (
     "The program or the sandbox ended while this ran, so nobody knows whether it ran to its end. Below is "
-    "what has changed since its begin."
+    "what has changed since it began."
 )
 
 

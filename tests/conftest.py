@@ -75,6 +75,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesByServe
     return FilesByServer(config, log)
 
 
+def pytest_collection_finish() -> None:
+    """Exclude from garbage collection what the collected tests have imported: a million objects, 0.4 s each time."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _FIRST.index(item.path.relative_to(ROOT / "tests").parts[0]))
     if RUNTIME == "runsc":

@@ -27,6 +27,8 @@ _TRIES = 3
 _MOST_REASON = 600
 _BASH_REFUSES = 2
 """Exit code of bash for a program with a syntax error. Other programs end with it, too."""
+_MOST_COMPARED = 200
+"""Characters at the end of an error of bash that are looked for in the output, which may lack its middle."""
 _NOT_FOUND = 127
 """Exit code of bash after a command that does not exist. Other programs end with it, too."""
 
@@ -148,8 +150,17 @@ class Visit:
                 return raised(await self.sandbox.aread_file(RECORD))
             if done.exit_code == _BASH_REFUSES:
                 parsed = await self.sandbox.arun(BASH_SYNTAX, timeout=COLLECT_SECONDS)
-                return Raised((), parsed.output.strip(), ran=False) if parsed.exit_code else None
-            if done.exit_code == _NOT_FOUND and not await self.sandbox.aread_file(RECORD):
+                said = parsed.output.strip()
+                # The program may have ended above the error.
+                last = said[said.rfind("\n") + 1 :][-_MOST_COMPARED:]
+                if parsed.exit_code and (last in done.stderr or last in done.output):
+                    return Raised((), said, ran=False)
+            # The program may have gone on after a command that does not exist.
+            if (
+                done.exit_code == _NOT_FOUND
+                and any(text.endswith(": command not found\n") for text in (done.stderr, done.output))
+                and not await self.sandbox.aread_file(RECORD)
+            ):
                 return COMMAND_NOT_FOUND
         except (OSError, ValueError, SandboxBusy):
             pass  # the program has removed the record, or left no room for a process

@@ -16,7 +16,7 @@ import time
 
 from libs.sandbox.guest.guest_stdio import Stdio
 from libs.sandbox.guest.worker_pool import WorkerPool
-from libs.sandbox.guest.workers.children import Child, Job
+from libs.sandbox.guest.workers.children import Child, Job, is_limited
 from libs.sandbox.guest.workers.kill_process_trees import (
     SIGCONT,
     SIGKILL,
@@ -203,9 +203,10 @@ class Supervisor:
         except BlockingIOError:
             return
         if not data:
+            limited = child.job is not None and is_limited(child.pid)
             status = self._workers.bury(child)
             if child.job:
-                self._finish(child, ANSWER.pack(_why_lost(child.job, status), False))
+                self._finish(child, ANSWER.pack(_why_lost(child.job, status, limited=limited), False))
             self._workers.reap()
             self._serve_waiting()  # a block may wait for the processes of an interpreter
             return
@@ -229,6 +230,7 @@ class Supervisor:
         if ending == Ending.BUSY:
             # The worker could not start a process. Make room for the next attempt.
             self._workers.end_background()
+            self._workers.drop_limited(child)
         self._host.send(encode(job.stream, Kind.END, ANSWER.pack(ending, idle) + payload[ANSWER.size :]))
         if idle:
             self._workers.rest(child)
@@ -306,10 +308,13 @@ class Supervisor:
             self._workers.end_left(stream)
 
 
-def _why_lost(job: Job, status: int | None) -> int:
-    """Return the ending of a request whose worker has died with this wait status."""
+def _why_lost(job: Job, status: int | None, *, limited: bool) -> int:
+    """Return the ending of a request whose worker has died with this wait status.
+
+    `limited`: whether a command had lowered the limits of the worker, which then fails.
+    """
     if status is not None and os.WIFEXITED(status):
-        return Ending.FAILED
+        return Ending.LOST if limited else Ending.FAILED
     killed = status is not None and os.WTERMSIG(status) == SIGKILL
     if killed and job.memory_kills is not None and memory_kills() > job.memory_kills:
         return Ending.MEMORY

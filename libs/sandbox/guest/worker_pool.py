@@ -11,7 +11,7 @@ import select
 import time
 
 from libs.sandbox.guest.worker import fork_worker
-from libs.sandbox.guest.workers.children import Child, Sessions, limits_of
+from libs.sandbox.guest.workers.children import Child, Sessions, is_limited
 from libs.sandbox.guest.workers.kill_process_trees import (
     SIGCONT,
     SIGKILL,
@@ -258,12 +258,15 @@ class WorkerPool:
         It may have written to their waiting shells, which then run what it wrote. Or it may have lowered
         limits of a worker, which then cannot write files.
         """
-        idle = [(children, child) for children in self._idle.values() for child in children]
-        kill_trees(*(child.pid for _, child in idle))
-        limits = limits_of(os.getpid())
-        for children, child in idle:
-            if limits_of(child.pid) != limits:
+        kill_trees(*(child.pid for idle in self._idle.values() for child in idle))
+        self.drop_limited()
+
+    def drop_limited(self, *ended: Child) -> None:
+        """Kill those of the idle workers, and of `ended`, whose limits a command has lowered."""
+        for children in (*self._idle.values(), list(ended)):
+            for child in [child for child in children if is_limited(child.pid)]:
                 children.remove(child)
+                self._sessions.forget(child)
                 child.kill()
         self._fill()
 

@@ -153,7 +153,7 @@ class ChannelSandbox(SandboxLife):
     ) -> RunResult:
         known = continues or self._programs.knows(session)
         seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
-        self._programs.block_begins(session, self._thread())
+        noted = self._programs.block_begins(session, self._thread())
 
         async def work() -> RunResult:
             earlier = note_new and await self._begins()
@@ -168,7 +168,7 @@ class ChannelSandbox(SandboxLife):
             return await self._once.do(key, ("python", code, session), RUN, work)
         except SandboxError as error:
             if not known and not isinstance(error, SandboxDied | CommandInterrupted):
-                self._programs.forget(session)  # no block has begun
+                self._programs.forget(session, noted)
             raise
 
     async def _begins(self) -> bool:

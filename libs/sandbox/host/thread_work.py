@@ -248,21 +248,26 @@ class ThreadPrograms:
         """Return whether blocks of a session have begun."""
         return hash(session) in self._sessions
 
-    def block_begins(self, session: str, thread: str) -> None:
-        """Note a session, so that its next block prints a note if the block runs in a new interpreter."""
+    def block_begins(self, session: str, thread: str) -> object:
+        """Note a session, so that its next block prints a note if the block runs in a new interpreter.
+
+        Return what `forget` needs.
+        """
         name = session if len(session) <= _LONGEST_NAME else ""
-        self._sessions[hash(session)] = thread, name
+        self._sessions[hash(session)] = noted = thread, name
         self._sessions.move_to_end(hash(session))
         if len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
+        return noted
 
     def sessions_of(self, thread: str) -> list[str]:
         """Return the sessions of a thread."""
         return [name for owner, name in self._sessions.values() if owner == thread and name]
 
-    def forget(self, session: str) -> None:
-        """Forget a session in which no block has begun."""
-        self._sessions.pop(hash(session), None)
+    def forget(self, session: str, noted: object) -> None:
+        """Forget a session in which no block has begun, unless another block came after `block_begins`."""
+        if self._sessions.get(hash(session)) is noted:
+            del self._sessions[hash(session)]
 
     def left_running(self, thread: str, channel: Channel, stream: int) -> None:
         """Note that a command has left something running."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
+from libs.sandbox import SandboxBusy
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
@@ -127,6 +129,22 @@ class TestCommands:
         assert result.output.startswith("said\n")
         assert "the process that ran it was killed" in result.output.splitlines()[-1]
         assert sandbox.run("echo on").output == "on\n"
+
+    def test_workers_that_a_command_has_limited_are_blamed_on_it_and_replaced(
+        self, sandbox: ChannelSandbox
+    ) -> None:
+        limit = "import os, resource, time\nresource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (0, 0))"
+        # The worker fails when it looks for output.
+        block = sandbox.run_python(f"{limit};\nprint(1)\ntime.sleep(20)", session="limited")
+        assert "killed, by this block or by a command" in block.output
+        sandbox.run("true")
+        workers = "$(pgrep -P $(ps -o ppid= -p $PPID) | grep -vx $$)"
+        sandbox.run(f"for worker in {workers}; do prlimit --pid $worker --as=1; done")
+        outputs = []
+        for _ in range(8):
+            with suppress(SandboxBusy):
+                outputs.append(sandbox.run("echo on").output)
+        assert outputs[-4:] == ["on\n"] * 4
 
     def test_command_may_stop_its_worker(self, sandbox: ChannelSandbox) -> None:
         result = sandbox.run("kill -STOP $PPID; echo on; exit 4", timeout=20)

@@ -109,6 +109,24 @@ def test_error_class(run: CodeRunner, language: str, code: str, kind: str) -> No
         ),
         (
             "bash",
+            "grep x nofile\nexit $?\nnotes ( free text",
+            "runtime",
+            "The program ended with exit code 2. grep: nofile: No such file or directory",
+        ),
+        (
+            "bash",
+            "no-such-command 2> /dev/null || python3 -c 'exit(127)'",
+            "runtime",
+            "The program ended with exit code 127.",
+        ),
+        (
+            "bash",
+            "exec 2>&1; echo on; if true; fi",
+            "syntax",
+            "The program ended with exit code 2. /tmp/run/program.sh: line 1: syntax error near",
+        ),
+        (
+            "bash",
             "echo 'Warning: syntax error near defaults' >&2; grep x nofile",
             "runtime",
             "The program ended with exit code 2. grep: nofile: No such file or directory",

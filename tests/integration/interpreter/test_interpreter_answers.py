@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from libs.sandbox import SandboxBusy
+from libs.sandbox import KeyReused, SandboxBusy
+from libs.sandbox.host import CommandRecords
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import NEW_INTERPRETER as NOTE
@@ -141,6 +142,20 @@ def test_caller_that_knows_of_earlier_blocks_gets_the_note_from_a_new_sandbox(tm
         assert sandbox.run_python("1", session="new").output == "1\n"
         assert sandbox.run_python("1", session="old", continues=True).output == f"{NOTE}1\n"
         assert sandbox.run_python("1", session="old", continues=True).output == "1\n"
+
+
+async def test_refused_block_does_not_hide_that_a_block_beside_it_has_run(tmp_path: Path) -> None:
+    records = CommandRecords(tmp_path / "log.sqlite")
+    with LocalSandbox(tmp_path / "workspace", records=records) as sandbox:
+        await sandbox.arun("true", key="used")
+        refused = asyncio.create_task(sandbox.arun_python("1", session="s", key="used"))
+        beside = asyncio.create_task(sandbox.arun_python("kept = 1", session="s"))
+        with pytest.raises(KeyReused):
+            await refused
+        await beside
+        await sandbox.areset()
+        assert (await sandbox.arun_python("1", session="s")).output == f"{NOTE}1\n"
+    records.close()
 
 
 async def test_note_that_a_cancelled_block_has_not_shown_is_shown_by_the_next_block(tmp_path: Path) -> None:

@@ -283,6 +283,14 @@ class TestEnds:
         with sandbox_with(SandboxLimits(open_files=64)) as sandbox:
             assert Session(sandbox).lives()
 
+    def test_block_for_which_no_memory_is_left_ends_the_interpreter_at_once(self, block: Session) -> None:
+        block("import resource\nresource.setrlimit(resource.RLIMIT_AS, (1, 1))")
+        result = block("'" + "x" * 3_000_000 + "';", 60)
+        assert (result.exit_code, result.timed_out) == (1, False)
+        assert result.output.startswith("[no memory was left to read this block: it did not begin]\n")
+        assert LOST in result.output
+        assert block("1").output == f"{NEW_INTERPRETER}1\n"
+
     @pytest.mark.docker
     def test_exhausted_memory_ends_only_the_interpreter(
         self, sandbox_with: Callable[[SandboxLimits], ChannelSandbox]

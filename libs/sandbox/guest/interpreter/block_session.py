@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from errno import EAGAIN
 from inspect import CO_COROUTINE
-from os import getpid
+from os import _exit, getpid
 from os import read as _read
 from os import set_blocking as _set_blocking
 from os import write as _write
@@ -40,6 +40,9 @@ _SYNTAX: Final = ast.PyCF_ONLY_AST
 _CODE: Final = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _VALUE: Final = "value of the last expression"
 """Variable for the value while the block's coroutine runs. It is no name, so a block cannot use it."""
+_MOST_REFUSED: Final = 100
+"""Refusals of memory, one after the other, after which a block cannot be read."""
+_NO_ROOM: Final = b"[no memory was left to read this block: it did not begin]\n"
 _UNSHOWN: Final = "[the block raised an error that cannot be shown]\n"
 _flush_c: Final = ctypes.CDLL(None).fflush
 _set_trace: Final = sys.settrace
@@ -68,6 +71,8 @@ class Session:
         self._loop: Any = None
         self._context = contextvars.copy_context()
         self._own = getpid()
+        self._refused = 0
+        """How often the memory for a block was refused."""
         self._between: list[str] = []
         """Errors that signal handlers and threads have raised since the last block."""
         _set_handler(_SIGINT, _ignore)
@@ -77,9 +82,11 @@ class Session:
         """Read `length` bytes, or none at the end or if the descriptor is closed.
 
         A signal handler or a thread of a block may raise after each step of this method. So that no bytes are
-        lost, `extend` reads and keeps them in one step.
+        lost, `extend` reads and keeps them in one step. If there is no memory for them, the program says so
+        and exits.
         """
         pieces: list[bytes] = []
+        self._refused = 0
         while (data := attempt(self._read, pieces, descriptor, length)) is None:
             pass  # a second error came while the first was kept
         return data
@@ -96,7 +103,13 @@ class Session:
             except BaseException as error:
                 if attempt(getattr, error, "errno"):  # raised by the kernel
                     return b""
-                attempt(self._keep_error, error)
+                if type(error) is MemoryError and not attempt(_is_raised_below, error):
+                    self._refused += 1
+                    if self._refused > _MOST_REFUSED:
+                        write(self._errors, _NO_ROOM)
+                        _exit(FAILED)
+                else:
+                    attempt(self._keep_error, error)
 
     def _keep_error(self, error: BaseException) -> None:
         self._between = [*self._between, error_message(error)][:_BETWEEN]
@@ -293,6 +306,11 @@ def _warn_again() -> None:
     """
     with warnings.catch_warnings():
         pass  # changes no filter, but Python forgets which warnings it has shown: see `warnings`
+
+
+def _is_raised_below(error: BaseException) -> bool:
+    """Return whether a function that was called has raised an error: a signal handler of a block."""
+    return bool(error.__traceback__ and error.__traceback__.tb_next)
 
 
 def _flush(name: str) -> None:

@@ -9,7 +9,7 @@ from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, count_tasks, 
 from libs.sandbox.wire.frames import REQUEST, Decoder, Ending, Worker
 from libs.sandbox.wire.messages import BlockRequest
 
-__all__ = ["Child", "Job", "Sessions", "limits_of", "write_some"]
+__all__ = ["Child", "Job", "Sessions", "is_limited", "write_some"]
 
 _MOST_SESSIONS = 8
 """Live interpreters, unless more run blocks at once. A further session ends those that were idle longest."""
@@ -143,7 +143,12 @@ class Sessions:
         return [child for child in self._workers.values() if child.job is None]
 
 
-def limits_of(pid: int) -> bytes:
+def is_limited(pid: int) -> bool:
+    """Return whether a process has other resource limits than this one. True if its limits cannot be read."""
+    return _limits_of(pid) != _limits_of(os.getpid())
+
+
+def _limits_of(pid: int) -> bytes:
     """Return the resource limits of a process as the kernel writes them. Empty: they cannot be read."""
     try:
         with open(f"/proc/{pid}/limits", "rb") as file:

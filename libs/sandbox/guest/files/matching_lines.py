@@ -51,7 +51,9 @@ def finds_of(lines: list[str]) -> Finds:
 def _finder(words: list[bytes]) -> Find:
     """Return a function that finds the first of the words after the first word, which they all begin with.
 
-    Two bytes are a unit. The end of one and the begin of the next are no match. `re` would need quadratic time to see what long alternatives begin with.
+    Two bytes are a unit. The end of one and the begin of the next are no match.
+
+    `re` would need quadratic time to see what long alternatives begin with.
     """
     alike, *needles = words
     rest = b"|".join(re.escape(needle[len(alike) :]) for needle in needles)
@@ -81,7 +83,8 @@ def _shown(data: bytes, *, whole: bool) -> bytes:
 def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of each line in which the text begins. Lines are those of a page.
 
-    From the first block with a NUL byte on, and in UTF-16, only the first match is yielded, with `_BINARY` as content.
+    From the first block with a NUL byte on, and in UTF-16, only the first match is yielded, with `_BINARY` as
+    content.
 
     Raises:
         OSError: the file cannot be read, is binary and too large, or has a line of over 16 MB.

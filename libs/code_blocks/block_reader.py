@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def read_reply(reply: str) -> Reading:
     others: list[str] = []
     untagged = empty = 0
     problem: Problem | None = None
+    lines = _Lines(reply)
     for fence in _fences(reply):
         tag, code = _tag(fence.info), fence.content.removesuffix("\n")
         language = _language(tag)
@@ -120,7 +121,7 @@ def read_reply(reply: str) -> Reading:
             others += [tag] if tag in _OTHERS else []
         elif problem := _problem(fence):
             break
-        elif language == "bash" and _is_cut_in_two(code, reply):
+        elif language == "bash" and _is_cut_in_two(code, lines):
             problem = "nested"
             break
         elif code.strip():
@@ -169,7 +170,33 @@ def _problem(fence: Token) -> Problem | None:
     return "unclosed" if code_lines != end - first - 2 else None
 
 
-def _is_cut_in_two(code: str, reply: str) -> bool:
+class _Lines:
+    """The lines of a reply, for many questions in linear time."""
+
+    def __init__(self, reply: str) -> None:
+        self._reply = reply
+
+    @cached_property
+    def _text(self) -> str:
+        return self._reply.replace("\r\n", "\n")
+
+    @cached_property
+    def _last(self) -> dict[str, int]:
+        """Line without blanks at its ends -> the last place where it begins."""
+        places: dict[str, int] = {}
+        at = 0
+        for line in self._text.split("\n"):
+            places[line.strip()] = at
+            at += len(line) + 1
+        return places
+
+    def has_below(self, code: str, line: str) -> bool:
+        """Return whether a line comes after the first place of some code."""
+        place = self._text.find(code)
+        return place >= 0 and self._last.get(line, -1) >= place + len(code)
+
+
+def _is_cut_in_two(code: str, lines: _Lines) -> bool:
     """Return whether a fence inside a here-document has ended the block early."""
     words: list[str] = []
     for line in code.split("\n"):
@@ -177,10 +204,7 @@ def _is_cut_in_two(code: str, reply: str) -> bool:
             words = [found[2] for found in _HERE_DOCUMENT.finditer(line)]
         elif line.lstrip("\t") == words[0]:
             del words[0]
-    if not words:
-        return False
-    below = reply.replace("\r\n", "\n").partition(code)[2]
-    return words[0] in (line.strip() for line in below.split("\n"))
+    return bool(words) and lines.has_below(code, words[0])
 
 
 def _opens_another(fence: Token) -> bool:

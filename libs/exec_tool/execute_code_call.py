@@ -43,6 +43,8 @@ MAX_FILES = 256
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """Bytes of all files of a call."""
 MAX_DEPENDENCIES = 30
+MAX_REQUIREMENT = 200
+"""Characters of a package with its versions."""
 _MAX_REASON = 300
 _NO_CHARACTER = re.compile(r"[\0\ud800-\udfff]")
 _CONTENT = 'text, or {"base64": "…"}'
@@ -105,11 +107,13 @@ def canonical(requirement: str) -> str:
         f"{shown} is not a package: only names and versions are installed, such as 'pandas>=2,<3', no URLs, "
         "paths, options or markers"
     )
+    if len(requirement) > MAX_REQUIREMENT:
+        raise wrong
     try:
         parsed = Requirement(requirement)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):  # a marker may have many brackets
         raise wrong from None
-    if len(requirement) > 200 or parsed.url or parsed.marker or "===" in str(parsed.specifier):
+    if parsed.url or parsed.marker or "===" in str(parsed.specifier):
         raise wrong
     extras = f"[{','.join(sorted(map(canonicalize_name, parsed.extras)))}]" if parsed.extras else ""
     return f"{canonicalize_name(parsed.name)}{extras}{parsed.specifier}"

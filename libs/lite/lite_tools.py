@@ -34,6 +34,8 @@ _UNREACHABLE = " [not the exact name: no tool reaches the file by this path]"
 _TOO_LONG = " [the path is too long for the tools]"
 _NAMED_SO = " [a file whose name is the text before]"
 """Mark of a file whose path could be taken for another line of a listing."""
+_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+"""Errors of a folder that was removed meanwhile, or replaced by a file or a link."""
 _NO_FILE = {stat.S_IFLNK: " [a link, which is not followed]"}
 
 
@@ -159,10 +161,9 @@ def _files(folder: int, prefix: str, depth: int) -> Generator[str]:
             elif kind == stat.S_IFDIR:
                 try:
                     inner = place.open_folder()
-                except PermissionError:
-                    yield f"{shown}/ [cannot be read]"
-                except OSError:
-                    continue  # removed or replaced meanwhile
+                except OSError as error:
+                    if error.errno not in _GONE:
+                        yield f"{shown}/ [cannot be read]"
                 else:
                     yield from _files(inner, f"{shown}/", depth - 1)
     except PermissionError:  # a folder without x

@@ -94,6 +94,8 @@ class TestOutput:
         assert block("print('back')").output == "back\n"
         block("import os; os.close(0); os.close(1); os.close(2)")
         assert block("print('again')").output == "again\n"
+        assert block("import os; os.close(1); print('shown')").output.endswith("\nshown\n")
+        assert block("print('once')").output == "once\n"
         block("import io, sys; sys.stdout = io.StringIO()")
         assert block("print('and again')").output == "and again\n"
 

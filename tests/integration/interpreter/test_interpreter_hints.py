@@ -59,6 +59,15 @@ class TestAfterAnError:
         assert output.endswith(f"as in {way}]\n")
         assert block(f"len({way})").output == "3\n"
 
+    def test_merge_hint_about_wide_tables_takes_no_long_time(self, block: Session) -> None:
+        block(
+            "import numpy as np, pandas as pd\nwide = pd.DataFrame(np.random.rand(50_000, 300))"
+            ".add_prefix('c')\nother = (wide + 2).assign(city='Rome')"
+        )
+        result = block("wide['city']")
+        assert result.output.endswith("merge the two first]\n")
+        assert result.seconds < 5  # 36 s without a limit
+
     def test_long_name_is_cut(self, block: Session) -> None:
         block("import pandas as pd\nwrong = pd.DataFrame({'a;b' * 50_000: [1]})")
         assert block("wrong['a']").output.endswith(f" columns {'a;b' * 66}a;… (int64)]\n")

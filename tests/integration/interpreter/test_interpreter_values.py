@@ -118,6 +118,12 @@ class TestTold:
         )
         assert "ZeroDivisionError: division by zero" in block("1 / 0").output
 
+    def test_modules_that_a_block_deletes_are_no_error_of_later_blocks(self, block: Session) -> None:
+        result = block("import sys\nkept_modules = sys.modules\ndel sys.modules")
+        assert result.exit_code == 0
+        result = block("sys.modules = kept_modules\nprint('done')")
+        assert (result.exit_code, result.output) == (0, "done\n")
+
     def test_loop_that_cannot_start_is_the_only_error_of_an_await(self, block: Session) -> None:
         block("import asyncio\nasyncio.new_event_loop = None")
         result = block("await asyncio.sleep(0)")

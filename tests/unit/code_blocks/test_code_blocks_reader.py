@@ -81,7 +81,7 @@ def test_cut_off_block_is_never_read(code: str, cut: int) -> None:
     assert read_reply(whole[: max(len(fence), len(whole) - cut)]).blocks == ()
 
 
-QUICK = ["a line\n", "> a\nb\n", "```python\nx\n```\n", '{"name": "x", ']
+QUICK = ["a line\n", "```sh\n<<A\n```\n", "> a\nb\n", "```python\nx\n```\n", '{"name": "x", ']
 SLOW = ["word ", ">", "- ", "`", "[a]: b\n", "<div>\n", "```bash\n", "    ```\n", "{", "<think>"]
 
 

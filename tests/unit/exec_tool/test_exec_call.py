@@ -137,6 +137,7 @@ def test_invalid_paths_are_refused(path: str) -> None:
         "x===1",
         "x\n--index-url http://evil",
         "x" * 201,
+        "x; " + "(" * 100_000,
         "$(id)",
     ],
 )

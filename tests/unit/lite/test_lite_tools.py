@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -53,17 +54,26 @@ def test_listing_names_folders_that_it_does_not_list(root: Path, monkeypatch: py
     for _ in range(40):
         folder /= "d"
     folder.mkdir(parents=True)
-    (root / "shut").mkdir()
+    for name in ("gone", "later", "shut"):
+        (root / name).mkdir()
     enter = SandboxPath.open_folder
 
     def refuse(place: SandboxPath) -> int:
         if place.name == "shut":
             raise PermissionError
+        if place.name == "later":
+            raise OSError(errno.EMFILE, "Too many open files")
+        if place.name == "gone":
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory")
         return enter(place)
 
     monkeypatch.setattr(SandboxPath, "open_folder", refuse)  # root can open every folder
     deep = "d/" * 33 + " [too deep: not listed]"
-    assert call_tool(root, "list_files", {}).split("\n") == [deep, "shut/ [cannot be read]"]
+    assert call_tool(root, "list_files", {}).split("\n") == [
+        deep,
+        "later/ [cannot be read]",
+        "shut/ [cannot be read]",
+    ]
 
     def hide(place: SandboxPath) -> int:
         raise PermissionError(place.name)

@@ -83,6 +83,25 @@ def test_grep_finds_utf_16_text_across_two_blocks(tmp_path: Path, encoding: str)
 
 
 @pytest.mark.parametrize(
+    ("content", "text", "lines"),
+    [
+        ("\u4e00\u4e00", "N", []),  # the end of one character and the begin of the next
+        ("\u4e00\u4e00N", "N", [1]),
+        ("\u0a05\u0a05\nN", "N", [2]),  # U+0A05 has the byte of a line end
+        ("\u4e2d\u6587", "\u6587", [1]),  # no byte is zero
+        ("\u4e00" * (MIB // 2) + "\u0a05\nN", "N", [2]),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_grep_takes_utf_16_for_characters(
+    tmp_path: Path, encoding: str, content: str, text: str, lines: list[int]
+) -> None:
+    (tmp_path / "file").write_bytes(("\ufeff" + content).encode(encoding))
+    found = grep(str(tmp_path), text, None, None)["matches"]
+    assert [(match["line"], match["text"]) for match in found] == [(line, BINARY) for line in lines]
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("a\nb", [(1, "a"), (4, "xa")]),

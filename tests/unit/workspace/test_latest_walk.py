@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import random
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -91,3 +93,21 @@ def test_capture_after_the_end_of_the_sandbox_finds_what_was_deleted_since(
     third = store.capture(sandbox, base=second.id)
     assert third.difference.deleted == ("/workspace/old",)
     assert set(store.manifest(third.id).entries) == {"/workspace/new"}
+
+
+def test_change_through_memory_is_told_though_it_sets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as by numpy.memmap. On a tmpfs only the first change through a mapping sets the times."""
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        monkeypatch.chdir(folder)
+        Path("other").touch()
+        Path("array").write_bytes(b"one")
+        reader = Reader()
+        with Path("array").open("r+b") as file, mmap.mmap(file.fileno(), 3) as memory:
+            memory[:] = b"two"
+            assert reader.changed() == {"other", "array"}
+            memory[:] = b"six"
+            assert reader.changed() == {"array"}
+            memory[:] = b"ten"
+        assert reader.changed() == {"array"}  # its program may end before the walk
+        assert reader.changed() == set()
+        monkeypatch.undo()

@@ -18,6 +18,8 @@ _MOST_BINARY: Final = 64 * 1024 * 1024
 """Bytes of a binary file that are searched, so that large files leave time for the others."""
 _BLOCK: Final = 1024 * 1024
 _LONGEST_LINE: Final = 16 * _BLOCK
+_WIDE: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+"""Byte order mark -> encoding."""
 
 Find = Callable[[bytes, int], int]
 """Returns the place of the next match in the data from a place on, or -1."""
@@ -29,7 +31,7 @@ class Finds(NamedTuple):
     text: Find
     """In content with the line ends of a page."""
     wide: dict[bytes, Find]
-    """Byte order mark -> function for a file that begins with the mark."""
+    """Byte order mark -> function for a file that begins with the mark. The data begins with a whole unit."""
     more: int
     """Lines of the text behind its first."""
 
@@ -40,7 +42,7 @@ def finds_of(lines: list[str]) -> Finds:
     spellings = [end.join(lines) for end in ends]
     wide = {
         mark: _finder([each.encode(coding, "surrogatepass") for each in (lines[0], *spellings)])
-        for mark, coding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+        for mark, coding in _WIDE.items()
     }
     text = spellings[0].encode("utf-8", "surrogateescape")
     return Finds(lambda data, place: data.find(text, place), wide, len(lines) - 1)
@@ -49,12 +51,21 @@ def finds_of(lines: list[str]) -> Finds:
 def _finder(words: list[bytes]) -> Find:
     """Return a function that finds the first of the words after the first word, which they all begin with.
 
+    Two bytes are a unit. The end of one and the begin of the next are no match.
+
     `re` would need quadratic time to see what long alternatives begin with.
     """
     alike, *needles = words
     rest = b"|".join(re.escape(needle[len(alike) :]) for needle in needles)
     search = re.compile(re.escape(alike) + b"(?:" + rest + b")").search
-    return lambda data, place: found.start() if (found := search(data, place)) else -1
+
+    def find(data: bytes, place: int) -> int:
+        found = search(data, place)
+        while found and found.start() % 2:
+            found = search(data, found.start() + 1)
+        return found.start() if found else -1
+
+    return find
 
 
 def _shown(data: bytes, *, whole: bool) -> bytes:
@@ -72,7 +83,8 @@ def _shown(data: bytes, *, whole: bool) -> bytes:
 def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of each line in which the text begins. Lines are those of a page.
 
-    From the first block with a NUL byte on, only the first match is yielded, with `_BINARY` as content.
+    From the first block with a NUL byte on, and in UTF-16, only the first match is yielded, with `_BINARY` as
+    content.
 
     Raises:
         OSError: the file cannot be read, is binary and too large, or has a line of over 16 MB.
@@ -83,7 +95,7 @@ def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterato
         find = wide or finds.text
         number = 1
         rest = b""
-        binary = False
+        binary = wide is not None
         while not late():
             block = os.read(file, _BLOCK)
             data = rest + block
@@ -92,7 +104,7 @@ def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterato
             binary = binary or b"\0" in block
             if binary:
                 if (found := find(data, 0)) >= 0:
-                    yield number + data.count(b"\n", 0, found), _BINARY
+                    yield number + _line_feeds(data[:found], mark), _BINARY
                 if found >= 0 or not block:
                     return
                 if os.lseek(file, 0, os.SEEK_CUR) > _MOST_BINARY:
@@ -100,7 +112,8 @@ def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterato
                 # The text may continue in the next block. In UTF-16, 0x0a may also be half of a character.
                 line = 0 if finds.more or wide else data.rfind(b"\n") + 1
                 cut = max(line, len(data) - _BLOCK)
-                number += data.count(b"\n", 0, cut)
+                cut -= cut % 2 if wide else 0
+                number += _line_feeds(data[:cut], mark)
                 rest = data[cut:]
                 continue
             if len(data) > _LONGEST_LINE:
@@ -125,3 +138,8 @@ def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterato
             number += lines.count(b"\n", place, cut)
             if not block:
                 return
+
+
+def _line_feeds(data: bytes, mark: bytes) -> int:
+    """Return the number of line feeds. `mark`: the first bytes of the file, which may tell its encoding."""
+    return data.decode(_WIDE[mark], "replace").count("\n") if mark in _WIDE else data.count(b"\n")

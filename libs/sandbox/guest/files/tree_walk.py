@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Any, Final
 
+from libs.sandbox.guest.files.mapped_files import mapped_to_write
 from libs.sandbox.guest.files.tree_folders import Changing, Folders, read_steady
 
 __all__ = ["Known", "walk"]
@@ -153,6 +154,8 @@ class _Walk:
             self._unknown(path, found, _LATE)
         else:
             try:
+                # Asked before the file is read: a change by a later mapping sets the times.
+                steady = found.st_ino not in self._mapped
                 found, digest = read_steady(folder, name)
             except FileNotFoundError:
                 raise
@@ -161,7 +164,11 @@ class _Walk:
             except Changing:
                 self._unknown(path, found, "it changes while it is read")
             else:
-                self.found[path] = (_stamp(found), digest, self._is_old(found))
+                self.found[path] = (_stamp(found), digest, steady and self._is_old(found))
+
+    @cached_property
+    def _mapped(self) -> set[int]:
+        return mapped_to_write()
 
     def _unknown(self, path: str, found: os.stat_result, why: str, *, sure: bool = False) -> None:
         """Record a file without its content. `sure`: a walk finds the same until the file changes."""

@@ -12,6 +12,7 @@ import sys
 import traceback
 import types
 from collections.abc import Iterable
+from time import monotonic
 from typing import Any, Final
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
@@ -27,6 +28,8 @@ _NAMES: Final = 20
 _NAME: Final = 200
 """Characters of a name. A file that was read with the wrong separator is one column with a long name."""
 _MERGED_ROWS: Final = 100_000
+_MERGE_SECONDS: Final = 0.5
+"""Longest search for the columns on which two tables can be merged. Wide tables have many pairs."""
 
 
 def error_message(error: BaseException) -> str:
@@ -198,11 +201,17 @@ def _table(name: str, value: Any) -> str:
 
 
 def _keys(left: Any, right: Any) -> tuple[str, str] | None:
-    """Return the columns on which `left` can be merged with `right`, by their names and values."""
+    """Return the columns on which `left` can be merged with `right`, by their names and values.
+
+    None: there are none, or the time was used up.
+    """
     if max(len(left), len(right)) > _MERGED_ROWS:
         return None
+    end = monotonic() + _MERGE_SECONDS
     for mine in map(str, left.columns):
         for theirs in map(str, right.columns):
+            if monotonic() > end:
+                return None
             alike = mine.lower() in theirs.lower() or theirs.lower() in mine.lower()
             if alike and right[theirs].is_unique and left[mine].isin(right[theirs]).mean() > 0.5:
                 return mine, theirs

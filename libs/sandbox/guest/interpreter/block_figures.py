@@ -31,14 +31,14 @@ class Figures:
 
         An error, such as an invalid formula in a title, is not an error of the block. An interrupt is.
         """
-        plt: Any = sys.modules.get("matplotlib.pyplot")
         try:
+            plt: Any = sys.modules.get("matplotlib.pyplot")
             # A thread may be importing the module.
             for number in plt.get_fignums() if hasattr(plt, "get_fignums") else ():
                 self._save(plt, number)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a block may have changed the module
+        except BaseException as error:  # a block may have changed the module, or `sys`
             self._show(f"[figures could not be saved or closed: {error_message(error).rstrip()}]\n")
 
     def _save(self, plt: Any, number: int) -> None:

@@ -66,6 +66,7 @@ def _serve(reader: int, writer: int) -> None:
         attempt(set_blocking, reader, True)
         for number, name in enumerate(("stdin", "stdout", "stderr")):
             attempt(_restore, saved[number], number, name)
+        session.flush()  # what a block has printed after it closed a descriptor
         write(writer, mark + bytes([status]))
 
 

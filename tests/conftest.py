@@ -76,7 +76,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesByServe
 
 
 def pytest_collection_finish() -> None:
-    """Exclude from garbage collection what the collected tests have imported: a million objects, 0.4 s each time."""
+    """Exclude what the tests have imported from garbage collection: a million objects, 0.4 s each time."""
     gc.collect()
     gc.freeze()
 

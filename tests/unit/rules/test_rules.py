@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,13 @@ class TestDeny:
     @pytest.mark.parametrize("command", ["git stash push", "git commit -m push", "git log 'do not push'"])
     def test_other_commands_with_the_same_words_are_not_denied(self, tmp_path: Path, command: str) -> None:
         assert decide(load(tmp_path, GIT + NO_PUSH), command) == "allow"
+
+    @pytest.mark.parametrize("slow", ["<<A\n" * 25_000, "a=(" * 20_000], ids=["here-documents", "arrays"])
+    def test_command_that_takes_long_to_read_is_denied(self, tmp_path: Path, slow: str) -> None:
+        begun = time.thread_time()
+        assert decide(load(tmp_path, NO_PUSH), slow) == "deny"
+        assert time.thread_time() - begun < 5
+        assert decide(load(tmp_path, NO_PUSH), slow[:300]) == "ask"
 
     def test_deny_then_ask_then_allow(self, tmp_path: Path) -> None:
         text = GIT + NO_PUSH.replace("push", "pull").replace("deny", "ask") + NO_PUSH

@@ -64,9 +64,10 @@ class Call:
         return commands if commands and commands == plain_commands_in_tree(text) else None
 
     @cached_property
-    def commands(self) -> list[tuple[Word, ...]]:
-        """Every simple command that can be found, at any depth."""
-        return [*(self.plain or ()), *all_commands(self.subject or "")]
+    def commands(self) -> list[tuple[Word, ...]] | None:
+        """Every simple command that can be found, at any depth. None: the command takes too long to read."""
+        found = all_commands(self.subject or "")
+        return None if found is None else [*(self.plain or ()), *found]
 
 
 class Rule(BaseModel):
@@ -153,7 +154,10 @@ class Rule(BaseModel):
         return f"rule {self.number} ({text}{' …' * bool(more)})"
 
     def covers(self, call: Call) -> bool:
-        """Return whether the rule is surely about the call: an `allow` about all, others about a part."""
+        """Return whether the rule is surely about the call: an `allow` about all, others about a part.
+
+        A command that takes too long to read is one that every `ask` and `deny` with a prefix is about.
+        """
         if call.tool != self.tool:
             return False
         if self.is_mcp:
@@ -167,7 +171,7 @@ class Rule(BaseModel):
         if self.words:
             if self.decision == "allow":
                 return bool(call.plain) and all(self.allows(words) for words in call.plain or ())
-            return any(holds(words, self.words) for words in call.commands)
+            return call.commands is None or any(holds(words, self.words) for words in call.commands)
         return self._covers_path(call.subject)
 
     def _covers_path(self, path: str) -> bool:
@@ -191,7 +195,7 @@ class Rule(BaseModel):
         if call.tool != self.tool or call.subject is None:
             return False
         if self.words:
-            return any(may_hold(words, self.words) for words in call.commands)
+            return call.commands is None or any(may_hold(words, self.words) for words in call.commands)
         return self.tool == "delete" and any(
             path_patterns.may_contain(call.subject, each) for each in self._patterns
         )

@@ -10,6 +10,8 @@ import codecs
 import re
 from collections.abc import Iterator
 from functools import cache
+from time import thread_time
+from typing import Final
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser, Tree
@@ -27,6 +29,10 @@ _RUN_WORDS = frozenset(["eval", "trap", "sh", "bash", "dash", "rbash", "ash", "k
 _COMMANDS = frozenset(["command", "redirected_statement", "declaration_command", "unset_command"])
 _INPUTS = frozenset(["heredoc_body", "herestring_redirect"])
 _SUBSTITUTION = re.compile(r"`|\$\(|\)")
+_SECONDS: Final = 0.5
+"""Processor time for a text. Some texts take the square of their length: many open here-documents."""
+_LONG: Final = 4_000
+"""Bytes of a text that may take long to read."""
 
 
 @cache
@@ -34,17 +40,33 @@ def _language() -> Language:
     return Language(tree_sitter_bash.language())
 
 
-def _parsed(text: str) -> Tree:
-    return Parser(_language()).parse(text.encode(errors="replace"))
+def _parsed(text: str, end: float) -> Tree | None:
+    """Return the syntax tree of a text. None: the reading takes longer.
+
+    Args:
+        end: the reading of `time.thread_time` when the text must have been read.
+    """
+    content = text.encode(errors="replace")
+    parser = Parser(_language())
+    # Only a reading in pieces can be stopped, but then the nodes have no text. So a long text is read twice.
+    if len(content) > _LONG:
+        try:
+            parser.parse(
+                lambda start, _: content[start : start + _LONG],
+                progress_callback=lambda *_: thread_time() > end,
+            )
+        except ValueError:  # stopped
+            return None
+    return parser.parse(content)
 
 
 def plain_commands_in_tree(text: str) -> list[tuple[Word, ...]] | None:
     """Return the simple commands of a plain command (see `shell_words`), read by the grammar.
 
-    None: an error, or anything else than simple commands and their separators.
+    None: an error, anything else than simple commands and their separators, or a text that takes too long.
     """
-    tree = _parsed(text)
-    if tree.root_node.has_error:
+    tree = _parsed(text, thread_time() + _SECONDS)
+    if tree is None or tree.root_node.has_error:
         return None
     commands = []
     for node in _nodes(tree.root_node):
@@ -55,9 +77,10 @@ def plain_commands_in_tree(text: str) -> list[tuple[Word, ...]] | None:
     return commands
 
 
-def all_commands(text: str) -> Iterator[tuple[Word, ...]]:
-    """Yield every simple command that can be found in a text, at any depth."""
-    texts, seen = [text], set[str]()
+def all_commands(text: str) -> list[tuple[Word, ...]] | None:
+    """Return every simple command that can be found in a text, at any depth. None: that takes too long."""
+    commands = []
+    texts, seen, end = [text], set[str](), thread_time() + _SECONDS
     while texts:
         text = texts.pop()
         if text in seen:
@@ -65,10 +88,13 @@ def all_commands(text: str) -> Iterator[tuple[Word, ...]]:
         seen.add(text)
         # bash joins continued lines before it reads words.
         for form in dict.fromkeys((text, text.replace("\\\n", ""))):
-            for node in _nodes(_parsed(form).root_node):
+            tree = _parsed(form, end)
+            if tree is None or thread_time() > end:
+                return None
+            for node in _nodes(tree.root_node):
                 if node.type in _COMMANDS:
                     words = _words(node)
-                    yield words
+                    commands.append(words)
                     # Each text is shorter than the command that it stands in, so this ends.
                     if any(word and word.rpartition("/")[2] in _RUN_WORDS for word in words):
                         texts += [word for word in words[1:] if word]
@@ -76,6 +102,7 @@ def all_commands(text: str) -> Iterator[tuple[Word, ...]]:
                 elif node.type == "word" and _SUBSTITUTION.search(_text(node)):
                     # In ${x:-`rm y`} the grammar sees a word.
                     texts.append(_SUBSTITUTION.sub(" ", _text(node)))
+    return commands
 
 
 def _nodes(root: Node) -> Iterator[Node]:

@@ -75,10 +75,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesByServe
     return FilesByServer(config, log)
 
 
+gc.disable()  # what the collection of the tests makes stays
+
+
 def pytest_collection_finish() -> None:
     """Exclude what the tests have imported from garbage collection: a million objects, 0.4 s each time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_anthropic import ChatAnthropic
 
 from agent.config import build_model, load_settings
 from agent.parts.chat_model import keys_in_use
@@ -65,6 +64,8 @@ def test_key_of_the_embedder_is_withheld() -> None:
 
 
 def test_key_of_a_model_that_the_caller_chose_is_withheld() -> None:
+    from langchain_anthropic import ChatAnthropic  # takes 2 s
+
     settings = load_settings(None, exec_pass_keys=True, model="openai:gpt-x")
     named = build_model(settings, "anthropic:claude-x")
     made = ChatAnthropic(model_name="claude-x", timeout=None, stop=None)

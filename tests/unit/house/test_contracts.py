@@ -29,7 +29,6 @@ from deepagents.middleware._utils import is_anthropic_chat_model
 from deepagents.middleware.filesystem import FilesystemMiddleware, supports_execution
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.types import ModelRequest
-from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langgraph._internal import _constants
@@ -190,6 +189,8 @@ async def test_only_two_errors_of_execute_reach_the_model(tmp_path: Path) -> Non
 
 
 async def test_prompt_caching_sees_the_real_model_behind_a_deferred_one() -> None:
+    from langchain_anthropic import ChatAnthropic  # takes 2 s
+
     real = ChatAnthropic(model_name="claude-x", api_key=SecretStr("k"), timeout=None, stop=None)
     request = ModelRequest(model=DeferredChatModel(label="x", build=lambda: real), messages=[])
     assert not is_anthropic_chat_model(request.model)

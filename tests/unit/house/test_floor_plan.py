@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 from tests.floors import PAGE, with_drawing
-from tests.lines import circles, python_imports, source_files
+from tests.lines import Graph, circles, python_imports, source_files
 
 ROOT = Path(__file__).parents[3]
 
@@ -69,13 +70,19 @@ DOORS = {
 }
 """Packages that export nothing: folders of commands and routes, and the modules that run in the container."""
 
-FILES = source_files()
-GRAPH = python_imports(FILES)
-PACKAGES = {module for module in GRAPH if (ROOT / module.replace(".", "/")).is_dir()}
+
+@cache
+def graph() -> Graph:
+    return python_imports(source_files())
+
+
+@cache
+def packages() -> set[str]:
+    return {module for module in graph() if (ROOT / module.replace(".", "/")).is_dir()}
 
 
 def package_of(module: str) -> str:
-    return module if module in PACKAGES else module.rpartition(".")[0]
+    return module if module in packages() else module.rpartition(".")[0]
 
 
 def within(module: str, package: str) -> bool:
@@ -83,12 +90,13 @@ def within(module: str, package: str) -> bool:
 
 
 def test_folders_are_small_and_file_names_unique() -> None:
-    folders = Counter(file.parent for file in FILES if not file.name.startswith("__"))
+    files = source_files()
+    folders = Counter(file.parent for file in files if not file.name.startswith("__"))
     assert {str(folder): count for folder, count in folders.items() if count > MOST_FILES} == {}
     # Stems in lower case: some file systems and bundlers take `Items.tsx` and `items.ts` for the same file.
-    pages = Counter(file.stem.lower() for file in FILES if file.suffix in {".ts", ".tsx"})
+    pages = Counter(file.stem.lower() for file in files if file.suffix in {".ts", ".tsx"})
     assert {name for name, count in pages.items() if count > 1} == set()
-    names = Counter(file.name for file in FILES if file.suffix == ".py")
+    names = Counter(file.name for file in files if file.suffix == ".py")
     several = {"__init__.py", "__main__.py", "conftest.py"}
     assert {name for name, count in names.items() if count > 1} - several == set()
 
@@ -99,27 +107,27 @@ def test_packages_have_no_import_circles() -> None:
 
     def node(module: str) -> str:
         package = package_of(module)
-        return module if package in rooms and module not in PACKAGES else package
+        return module if package in rooms and module not in packages() else package
 
-    graph: dict[str, set[str]] = {}
-    for module, imported in GRAPH.items():
-        graph.setdefault(node(module), set()).update(map(node, imported))
-    for name, imported in graph.items():
+    by_node: Graph = {}
+    for module, imported in graph().items():
+        by_node.setdefault(node(module), set()).update(map(node, imported))
+    for name, imported in by_node.items():
         imported.discard(name)
-    assert circles(graph) == []
+    assert circles(by_node) == []
 
 
 def test_parts_are_imported_through_their_package_and_each_exception_is_needed() -> None:
     wrong = [
         f"{module} imports {other}"
-        for module, imported in GRAPH.items()
-        for other in sorted(imported - PACKAGES)
+        for module, imported in graph().items()
+        for other in sorted(imported - packages())
         if not within(module, package_of(other)) and package_of(other) not in DOORS and other not in APART
     ]
     assert wrong == []
     used = {
         other
-        for module, imported in GRAPH.items()
+        for module, imported in graph().items()
         for other in imported
         if not within(module, package_of(other))
     }
@@ -127,7 +135,7 @@ def test_parts_are_imported_through_their_package_and_each_exception_is_needed()
 
 
 def test_packages_have_docstrings() -> None:
-    for package in PACKAGES:
+    for package in packages():
         doc = ast.get_docstring(ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_bytes()))
         assert doc is not None and len(doc) > 30, package
 

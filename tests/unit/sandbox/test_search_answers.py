@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -22,13 +23,15 @@ def test_time_is_linear_in_the_length_of_a_text_of_several_lines(tmp_path: Path)
         (tmp_path / "text").write_text(f"x\n{text}d\n")
         (tmp_path / "binary").write_bytes(b"\0\n" + text.replace("\n", "\r\n").encode())
         (tmp_path / "wide").write_bytes(f"x{text}".encode("utf-16"))
+        re.purge()
         begin = time.process_time()
         answer = grep(str(tmp_path), text, None, None)
         end = time.process_time()
         assert [Path(match["path"]).name for match in answer["matches"]] == ["binary", "text", "wide"]
         return end - begin
 
-    assert seconds(48_000) < 24 * seconds(6_000)  # linear: 8 to 10, quadratic: 40 to 64
+    # Linear: 8 to 10, quadratic: 40 to 64. A busy machine may take three times as long for one of the two.
+    assert any(seconds(48_000) < 24 * seconds(6_000) for _ in range(3))
 
 
 def test_text_that_takes_long_to_compile_is_refused(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def _problem(fence: Token) -> Problem | None:
 
 
 class _Lines:
-    """The lines of a reply, for many questions in linear time."""
+    """The lines of a reply, which are split once for all its blocks."""
 
     def __init__(self, reply: str) -> None:
         self._reply = reply

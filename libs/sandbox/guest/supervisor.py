@@ -311,7 +311,7 @@ class Supervisor:
 def _why_lost(job: Job, status: int | None, *, limited: bool) -> int:
     """Return the ending of a request whose worker has died with this wait status.
 
-    `limited`: whether a command had lowered the limits of the worker, which then fails.
+    `limited`: whether the limits of the worker differ from the supervisor's. Only a command can change them.
     """
     if status is not None and os.WIFEXITED(status):
         return Ending.LOST if limited else Ending.FAILED

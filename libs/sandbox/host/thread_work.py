@@ -251,7 +251,7 @@ class ThreadPrograms:
     def block_begins(self, session: str, thread: str) -> object:
         """Note a session, so that its next block prints a note if the block runs in a new interpreter.
 
-        Return what `forget` needs.
+        Returns a token for `forget`.
         """
         name = session if len(session) <= _LONGEST_NAME else ""
         self._sessions[hash(session)] = noted = thread, name

@@ -156,7 +156,7 @@ class Rule(BaseModel):
     def covers(self, call: Call) -> bool:
         """Return whether the rule is surely about the call: an `allow` about all, others about a part.
 
-        A command that takes too long to read is one that every `ask` and `deny` with a prefix is about.
+        Every `ask` and `deny` with a prefix covers a command that takes too long to read.
         """
         if call.tool != self.tool:
             return False

@@ -102,7 +102,7 @@ def build_exec_parts(settings: Settings, model: BaseChatModel | None = None) -> 
         check_image=check_image,
         links={"data": f"{HOME}/data"},
     )
-    records = CommandRecords(COMMANDS)
+    records, home = CommandRecords(COMMANDS), settings.workspace_dir.resolve()
     trees = ThreadTrees(store, records)
     files = ExportedFiles(store, settings.workspace_dir, partial(_folder_of, settings))
     runner = CodeRunner(
@@ -115,6 +115,8 @@ def build_exec_parts(settings: Settings, model: BaseChatModel | None = None) -> 
         read_only=("data",),
         while_running=trees.program,
         stays=files.hand_over,
+        # The name that commands of the other agents record for the same folder.
+        workspace_of=lambda thread: str(home / _folder_of(settings, thread)),
     )
     data = DataListing(sandboxes, settings.workspace_dir)
     memory = build_memory(settings, database)

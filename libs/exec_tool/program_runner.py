@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -60,6 +61,8 @@ class CodeRunner:
         read_only: folders of the workspace in which a call cannot place files.
         while_running: thread -> what is held while a program of the thread runs and its files are saved.
         stays: called with a thread and the saved files of a program, when nobody will undo them any more.
+        workspace_of: thread -> the folder on the host that its programs may change, for the log. The default
+            is no folder: a sandbox of a program has none.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class CodeRunner:
         read_only: Collection[str] = (),
         while_running: WhileRunning = lambda _: nullcontext(),
         stays: Callable[[str, Mapping[str, bytes]], Awaitable[None]] | None = None,
+        workspace_of: Callable[[str], str] = lambda thread: f"thread {thread}",
     ) -> None:
         self._sandboxes = sandboxes
         self._seconds = seconds
@@ -84,6 +88,7 @@ class CodeRunner:
         self._read_only = frozenset(read_only)
         self._while_running = while_running
         self._stays = stays
+        self._workspace_of = workspace_of
         # A lock disappears with its last user.
         self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -152,7 +157,8 @@ class CodeRunner:
         if closed := next(filter(self._is_read_only, call.files), None):
             why = f"files: {closed} lies in a folder that can only be read: choose another one."
             return ExecResult.failed("input", why, _AGAIN)
-        once = Once(_Startable(), self._records, lambda: thread, self._redact)
+        workspace = partial(self._workspace_of, thread)
+        once = Once(_Startable(), self._records, lambda: thread, self._redact, workspace=workspace)
         # The files may have 32 MB, so this runs off the event loop.
         asked = [await asyncio.to_thread(lambda: call.text)] if key is not None and self._records else []
         # Files in the thread's store are not saved in the log too.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
@@ -67,8 +67,13 @@ class FreshSandboxes(Generic[S]):
         self._make = make
         self._first = first
         self._ready: Ready[S] = Ready(make, lambda sandbox: sandbox.close(), warm, started=first)
-        self._turns = threading.BoundedSemaphore(most)
+        self._most = most
+        self._running = 0
+        """Tasks that have a turn."""
+        self._turn = threading.Condition()
         self._used: set[S] = set()
+        self._left: set[Future[S]] = set()
+        """Starts that go on although their callers were cancelled."""
         self._closing = threading.Event()
         self._ending = ThreadPoolExecutor(_AT_ONCE, "sandbox-end")
         self._taking = ThreadPoolExecutor(max_workers=64, thread_name_prefix="sandbox-take")
@@ -86,23 +91,35 @@ class FreshSandboxes(Generic[S]):
         Raises:
             SandboxError: no sandbox can be started.
         """
-        taking = self._taking.submit(self._take, thread)
+        left = threading.Event()
+        taking = self._taking.submit(self._take, thread, left)
         try:
             yield await asyncio.wrap_future(taking)
         finally:
+            if not taking.done():
+                self._left.add(taking)
+                with self._turn:
+                    left.set()
+                    self._turn.notify_all()
             # At once, or when the start of a cancelled caller ends.
             taking.add_done_callback(self._give_back)
 
     def close(self) -> None:
         """Close all sandboxes and wait for that. Running tasks get SandboxDied."""
         self._closing.set()
+        wait(list(self._left))  # they may start sandboxes and spares until then
         self._ready.close()
         for done in [self._ending.submit(sandbox.close) for sandbox in list(self._used)]:
             done.result()
         self._closing.clear()
 
-    def _take(self, thread: str) -> S:
-        self._turns.acquire()
+    def _take(self, thread: str, left: threading.Event) -> S:
+        """Return a sandbox for a task. `left` is set when the caller does not wait for the sandbox any more."""
+        with self._turn:
+            self._turn.wait_for(lambda: left.is_set() or self._running < self._most)
+            if left.is_set():
+                raise CancelledError
+            self._running += 1
         try:
             sandbox = self._ready.take(patient=True) or self._make()
             self._used.add(sandbox)
@@ -115,14 +132,20 @@ class FreshSandboxes(Generic[S]):
                 self._end(sandbox)
                 raise
         except BaseException:
-            self._turns.release()
+            self._end_turn()
             raise
         self._ready.fill()
         return sandbox
 
+    def _end_turn(self) -> None:
+        with self._turn:
+            self._running -= 1
+            self._turn.notify()
+
     def _give_back(self, taking: Future[S]) -> None:
+        self._left.discard(taking)
         if not taking.cancelled() and taking.exception() is None:
-            self._turns.release()
+            self._end_turn()
             self._ending.submit(self._end_soon, taking.result())
 
     def _end_soon(self, sandbox: S) -> None:

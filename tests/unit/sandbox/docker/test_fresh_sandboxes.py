@@ -152,6 +152,28 @@ async def test_cancelled_task_closes_the_starting_sandbox(maker: Maker, fresh: F
     await asyncio.to_thread(eventually, lambda: len(maker.running) <= 1)
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.001, 0.05])
+async def test_nothing_starts_after_the_close_for_a_cancelled_task(
+    maker: Maker, fresh: FreshSandboxes[Local], pause: float
+) -> None:
+    async def work() -> None:
+        async with fresh.one():
+            await asyncio.sleep(60)
+
+    running = [asyncio.create_task(work()) for _ in range(2)]
+    await asyncio.to_thread(eventually, lambda: len(maker.made) == 3)
+    waiting = asyncio.create_task(work())
+    for task in (waiting, *running):
+        await asyncio.sleep(pause)
+        task.cancel()
+        await asyncio.wait({task})
+    await asyncio.to_thread(fresh.close)
+    made = list(maker.made)
+    await asyncio.sleep(0.3)
+    assert maker.made == made
+    assert maker.running == []
+
+
 async def test_failed_start_is_raised_and_frees_the_turn(tmp_path: Path) -> None:
     def broken() -> Local:
         raise SandboxError("no sandbox.", hint="Make one.")

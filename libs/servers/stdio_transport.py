@@ -82,7 +82,10 @@ async def program_streams(
                 program.to_send.close()
                 await asyncio.wait([writing], timeout=_FLUSH_SECONDS)
                 writing.cancel()
-        for task in kept:  # to the end of the program: one that cannot write does not end
+        # Read to the end of the program: one that cannot write does not end. Then its last words may be on
+        # their way; a process that the program has left may keep the pipe open.
+        await asyncio.wait(kept, timeout=_FLUSH_SECONDS)
+        for task in kept:
             task.cancel()
         await asyncio.wait([writing, *kept])
 

@@ -114,7 +114,7 @@ class FreshSandboxes(Generic[S]):
         self._closing.clear()
 
     def _take(self, thread: str, left: threading.Event) -> S:
-        """Return a sandbox for a task. `left` is set when the caller does not wait for the sandbox any more."""
+        """Return a sandbox for a task. `left` is set when the caller does not wait any more."""
         with self._turn:
             self._turn.wait_for(lambda: left.is_set() or self._running < self._most)
             if left.is_set():

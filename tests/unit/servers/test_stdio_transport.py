@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
 import pytest
 
+from libs.redaction import SecretFilter
 from libs.servers import CallFailed, ServerConfig, Servers
+from libs.servers.server_log import ServerLog
+from libs.servers.stdio_transport import Pipes, program_streams
 
 PROGRAM = str(Path(__file__).parents[2] / "servers" / "mcp_servers" / "flooding_server.py")
 
@@ -69,3 +74,22 @@ def test_log_of_a_server_is_bounded(flooding: Servers, tmp_path: Path) -> None:
     finally:
         servers.close()
     assert 0 < (tmp_path / "packages-logs" / "flood.log").stat().st_size <= 4 * 2**20
+
+
+async def test_log_has_the_last_words_of_a_program_that_was_ended(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    opened: list[asyncio.StreamWriter] = []
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[Pipes]:
+        reader, writer = await asyncio.open_connection(sock=ours)
+        yield Pipes(writer, asyncio.StreamReader(), reader)
+        theirs.sendall(b"last words")
+        theirs.close()
+        opened.append(writer)
+
+    log = ServerLog(tmp_path / "logs" / "ends.log", SecretFilter({}))
+    async with program_streams(running(), asyncio.Event(), log):
+        pass
+    opened.pop().close()
+    assert log.path.read_text() == "last words"

@@ -6,6 +6,7 @@ import random
 import socket
 import subprocess
 import tempfile
+from contextlib import suppress
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 
@@ -18,6 +19,10 @@ __all__ = ["Network"]
 _KEEPER = Path(__file__).with_name("keeper.sh")
 _BENCHMARKS = IPv4Network("198.18.0.0/15")
 """Addresses that no real network has: RFC 2544."""
+
+
+_PORTS = range(20_000, 32_000)
+"""Below the ports of outgoing connections, and above those of Ray's workers."""
 
 
 class Network:
@@ -97,9 +102,10 @@ class Network:
         machine.run(["tc", *["qdisc", "delete", "dev", "eth0", "root"]])
 
     def free_port(self) -> int:
-        """Return a port that is free at the host's address."""
-        with socket.create_server((self.address, 0)) as listening:
-            return int(listening.getsockname()[1])
+        """Return a port that is free at all addresses of the host, and that no outgoing connection gets."""
+        while True:
+            with suppress(OSError), socket.create_server(("", random.choice(_PORTS))) as listening:
+                return int(listening.getsockname()[1])
 
     def _in_switch(self, command: str) -> None:
         assert self._keeper

@@ -15,6 +15,9 @@ from tests.support.cluster.ray_start import start_ray
 
 __all__ = ["Cluster", "empty_cluster", "ray_cluster"]
 
+_TOLD = 1_000
+"""Bytes of a log that are told."""
+
 
 class Cluster:
     """The head and the nodes of a cluster. The head shares the host's network, so a test can be a driver."""
@@ -93,6 +96,11 @@ class Cluster:
             for node in self.nodes:
                 node.repair()
 
+    def said(self) -> str:
+        """Return the ends of the head's logs, for a cluster that does not come up."""
+        logs = sorted(self.folder.glob("head/log-*")) + sorted(self.folder.glob("head/session_latest/logs/gcs_*"))
+        return "\n".join(f"{log.name}: {log.read_bytes()[-_TOLD:].decode(errors='replace')}" for log in logs)
+
     def end(self) -> None:
         """Switch everything off."""
         for machine in [*(node.machine for node in self.nodes), self._head]:
@@ -113,14 +121,29 @@ def empty_cluster(image: str) -> Iterator[Cluster]:
 
 @contextmanager
 def ray_cluster(image: str, nodes: int = 2) -> Iterator[Cluster]:
-    """Run a cluster whose nodes have the image. The environment of its drivers needs `AUTHENTICATION`."""
-    with empty_cluster(image) as cluster:
-        members = [cluster.new_node() for _ in range(nodes)]
-        with ThreadPoolExecutor() as threads:
-            starts = [cluster.start_head, *(node.start for node in members)]
-            for started in [threads.submit(start) for start in starts]:
-                started.result()
-        # One after the other: side by side, they exceed their time-outs on a busy machine.
-        for node in members:
-            node.start_raylet()
-        yield cluster
+    """Run a cluster whose nodes have the image. The environment of its drivers needs `AUTHENTICATION`.
+
+    A cluster that does not come up is made once more, with another network and another head.
+    """
+    for last in (False, True):
+        with empty_cluster(image) as cluster:
+            try:
+                _bring_up(cluster, nodes)
+            except AssertionError as error:
+                print(failed := f"The cluster did not come up: {error}\n{cluster.said()}")
+                if last:
+                    raise AssertionError(failed) from error
+                continue
+            yield cluster
+            return
+
+
+def _bring_up(cluster: Cluster, nodes: int) -> None:
+    members = [cluster.new_node() for _ in range(nodes)]
+    with ThreadPoolExecutor() as threads:
+        starts = [cluster.start_head, *(node.start for node in members)]
+        for started in [threads.submit(start) for start in starts]:
+            started.result()
+    # One after the other: side by side, they exceed their time-outs on a busy machine.
+    for node in members:
+        node.start_raylet()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from ipaddress import IPv4Interface
@@ -51,6 +53,7 @@ class Node:
 
     def start_raylet(self) -> None:
         """Start Ray on the node. It joins the cluster as a new node of Ray."""
+        self._wait_for_head()
         own = self.folder / "own"
         own.mkdir(exist_ok=True)
         self._ray = start_ray(
@@ -154,6 +157,17 @@ class Node:
             self._ray.wait(60)
             self._wait_until_dead()
             self.start_raylet()
+
+    def _wait_for_head(self) -> None:
+        """Fail if no connection to the head can be made. Ray says the same of a dead head and a slow one."""
+        host, _, port = self._head.rpartition(":")
+        connect = ["timeout", "5", "bash", "-c", f"exec 3<> /dev/tcp/{host}/{port}"]
+        for _ in range(6):
+            with suppress(subprocess.CalledProcessError):
+                self.machine.run(connect)
+                return
+            time.sleep(1)
+        raise AssertionError(f"{self.name} cannot connect to the head at {self._head}")
 
     def _wait_until_dead(self) -> None:
         eventually(lambda: not self.ray_id(), 60)

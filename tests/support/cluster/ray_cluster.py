@@ -98,7 +98,8 @@ class Cluster:
 
     def said(self) -> str:
         """Return the ends of the head's logs, for a cluster that does not come up."""
-        logs = sorted(self.folder.glob("head/log-*")) + sorted(self.folder.glob("head/session_latest/logs/gcs_*"))
+        patterns = ("log-*", "session_latest/logs/gcs_*")
+        logs = [log for pattern in patterns for log in sorted((self.folder / "head").glob(pattern))]
         return "\n".join(f"{log.name}: {log.read_bytes()[-_TOLD:].decode(errors='replace')}" for log in logs)
 
     def end(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -68,6 +68,8 @@ class _Known:
     log: Log
     again: frozenset[str] = frozenset()
     """Paths that the next walk reads again."""
+    times: Mapping[str, int] = field(default_factory=dict)
+    """When paths were changed, as walks of restores have found. The next capture tells this."""
 
 
 class WorkspaceStore:
@@ -101,6 +103,7 @@ class WorkspaceStore:
         await self._place.check()
         async with self._lock(sandbox):
             now, times = await self._capture(sandbox)
+            self._known[sandbox].times = {}
         difference = Difference()
         if base is not None:
             difference = await asyncio.to_thread((await self._catalog.manifest(base)).difference, now)
@@ -201,7 +204,7 @@ class WorkspaceStore:
         """
         known = self._known.get(sandbox, _Known(Manifest({}), Log()))
         earlier = known.manifest
-        times: dict[str, int] = {}
+        times = dict(known.times)
         for attempt in range(1, _TRIES + 1):
             found = await walked(
                 sandbox,
@@ -236,7 +239,7 @@ class WorkspaceStore:
             raise SnapshotsUnavailable(
                 "Files or snapshots change all the time.", hint="The next step is captured again."
             )
-        self._known[sandbox] = known
+        self._known[sandbox] = replace(known, times=times)
         return now, times
 
     async def _restore(

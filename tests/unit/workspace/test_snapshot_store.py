@@ -34,6 +34,18 @@ def test_equal_contents_are_kept_once_and_only_for_the_owner(
     assert snapshots.stat().st_mode & 0o777 == 0o700
 
 
+def test_capture_tells_the_times_of_changes_that_a_restore_has_seen_before(
+    sandbox: LocalSandbox, root: Path, store: WorkspaceStore
+) -> None:
+    """Otherwise a change that comes during a restore belongs to nobody."""
+    first = store.capture(sandbox).id
+    (root / "restored").touch()
+    (root / "other").touch()
+    done = store.restore(sandbox, first, only=["/workspace/restored"])
+    assert done.difference.deleted == ("/workspace/restored",)
+    assert store.capture(sandbox).times["/workspace/other"] == (root / "other").stat().st_ctime_ns
+
+
 @pytest.mark.parametrize(
     ("files", "changes"), [(500, 20), pytest.param(5_000, 100, marks=pytest.mark.thorough)]
 )

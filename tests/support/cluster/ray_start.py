@@ -7,7 +7,10 @@ import secrets
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from tests.support.cluster.namespace_machine import Machine, Program
 
@@ -40,6 +43,8 @@ _OWN = {
     "RAY_enable_worker_prestart": "0",
     "RAY_prestart_worker_first_driver": "0",
 }
+_ATTEMPT = "TEST_RAY_ATTEMPT"
+"""Variable that all processes of one attempt have."""
 _OPTIONS = ["--disable-usage-stats", "--include-log-monitor=false", "--object-store-memory=100000000"]
 
 
@@ -50,11 +55,22 @@ def start_ray(machine: Machine, folder: Path, options: Sequence[str], **environm
     """
     folder.mkdir(parents=True, exist_ok=True)
     for _ in range(2):
+        attempt = secrets.token_hex(8)
         try:
-            return _started(machine, folder, options, environment)
+            return _started(machine, folder, options, {**environment, _ATTEMPT: attempt})
         except AssertionError as error:
             print(error)
+            _end(machine, attempt)
     return _started(machine, folder, options, environment)
+
+
+def _end(machine: Machine, attempt: str) -> None:
+    """Kill what an attempt has left. A head that is left would take connections for the next head."""
+    for process in machine.processes:
+        with suppress(psutil.Error):
+            if process.environ().get(_ATTEMPT) == attempt:
+                process.kill()
+                process.wait(60)
 
 
 def _started(

@@ -1,15 +1,21 @@
-"""Executions that share files run one after the other."""
+"""What an execution is for others: those that share its files wait, and the command log names its folder."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any, cast
+from unittest import mock
 
 import pytest
 
 from libs.exec_tool.execution_outcome import ExecResult
 from libs.exec_tool.program_runner import CodeRunner
+from libs.sandbox.host.records import log_file
+from libs.sandbox.host.records.command_log import CommandRecords
+from libs.sandbox.process_owner import owner_label
 
 
 class NoFiles:
@@ -40,3 +46,25 @@ async def test_executions_with_common_files_take_turns(
     monkeypatch.setattr(runner, "_execute", execute)
     await asyncio.gather(*(runner.arun("1", thread=thread) for thread in threads))
     assert max(counts) == most
+
+
+@pytest.mark.parametrize(
+    ("given", "folder"),
+    [({"workspace_of": lambda thread: f"/there/{thread}"}, "/there/a"), ({}, "")],
+)
+async def test_program_changes_only_the_folder_that_its_results_go_to(
+    tmp_path: Path, given: Any, folder: str
+) -> None:
+    """Otherwise its time would make changes of other agents in other folders somebody else's."""
+    elsewhere = owner_label().replace("}", ', "other": 1}')
+    with closing(CommandRecords(tmp_path / "commands.sqlite")) as records:
+        runner = CodeRunner(cast("Any", None), records=records, **given)
+        result = await runner.arun("1", thread="a", key="k", dependencies=["x"])
+        assert result.error and result.error.kind == "dependency"
+        with (
+            mock.patch.object(log_file, "owner_label", lambda: elsewhere),
+            closing(CommandRecords(tmp_path / "commands.sqlite")) as other,
+        ):
+            assert await other.of_other_programs(0.0, "/here") == []
+            found = await other.of_other_programs(0.0, folder)
+    assert [thread for thread, _, _ in found] == (["a"] if folder else [])

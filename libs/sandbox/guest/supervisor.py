@@ -230,7 +230,6 @@ class Supervisor:
         if ending == Ending.BUSY:
             # The worker could not start a process. Make room for the next attempt.
             self._workers.end_background()
-            self._workers.drop_limited(child)
         self._host.send(encode(job.stream, Kind.END, ANSWER.pack(ending, idle) + payload[ANSWER.size :]))
         if idle:
             self._workers.rest(child)

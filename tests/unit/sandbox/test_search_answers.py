@@ -45,7 +45,7 @@ def test_name_with_a_line_end_is_not_taken_for_another_path(tmp_path: Path) -> N
     answer = grep(str(tmp_path), "needle", None, None)
     matches = deepagents_results.grep("/", (answer, b"")).matches or []
     assert [match["path"] for match in matches] == [
-        rf"{tmp_path}/a\n/b\r [the name has a line end, shown here as \n or \r]"
+        rf"{tmp_path}/a\n/b\r // [the name has a line end, shown here as \n or \r]"
     ]
 
 
@@ -261,8 +261,22 @@ def test_answers_that_are_too_long_are_cut(tmp_path: Path, monkeypatch: pytest.M
     assert 0 < len(listed["entries"]) < 50
     assert listed["cut"] is True
     shown = deepagents_results.ls("/a", (listed, b"")).entries or []
-    last = f"/a/[only {len(shown) - 1} entries are listed: find the others with glob or a command]"
+    last = f"/a // [only {len(shown) - 1} entries are listed: find the others with glob or a command]"
     assert shown[-1]["path"] == last
+
+
+def test_name_that_looks_like_a_marked_one_has_no_mark() -> None:
+    raw = "/a\udcff"
+    mark = listed(raw)[0].removeprefix("/a\\xff")
+    assert mark == " // [not UTF-8: only a command reaches this name]"
+    alike = f"/a\\xff{mark.replace(' // ', ' ')}"
+    assert listed(raw, alike) == [f"/a\\xff{mark}", alike]
+
+
+def listed(*paths: str) -> list[str]:
+    entries = [{"path": path, "is_dir": False} for path in paths]
+    shown = deepagents_results.ls("/", ({"entries": entries, "cut": False}, b"")).entries or []
+    return [entry["path"] for entry in shown]
 
 
 @pytest.mark.parametrize("modified", [99_999_999_999_999, -99_999_999_999_999, 1e300])

@@ -78,8 +78,8 @@ def test_binary_file_matches_at_the_line_of_its_page(tmp_path: Path) -> None:
     assert [match["line"] for match in grep(str(tmp_path), "needle", None, None)["matches"]] == [4]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_grep_finds_utf_16_text_across_two_blocks(tmp_path: Path, encoding: str) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_grep_finds_wide_text_across_two_blocks(tmp_path: Path, encoding: str) -> None:
     """U+4E0A has the byte of a line end."""
     (tmp_path / "file").write_bytes(("\ufeff" + "a" * (MIB // 2 - 2) + "\u4e0a\u6d77\n").encode(encoding))
     assert len(grep(str(tmp_path), "\u4e0a\u6d77", None, None)["matches"]) == 1
@@ -95,8 +95,8 @@ def test_grep_finds_utf_16_text_across_two_blocks(tmp_path: Path, encoding: str)
         ("\u4e00" * (MIB // 2) + "\u0a05\nN", "N", [2]),
     ],
 )
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_grep_takes_utf_16_for_characters(
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_grep_takes_wide_units_for_characters(
     tmp_path: Path, encoding: str, content: str, text: str, lines: list[int]
 ) -> None:
     (tmp_path / "file").write_bytes(("\ufeff" + content).encode(encoding))

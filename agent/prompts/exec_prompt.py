@@ -16,7 +16,7 @@ from agent.settings import Settings
 
 __all__ = ["TOOL", "data_section", "system_prompt"]
 
-TOOL = "Runs a whole program once, in a fresh sandbox, and gives back what it printed, its files and its result: the last JSON value on standard output. Nothing is kept but what is in files (no modes, no empty folders) and what `kv` holds."
+TOOL = "Runs a whole program once, in a fresh sandbox, and gives back what it printed, its files and its result: the last JSON value on standard output. Nothing is kept but what is in files (with their modes, but no modes of folders, no set-uid bits, no empty folders) and what `kv` holds."
 """The description of `execute_code`."""
 
 _SYSTEM = """\

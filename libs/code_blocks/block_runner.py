@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from libs.sandbox import (
@@ -91,6 +92,8 @@ class SandboxRunner:
                 place = f"{self._scratch}/{_short(thread_id)}/directory"
                 command = _keeping_directory(code, place, continues=continues)
                 result = await self._sandbox().arun(command, note_new=True, **more)
+                # After `set -v`, bash prints the trap.
+                result = replace(result, output=result.output.replace(f"{_saving(place)}\n", ""))
         except SandboxError as error:
             return failed_result(error)
         except ValueError as error:  # NUL, or half a character
@@ -121,8 +124,6 @@ def _keeping_directory(code: str, place: str, *, continues: bool) -> str:
     kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
     runs = shlex.quote(f"{place}.unknown")  # not empty while a block runs
     say, untold = f"echo {shlex.quote(_LOST)}", f"echo {shlex.quote(_UNTOLD)}"
-    make = f"[ -d {folder} ] || mkdir -p {folder}"  # usually no program, as the block may have changed PATH
-    save = f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} && : >| {runs} || :; }} 2>/dev/null"
     # The first block stores its directory at once. So if a later block finds no file, the sandbox is new.
     begin = f"{f'{say};' if continues else ''} mkdir -p {folder}; builtin pwd >| {kept}"
     # A full disk may have left the file empty. `$(< file)` would remove line ends of the directory's name.
@@ -130,4 +131,12 @@ def _keeping_directory(code: str, place: str, *, continues: bool) -> str:
     again = f'[ -s {kept} ] && {read} && cd -- "${{REPLY%?}}" && {{ ! [ -s {runs} ] || {untold}; }} || {say}'
     either = f"if [ -f {kept} ]; then {again}; else {begin}; fi; unset REPLY"
     enter = f"{{ {either}; echo >| {runs}; }} 2>/dev/null || :"
-    return f"trap -- {shlex.quote(save)} EXIT; {enter}; {code}"
+    return f"trap -- {shlex.quote(_saving(place))} EXIT; {enter}; {code}"
+
+
+def _saving(place: str) -> str:
+    """Return the trap that stores the last directory."""
+    kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
+    make = f"[ -d {folder} ] || mkdir -p {folder}"  # usually no program, as the block may have changed PATH
+    told = f": >| {shlex.quote(f'{place}.unknown')}"
+    return f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} && {told} || :; }} 2>/dev/null"

@@ -54,6 +54,11 @@ _NO_PACKAGES = (
 _BASH_RAN = (
     "The lines above the error may have run: mind what they did, and send the whole program again, corrected."
 )
+_NOT_FULL = (
+    "No disk of the sandbox was full when the program had ended. If the error comes from a file, the program asked for more "
+    "room at once than there was, or has freed it since: write less. Otherwise another limit is used up, such as inotify "
+    "watches, terminals or System V semaphores: do without them."
+)
 _NO_NETWORK = "This runner has no network: its programs reach no host. Do without it, or send the data in `files` or `args`."
 
 _CURL = (6, 7)
@@ -193,6 +198,8 @@ def why_failed(
         hint = _NO_PACKAGES
     elif kind == "syntax" and language == "bash":
         hint = _BASH_RAN
+    elif kind == "runtime" and raised and raised.code == "ENOSPC-elsewhere":
+        hint = _NOT_FULL
     elif raised and raised.is_a("builtins.NameError") and raised.missing in modules:
         hint = f"Write `import {raised.missing}` first, and send the whole program again."
     return ExecError(kind, f"{fact} {said.strip()[:_MOST_MESSAGE]}".rstrip(), hint)

@@ -40,7 +40,9 @@ _CUT = re.compile(r"\n\[… [0-9,]+ characters left out …\]\n")
 _UNKNOWN = "Its output was cut, so its last JSON value is not known: print less, or write data into a file."
 _DEEP = "What looks like one is nested too deeply."
 _LONG = "What looks like one holds a number that is too long."
-_NUMBERS = "NaN, infinities and numbers beyond 1.8e308 are null in the result."
+_NUMBERS = (
+    "NaN, infinities and numbers beyond 1.8e308 are null in the result: print them as text if they matter."
+)
 _TWICE = "Of a key that comes twice in an object, the result has the last value."
 _HALVES = "Halves of surrogate pairs are U+FFFD in the result."
 _ROUNDED = "Numbers with more digits than a double holds are rounded in the result."
@@ -262,13 +264,13 @@ def _scan(text: str, begin: int) -> tuple[_Span | None, list[int], int]:
 
 
 def _last_line(text: str, search: _Search) -> _Span | None:
-    """Return the last line that is a string, number, true, false or null."""
+    """Return the last line that is a string, number, NaN, infinity, true, false or null."""
     end = len(text)
     for _ in range(_MOST_LINES):
         begin = text.rfind("\n", 0, end) + 1
         line = text[begin:end]
         stripped = line.strip()
-        if stripped and stripped[0] in '"-0123456789tfn':
+        if stripped and stripped[0] in '"-0123456789tfnNI':
             first = begin + line.index(stripped)
             span = _Span(first, first + len(stripped), 0)
             with suppress(ValueError):

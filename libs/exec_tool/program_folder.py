@@ -251,10 +251,21 @@ class _Look:
             old, new = self._before.get(path), FileContent(data, entry.mode)
             if old is None or old != new or mode_of(old) != new.mode:
                 changed[path] = new
+        for path in self._empty():
+            self.leave(path, "an empty folder")
         gone = self._before.keys() - self._found.keys()
         removed = sorted(path for path in gone if not self._now.unread(shown(path)))
         stale = sorted(self._before.keys() - read - set(removed))
         return Collected(changed, tuple(removed), tuple(self._left_out), tuple(stale))
+
+    def _empty(self) -> Iterator[str]:
+        """Yield the empty folders. There was none before the program."""
+        now = self._now
+        filled = {place.rpartition("/")[0] for place in (*now.entries, *now.skipped)} | now.skipped.keys()
+        for place, entry in now.entries.items():
+            at = inside(place)
+            if entry.kind == "dir" and place not in filled and at not in ("", *FOLDERS):
+                yield self._redact(at) if self._redact else at
 
     def leave(self, path: str, why: str) -> None:
         """Name what is not returned."""

@@ -48,7 +48,7 @@ class Raised:
     ran: bool = True
     """Whether the program began. If not, it could not be compiled."""
     code: str = ""
-    """Name of the error number, such as ENOSPC."""
+    """Name of the error number, such as ENOSPC; ENOSPC-elsewhere if no disk was full at the end."""
     missing: str = ""
     """The module or name that was not found."""
     address: str = ""

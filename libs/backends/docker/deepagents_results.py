@@ -33,6 +33,8 @@ Answer = tuple[dict[str, Any], bytes] | FileFailed | SandboxError
 
 _MOST_SHOWN = 300
 """Characters of a path or a text of the caller that an error repeats."""
+_MARK = " // "
+"""Begins what is said after a path. No name looks like a mark: no listed path has two slashes in a row."""
 _LINE_CUT = " [the line continues]"
 _REPLACED = (
     "\n\n[Bytes that are not UTF-8 are shown as \ufffd: read them with a command that knows the encoding.]"
@@ -61,7 +63,8 @@ def _shown(path: str) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        return f"{raw.decode('utf-8', 'backslashreplace')} [not UTF-8: only a command reaches this name]"
+        name = raw.decode("utf-8", "backslashreplace")
+        return f"{name}{_MARK}[not UTF-8: only a command reaches this name]"
 
 
 def _cut(text: str) -> str:
@@ -73,7 +76,7 @@ def _in_one_line(path: str) -> str:
     if not {"\n", "\r"} & set(path):
         return _shown(path)
     line = _shown(path).replace("\n", "\\n").replace("\r", "\\r")
-    return f"{line} [the name has a line end, shown here as \\n or \\r]"
+    return f"{line}{_MARK}[the name has a line end, shown here as \\n or \\r]"
 
 
 def ls(path: str, answer: Answer) -> LsResult:
@@ -83,7 +86,7 @@ def ls(path: str, answer: Answer) -> LsResult:
     if answer[0]["cut"]:
         # deepagents shows no entries beside an error.
         mark = f"[only {len(entries):,} entries are listed: find the others with glob or a command]"
-        entries.append(FileInfo(path=f"{path.rstrip('/')}/{mark}", is_dir=False))
+        entries.append(FileInfo(path=f"{path}{_MARK}{mark}", is_dir=False))
     return LsResult(entries=entries)
 
 

@@ -17,6 +17,7 @@ _MOST = 2_000
 """Characters of a field."""
 _MOST_WRAPPED = 20
 _MOST_IN_GROUP = 5
+_DISKS = (".", "/workspace", "/tmp", "/dev/shm", "/run")
 
 
 def tell(error: BaseException, record: str, *, ran: bool) -> None:
@@ -65,10 +66,22 @@ def _message(error: BaseException) -> str:
 
 
 def _code(error: BaseException) -> str:
-    """Return the name of an error number, such as ENOSPC or SQLITE_FULL."""
+    """Return the name of an error number, such as ENOSPC or SQLITE_FULL.
+
+    ENOSPC is also the error of other limits, such as inotify watches: ENOSPC-elsewhere if no disk is full.
+    """
     if isinstance(error, OSError):
-        return errno.errorcode.get(error.errno or 0, "")
+        name = errno.errorcode.get(error.errno or 0, "")
+        return name if name != "ENOSPC" or any(map(_is_full, _DISKS)) else "ENOSPC-elsewhere"
     return str(getattr(error, "sqlite_errorname", ""))
+
+
+def _is_full(folder: str) -> bool:
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return False
+    return not disk.f_bavail or bool(disk.f_files and not disk.f_favail)
 
 
 def _missing(error: BaseException | None) -> str:

@@ -22,6 +22,11 @@ RUNTIME_HINT = (
     "RUNTIME=runsc` installs gVisor."
 )
 _NO_SPACE = "no space left on device"
+_LIMITS = {
+    "inotify": "Raise `fs.inotify.max_user_watches` and `fs.inotify.max_user_instances` with `sysctl`.",
+    "cgroup": "The kernel has too many control groups: remove containers, or restart the machine.",
+}
+"""Limits of the kernel whose error reads like that of a full disk -> what to do."""
 
 
 @contextmanager
@@ -80,6 +85,9 @@ def explain(error: Exception) -> SandboxError:
             "No Docker Engine answers: the connection was refused or broke off.", hint=_start_hint()
         )
     if _NO_SPACE in text.lower():
+        for limit, hint in _LIMITS.items():
+            if limit in text.lower():
+                return DockerUnavailable(f"The Docker Engine is at a limit of the kernel: {text}", hint=hint)
         return DockerUnavailable(
             f"The disk of the Docker Engine is full: {text}",
             hint="See what uses it with `docker system df`; free some with `docker system prune`.",

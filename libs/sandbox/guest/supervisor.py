@@ -123,7 +123,7 @@ class Supervisor:
                 if self._outlet:
                     self._outlet.on_frame(stream, kind, payload)
             elif kind == Kind.OPEN and stream in unwanted:
-                self._end(stream, Ending.CANCELLED)
+                self._end(stream, Ending.WAITED)
             elif kind == Kind.OPEN:
                 # First end cancelled requests: they may hold resources that this request needs.
                 self._end_early(cancelled, Ending.CANCELLED)
@@ -230,7 +230,6 @@ class Supervisor:
         if ending == Ending.BUSY:
             # The worker could not start a process. Make room for the next attempt.
             self._workers.end_background()
-            self._workers.drop_limited(child)
         self._host.send(encode(job.stream, Kind.END, ANSWER.pack(ending, idle) + payload[ANSWER.size :]))
         if idle:
             self._workers.rest(child)
@@ -299,7 +298,7 @@ class Supervisor:
         for job in self._waiting:
             if job.stream == stream:
                 self._waiting.remove(job)
-                self._end(stream, Ending.CANCELLED)
+                self._end(stream, Ending.WAITED)
                 return
         child = self._streams.get(stream)
         if child and child.job and child.job.ended_by is None:

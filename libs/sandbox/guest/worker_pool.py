@@ -99,14 +99,24 @@ class WorkerPool:
         return bool(self._idle[kind])
 
     def take(self, kind: int) -> Child | None:
-        """Return a worker for a request, or None if no process can be started."""
+        """Return a worker for a request, or None if no process can be started.
+
+        A worker with other limits is killed: a command has changed them, and later ones would fail.
+        """
         idle = self._idle[kind]
-        # The worker that was idle longest: its shell is surely ready.
-        return idle.pop(0) if idle else self._make(kind)
+        while idle:
+            child = idle.pop(0)  # it was idle longest: its shell is surely ready
+            if not is_limited(child.pid):
+                return child
+            child.kill()
+        return self._make(kind)
 
     def keeper(self, session: bytes) -> Child | None:
         """Return the worker of a session, which may be busy. None if no process can be started."""
         child = self._sessions.take(session)
+        if child and child.job is None and is_limited(child.pid):
+            child.kill()
+            child = None
         if child is None:
             for oldest in self._sessions.take_surplus():
                 self.dismiss(oldest)
@@ -253,22 +263,8 @@ class WorkerPool:
             child.stopped = True
 
     def renew(self) -> None:
-        """Undo what a command may have done to idle workers.
-
-        It may have written to their waiting shells, which then run what it wrote. Or it may have lowered
-        limits of a worker, which then cannot write files.
-        """
+        """Kill the waiting shells. A command may have written to them, and they run what it wrote."""
         kill_trees(*(child.pid for idle in self._idle.values() for child in idle))
-        self.drop_limited()
-
-    def drop_limited(self, *ended: Child) -> None:
-        """Kill those of the idle workers, and of `ended`, whose limits a command has lowered."""
-        for children in (*self._idle.values(), list(ended)):
-            for child in [child for child in children if is_limited(child.pid)]:
-                children.remove(child)
-                self._sessions.forget(child)
-                child.kill()
-        self._fill()
 
     def end_background(self) -> bool:
         """Kill all background processes. Return whether there were any.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from libs.redaction import Redact
-from libs.sandbox.errors import CommandInterrupted, SandboxDied, SandboxError
+from libs.sandbox.errors import CommandInterrupted, SandboxError
 from libs.sandbox.host.awaited_answers import Feed
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.lifecycle import SandboxLife
@@ -154,20 +154,24 @@ class ChannelSandbox(SandboxLife):
         known = continues or self._programs.knows(session)
         seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
         noted = self._programs.block_begins(session, self._thread())
+        calls: list[Call] = []
 
         async def work() -> RunResult:
             earlier = note_new and await self._begins()
             async with self.turns.command(self._thread()):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
-                call, answer = await self._run(payload, seconds, on_output, uses, alone=alone)
+                call, answer = await self._run(
+                    payload, seconds, on_output, uses, alone=alone, sent=calls.append
+                )
             result = await decoded(call, answer, lambda: block_result(self.limits, call, answer, seconds))
             return self._noted(result, call, earlier) if note_new else result
 
         try:
             return await self._once.do(key, ("python", code, session), RUN, work)
-        except SandboxError as error:
-            if not known and not isinstance(error, SandboxDied | CommandInterrupted):
+        except (SandboxError, asyncio.CancelledError) as error:
+            begun = any(call.begun for call in calls) or isinstance(error, CommandInterrupted)
+            if not known and not begun:
                 self._programs.forget(session, noted)
             raise
 
@@ -215,13 +219,14 @@ class ChannelSandbox(SandboxLife):
         uses: Collection[str],
         *,
         alone: bool,
+        sent: Callable[[Call], None] = lambda _: None,
     ) -> tuple[Call, Answer]:
         """Run a command or a block. If `alone`, nothing runs for the call when the next request begins.
 
         That holds also if the call is cancelled.
         """
         try:
-            call, answer = await self._ask(payload, seconds, on_output=on_output, uses=uses)
+            call, answer = await self._ask(payload, seconds, on_output=on_output, uses=uses, sent=sent)
             if alone and answer.left_running:
                 self._programs.end_left(self._thread(), call.stream, call.sandbox)
         finally:

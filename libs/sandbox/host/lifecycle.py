@@ -266,11 +266,13 @@ class SandboxLife(ABC):
         feed: Feed | None = None,
         redacted: bool = True,
         uses: Collection[str] = (),
+        sent: Callable[[Call], None] = lambda _: None,
     ) -> tuple[Call, Answer]:
         """Send a request and wait for its answer.
 
         Args:
             uses: tools of servers that its programs may call until then.
+            sent: called with each request that is sent. A cancelled one has its answer when this raises.
             feed: returns more input, after `content`. An error of it cancels the request and is raised here.
 
         Raises:
@@ -279,6 +281,7 @@ class SandboxLife(ABC):
         """
         while True:
             channel, call = await self._request(payload, content=content, on_output=on_output, uses=uses)
+            sent(call)
             if not redacted:
                 call.redact = None
             answer = await awaited_answer(channel, call, seconds, feed)

@@ -120,7 +120,7 @@ class Ending:
     BUSY = 4
     """No process could be started."""
     WAITED = 5
-    """The time-out passed while the request was queued."""
+    """The time-out passed, or the request was cancelled, before it was begun."""
     MEMORY = 6
     """The kernel killed the worker, because the sandbox's memory is used up."""
     FAILED = 7

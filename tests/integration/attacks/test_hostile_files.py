@@ -19,7 +19,7 @@ MANY = 100_000 // SLOWER
 ANSWERS_WITHIN = 15.0
 """Seconds after which a file tool counts as hanging. A search takes five at most."""
 KEPT = "/data/kept.txt"
-NOT_UTF_8 = " [not UTF-8: only a command reaches this name]"
+NOT_UTF_8 = " // [not UTF-8: only a command reaches this name]"
 T = TypeVar("T")
 
 
@@ -152,7 +152,7 @@ class TestHostileTrees:
         timely(backend.grep, "needle", place)
         paths = listed(timely(backend.ls, place))
         assert len(paths) == min(MANY, 50_001)
-        cut = f"{place}/[only 50,000 entries are listed: find the others with glob or a command]"
+        cut = f"{place} // [only 50,000 entries are listed: find the others with glob or a command]"
         assert (cut in paths) is (MANY > 50_000)
         assert timely(backend.delete, place).error is None
 

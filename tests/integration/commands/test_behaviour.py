@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
-from libs.sandbox import SandboxBusy
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
@@ -137,14 +135,21 @@ class TestCommands:
         # The worker fails when it looks for output.
         block = sandbox.run_python(f"{limit};\nprint(1)\ntime.sleep(20)", session="limited")
         assert "killed, by this block or by a command" in block.output
-        sandbox.run("true")
-        workers = "$(pgrep -P $(ps -o ppid= -p $PPID) | grep -vx $$)"
-        sandbox.run(f"for worker in {workers}; do prlimit --pid $worker --as=1; done")
-        outputs = []
-        for _ in range(8):
-            with suppress(SandboxBusy):
-                outputs.append(sandbox.run("echo on").output)
-        assert outputs[-4:] == ["on\n"] * 4
+
+    @pytest.mark.parametrize("limit", ["as=1", "cpu=1", "fsize=0", "nofile=3", "stack=4096"])
+    def test_limits_that_a_command_gives_to_workers_and_shells_are_not_those_of_the_next(
+        self, sandbox: ChannelSandbox, limit: str
+    ) -> None:
+        sandbox.run_python("kept = 1", session="limited")
+        workers = "$(pgrep -P $(ps -o ppid= -p $PPID))"
+        shells = f"$(pgrep -P $(echo {workers} | tr ' ' ,) -x bash | grep -vx $$)"
+        for each in (workers, shells):
+            sandbox.run(f"for each in {each}; do prlimit --pid $each --{limit}; done")
+            for _ in range(4):
+                assert sandbox.run("seq 3 | wc -l > count; cat count").output == "3\n"
+            sandbox.write_file("written", b"w")
+            assert sandbox.read_file("written") == b"w"
+            assert sandbox.run_python("print(2)", session="limited", continues=True).output.endswith("2\n")
 
     def test_command_may_stop_its_worker(self, sandbox: ChannelSandbox) -> None:
         result = sandbox.run("kill -STOP $PPID; echo on; exit 4", timeout=20)

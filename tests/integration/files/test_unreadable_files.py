@@ -77,7 +77,7 @@ def test_name_that_is_not_utf_8_is_marked_and_reaches_no_other_file(
     with backend:
         backend.execute("echo 1 > a$'\\xff'; echo 2 > a$'\\xfe'; echo 3 > 'a\\xff'")
         entries = [entry["path"] for entry in backend.ls("/workspace").entries or [] if not entry["is_dir"]]
-        mark = " [not UTF-8: only a command reaches this name]"
+        mark = " // [not UTF-8: only a command reaches this name]"
         assert sorted(entries) == [
             "/workspace/a\\xfe" + mark,
             "/workspace/a\\xff",

@@ -183,6 +183,24 @@ class TestCancelled:
             assert (await sandbox.arun_python("print(x)", session="s")).output == "1\n"
             assert not (tmp_path / "begun").exists()
 
+    async def test_first_block_that_was_cancelled_before_its_begin_has_lost_nothing(
+        self, tmp_path: Path
+    ) -> None:
+        """It is cancelled before the sandbox starts, and in the queue of the supervisor."""
+        with LocalSandbox(tmp_path) as sandbox:
+            for session in ("starting", "queued"):
+                gone = asyncio.create_task(sandbox.arun_python("1", session=session))
+                await asyncio.sleep(0)
+                if sandbox.process:
+                    sandbox.process.send_signal(signal.SIGSTOP)
+                    await asyncio.sleep(0.1)
+                gone.cancel()
+                await asyncio.sleep(0.1)
+                if sandbox.process:
+                    sandbox.process.send_signal(signal.SIGCONT)
+                await asyncio.wait([gone])
+                assert (await sandbox.arun_python("1", session=session)).output == "1\n"
+
 
 class TestEnds:
     @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ async def test_thread_keeps_its_working_directory(bench: Bench) -> None:
         "cd sub; exit 3",
         "set -euxo pipefail; set -C; cd sub; false; echo never",
         "set -x; pwd() { echo mine; }; PWD=/; builtin cd sub",
+        "set -xv\ncd sub\nexit",
         "cd sub\nif",
         "cd sub; PATH=/nowhere",
     ],

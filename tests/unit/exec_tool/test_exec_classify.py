@@ -108,6 +108,7 @@ HANDLED = (
         (ended("numpy.ArrayMemoryError", "MemoryError"), "memory"),
         (ended("OSError", code="ENOMEM"), "memory"),
         (ended("OSError", code="ENOSPC"), "disk"),
+        (ended("OSError", code="ENOSPC-elsewhere"), "runtime"),
         (ended("sqlite3.OperationalError", code="SQLITE_FULL"), "disk"),
         ({**ended("ValueError"), "kernel": Counted(disk_left=0)}, "disk"),
         (ended("IndentationError", "SyntaxError", ran=False), "syntax"),

@@ -48,6 +48,7 @@ def test_last_value_is_found(text: str, value: Any) -> None:
     ("text", "value", "replaced"),
     [
         ('{"a": NaN, "b": -Infinity}', {"a": None, "b": None}, "NaN"),
+        *((f"[1]\n{bare}\n", None, "print them as text") for bare in ("NaN", "Infinity", "-Infinity")),
         ('{"x": 1e999, "y": [-1e999, 1e3]}', {"x": None, "y": [None, 1000.0]}, "beyond 1.8e308"),
         ('{"a": "\\ud800"}', {"a": "\ufffd"}, "U+FFFD"),
         ('"\\ud83d"', "\ufffd", "U+FFFD"),
@@ -71,7 +72,7 @@ def test_replaced_values_are_noted(text: str, value: Any, replaced: str) -> None
     [
         "",
         "total: 42",
-        "NaN",
+        "nan",
         "{'a': 1}",
         "[1, 2",
         "{'total': 12.5, 'by_region': [1, 2], 'note': 'x'}",

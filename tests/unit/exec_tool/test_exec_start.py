@@ -199,10 +199,21 @@ def test_address_and_root_of_a_failed_connection(
     assert told.wrapped[-1].endswith(root)
 
 
-def test_error_number_has_a_name(started: Started) -> None:
-    told = started.told("open('/dev/full', 'w', buffering=1).write('x\\n')")
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("open('/dev/null/x')", "ENOTDIR"),
+        ("open('/dev/full', 'w', buffering=1).write('x\\n')", "ENOSPC-elsewhere"),
+        (
+            "import os\nclass Full: f_bavail = 0\nos.statvfs = lambda _: Full\nraise OSError(28, 'full')",
+            "ENOSPC",
+        ),
+    ],
+)
+def test_error_number_has_a_name(started: Started, code: str, name: str) -> None:
+    told = started.told(code)
     assert told is not None
-    assert told.code == "ENOSPC"
+    assert told.code == name
 
 
 @pytest.mark.parametrize("record", [b"", RESERVED, b"ran\0x", b"x\0" * 9, b"\xff" * 99])

@@ -118,6 +118,16 @@ def test_only_regular_files_with_valid_names_come_back(root: Path, collect: Call
     }
 
 
+def test_empty_folders_are_named(root: Path, collect: Callable[..., Collected]) -> None:
+    (root / "results" / "a" / "b").mkdir(parents=True)
+    (root / "full").mkdir()
+    (root / "full" / "x").write_text("x")
+    (root / ".git" / "refs").mkdir(parents=True)
+    found = collect(kept=b"x")
+    assert (found.changed, found.removed) == ({"full/x": b"x"}, ("kept",))
+    assert left_out(found) == dict.fromkeys(("results/a/b", ".git/refs"), "an empty folder")
+
+
 @pytest.mark.parametrize("seconds", [2**40, -(2**40)])
 def test_file_with_a_time_that_is_far_away_comes_back(seconds: int) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as place:  # keeps any time

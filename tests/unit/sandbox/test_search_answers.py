@@ -45,7 +45,7 @@ def test_name_with_a_line_end_is_not_taken_for_another_path(tmp_path: Path) -> N
     answer = grep(str(tmp_path), "needle", None, None)
     matches = deepagents_results.grep("/", (answer, b"")).matches or []
     assert [match["path"] for match in matches] == [
-        rf"{tmp_path}/a\n/b\r [the name has a line end, shown here as \n or \r]"
+        rf"{tmp_path}/a\n/b\r // [the name has a line end, shown here as \n or \r]"
     ]
 
 
@@ -78,8 +78,8 @@ def test_binary_file_matches_at_the_line_of_its_page(tmp_path: Path) -> None:
     assert [match["line"] for match in grep(str(tmp_path), "needle", None, None)["matches"]] == [4]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_grep_finds_utf_16_text_across_two_blocks(tmp_path: Path, encoding: str) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_grep_finds_wide_text_across_two_blocks(tmp_path: Path, encoding: str) -> None:
     """U+4E0A has the byte of a line end."""
     (tmp_path / "file").write_bytes(("\ufeff" + "a" * (MIB // 2 - 2) + "\u4e0a\u6d77\n").encode(encoding))
     assert len(grep(str(tmp_path), "\u4e0a\u6d77", None, None)["matches"]) == 1
@@ -95,8 +95,8 @@ def test_grep_finds_utf_16_text_across_two_blocks(tmp_path: Path, encoding: str)
         ("\u4e00" * (MIB // 2) + "\u0a05\nN", "N", [2]),
     ],
 )
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_grep_takes_utf_16_for_characters(
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_grep_takes_wide_units_for_characters(
     tmp_path: Path, encoding: str, content: str, text: str, lines: list[int]
 ) -> None:
     (tmp_path / "file").write_bytes(("\ufeff" + content).encode(encoding))
@@ -261,8 +261,22 @@ def test_answers_that_are_too_long_are_cut(tmp_path: Path, monkeypatch: pytest.M
     assert 0 < len(listed["entries"]) < 50
     assert listed["cut"] is True
     shown = deepagents_results.ls("/a", (listed, b"")).entries or []
-    last = f"/a/[only {len(shown) - 1} entries are listed: find the others with glob or a command]"
+    last = f"/a // [only {len(shown) - 1} entries are listed: find the others with glob or a command]"
     assert shown[-1]["path"] == last
+
+
+def test_name_that_looks_like_a_marked_one_has_no_mark() -> None:
+    raw = "/a\udcff"
+    mark = listed(raw)[0].removeprefix("/a\\xff")
+    assert mark == " // [not UTF-8: only a command reaches this name]"
+    alike = f"/a\\xff{mark.replace(' // ', ' ')}"
+    assert listed(raw, alike) == [f"/a\\xff{mark}", alike]
+
+
+def listed(*paths: str) -> list[str]:
+    entries = [{"path": path, "is_dir": False} for path in paths]
+    shown = deepagents_results.ls("/", ({"entries": entries, "cut": False}, b"")).entries or []
+    return [entry["path"] for entry in shown]
 
 
 @pytest.mark.parametrize("modified", [99_999_999_999_999, -99_999_999_999_999, 1e300])

@@ -18,8 +18,13 @@ _MOST_BINARY: Final = 64 * 1024 * 1024
 """Bytes of a binary file that are searched, so that large files leave time for the others."""
 _BLOCK: Final = 1024 * 1024
 _LONGEST_LINE: Final = 16 * _BLOCK
-_WIDE: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-"""Byte order mark -> encoding."""
+_WIDE: Final = {
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+"""Byte order mark, which is as long as a unit -> encoding. The first mark that fits counts."""
 
 Find = Callable[[bytes, int], int]
 """Returns the place of the next match in the data from a place on, or -1."""
@@ -41,17 +46,17 @@ def finds_of(lines: list[str]) -> Finds:
     ends = ("\n", "\r\n", "\r") if len(lines) > 1 else ("\n",)
     spellings = [end.join(lines) for end in ends]
     wide = {
-        mark: _finder([each.encode(coding, "surrogatepass") for each in (lines[0], *spellings)])
+        mark: _finder([each.encode(coding, "surrogatepass") for each in (lines[0], *spellings)], len(mark))
         for mark, coding in _WIDE.items()
     }
     text = spellings[0].encode("utf-8", "surrogateescape")
     return Finds(lambda data, place: data.find(text, place), wide, len(lines) - 1)
 
 
-def _finder(words: list[bytes]) -> Find:
+def _finder(words: list[bytes], unit: int) -> Find:
     """Return a function that finds the first of the words after the first word, which they all begin with.
 
-    Two bytes are a unit. The end of one and the begin of the next are no match.
+    `unit`: bytes of a unit. The end of one and the begin of the next are no match.
 
     `re` would need quadratic time to see what long alternatives begin with.
     """
@@ -61,7 +66,7 @@ def _finder(words: list[bytes]) -> Find:
 
     def find(data: bytes, place: int) -> int:
         found = search(data, place)
-        while found and found.start() % 2:
+        while found and found.start() % unit:
             found = search(data, found.start() + 1)
         return found.start() if found else -1
 
@@ -83,14 +88,15 @@ def _shown(data: bytes, *, whole: bool) -> bytes:
 def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of each line in which the text begins. Lines are those of a page.
 
-    From the first block with a NUL byte on, and in UTF-16, only the first match is yielded, with `_BINARY` as
-    content.
+    From the first block with a NUL byte on, and in UTF-16 and UTF-32, only the first match is yielded, with
+    `_BINARY` as content.
 
     Raises:
         OSError: the file cannot be read, is binary and too large, or has a line of over 16 MB.
     """
     with open_regular(path) as file:
-        mark = os.pread(file, 2, 0)
+        head = os.pread(file, 4, 0)
+        mark = next((each for each in _WIDE if head.startswith(each)), b"")
         wide = finds.wide.get(mark)
         find = wide or finds.text
         number = 1
@@ -109,10 +115,10 @@ def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterato
                     return
                 if os.lseek(file, 0, os.SEEK_CUR) > _MOST_BINARY:
                     raise OSError(errno.EFBIG, "File too large", path)
-                # The text may continue in the next block. In UTF-16, 0x0a may also be half of a character.
+                # The text may continue in the next block. In a wide unit, 0x0a may also be a part.
                 line = 0 if finds.more or wide else data.rfind(b"\n") + 1
                 cut = max(line, len(data) - _BLOCK)
-                cut -= cut % 2 if wide else 0
+                cut -= cut % len(mark) if wide else 0
                 number += _line_feeds(data[:cut], mark)
                 rest = data[cut:]
                 continue
@@ -141,5 +147,5 @@ def matching_lines(path: str, finds: Finds, late: Callable[[], bool]) -> Iterato
 
 
 def _line_feeds(data: bytes, mark: bytes) -> int:
-    """Return the number of line feeds. `mark`: the first bytes of the file, which may tell its encoding."""
+    """Return the number of line feeds. `mark`: the byte order mark of the file, or nothing."""
     return data.decode(_WIDE[mark], "replace").count("\n") if mark in _WIDE else data.count(b"\n")

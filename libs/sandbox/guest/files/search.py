@@ -148,8 +148,8 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
 
     Returns the matches, whether the search was cut, and the number and the first names of unreadable files
     and folders. Of a binary file, which has NUL bytes, one line says that it matches, as with grep(1). The
-    file may be UTF-16 with a byte order mark. A binary file of over 64 MB counts as unreadable, and so does a
-    text file from a line of over 16 MB on, or from lines of over 16 MB, as many as the text has.
+    file may be UTF-16 or UTF-32 with a byte order mark. A binary file of over 64 MB counts as unreadable, and
+    so does a text file from a line of over 16 MB on, or from lines of over 16 MB, as many as the text has.
 
     Raises:
         OSError: `path` cannot be read.

@@ -159,8 +159,7 @@ class Interpreter(ProcessWorker):
             while self._link.waiting():
                 if not self._hear():
                     continue
-                ending = Ending.WAITED if self._ended_by == Ending.TIMEOUT else self._ended_by
-                self._link.send(encode(stream, Kind.END, ANSWER.pack(ending, True)))
+                self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.WAITED, True)))
                 return
             self._mark = os.urandom(8)
             folders = os.fsencode(":".join(command_folders()))

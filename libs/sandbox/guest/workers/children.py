@@ -144,8 +144,8 @@ class Sessions:
 
 
 def is_limited(pid: int) -> bool:
-    """Return whether a process has other resource limits than this one. True if its limits cannot be read."""
-    return _limits_of(pid) != _limits_of(os.getpid())
+    """Return whether the resource limits of a process differ from the supervisor's, or cannot be read."""
+    return _limits_of(pid) != _OWN_LIMITS
 
 
 def _limits_of(pid: int) -> bytes:
@@ -155,6 +155,10 @@ def _limits_of(pid: int) -> bytes:
             return file.read()
     except OSError:
         return b""
+
+
+_OWN_LIMITS = _limits_of(os.getpid())
+"""Read in the supervisor or in a new worker, before a command could change them."""
 
 
 def write_some(descriptor: int, unsent: list[bytes]) -> None:

@@ -33,10 +33,7 @@ class Runner(ProcessWorker):
             if kind == Kind.OPEN:
                 if not self._run(stream, RunRequest.decode(payload[REQUEST.size :])):
                     self._wait_for_background()
-                # Empty the pipes for the next command. No process writes to them any more.
-                for reader, _ in self._pipes.values():
-                    while read_some(reader):
-                        pass
+                self._shells.empty()  # for the next command: no process writes to the pipes any more
                 self._shells.prepare()
         self._leave()
 

@@ -10,6 +10,7 @@ import _signal  # type: ignore[import-not-found]
 import os
 import select
 
+from libs.sandbox.guest.workers.children import is_limited
 from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, kill
 from libs.sandbox.guest.workers.skill_commands import search_path
 from libs.sandbox.wire.frames import Fd
@@ -84,6 +85,7 @@ class Shells:
         shell = self._tell_waiting(command if plain else None)
         if shell is not None:
             return shell
+        self.empty()
         memory = os.memfd_create("command")
         try:
             view = memoryview(command)
@@ -94,6 +96,15 @@ class Shells:
             return self._spawn(memory, Fd.OUT if request.merge else Fd.ERR, path, added)
         finally:
             os.close(memory)
+
+    def empty(self) -> None:
+        """Drop what the pipes hold, such as errors of a shell that could not begin."""
+        for reader, _ in self.pipes.values():
+            try:
+                while os.read(reader, 65_536):
+                    pass
+            except BlockingIOError:
+                pass
 
     def written_to(self) -> bool:
         """Return whether a process can still write to the pipes. `prepare` then makes new pipes.
@@ -135,7 +146,8 @@ class Shells:
             if ended:
                 return None
             kill(shell, SIGCONT)  # an earlier command may have stopped the shell
-            if command is not None and os.write(writer, command) == len(command):
+            # An earlier command may have changed the limits of the shell.
+            if command is not None and not is_limited(shell) and os.write(writer, command) == len(command):
                 return shell
         except ChildProcessError:
             return None

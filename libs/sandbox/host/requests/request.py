@@ -15,7 +15,7 @@ from typing import TypeVar
 from libs.redaction import Redact
 from libs.sandbox.host.requests.redacted_results import LiveOutput
 from libs.sandbox.protocol import OnOutput
-from libs.sandbox.wire.frames import CHUNK, EARLY, MOST_CONTENT, Fd
+from libs.sandbox.wire.frames import CHUNK, EARLY, MOST_CONTENT, Ending, Fd
 
 __all__ = ["Answer", "Call", "decoded"]
 
@@ -69,6 +69,13 @@ class Call:
         """Whether the request counts as use of the sandbox."""
         self.on_output = on_output
         self.live = LiveOutput(on_output, redact) if on_output and redact else None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the request may have begun. It has not if the answer says so."""
+        if not self.future.done() or self.future.exception():
+            return True
+        return self.future.result().ending not in (Ending.BUSY, Ending.WAITED, Ending.REMOVED)
 
     def piece(self) -> bytes:
         """Take the next piece of input that may be sent. Empty if there is none."""

@@ -110,6 +110,19 @@ def test_full_disk_of_the_engine_is_named() -> None:
         assert "docker system df" in explained.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("failed to add inotify watch: no space left on device", "max_user_watches"),
+        ("mkdir /sys/fs/cgroup/docker/x: no space left on device", "control groups"),
+    ],
+)
+def test_limit_of_the_kernel_is_no_full_disk(text: str, told: str) -> None:
+    explained = explain(docker.errors.APIError("500", explanation=text))
+    assert "disk" not in str(explained)
+    assert told in explained.hint
+
+
 def test_setup_without_an_engine_is_refused(missing_socket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     with pytest.raises(DockerUnavailable, match="its socket is not there") as failure:

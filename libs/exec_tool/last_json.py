@@ -36,7 +36,7 @@ _CUT = re.compile(r"\n\[… [0-9,]+ characters left out …\]\n")
 """The line in the place of the middle of an output. See `libs.sandbox.host.requests.results`."""
 NO_VALUE = "The output holds no JSON value."
 _UNKNOWN = "Its output was cut, so its last JSON value is not known: print less, or write data into a file."
-_DEEP = "What looks like one is nested too deeply."
+_DEEP = "What looks like JSON is nested too deeply."
 _INTEGER_DIGITS = 20
 """Digits and sign of the longest integer that later steps take."""
 _NUMBERS = "NaN, infinities and numbers beyond 1.8e308 are null in the result."

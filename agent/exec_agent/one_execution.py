@@ -16,7 +16,7 @@ from langchain.agents.middleware.types import AgentMiddleware, AgentState, Priva
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.runtime import Runtime
 
-from libs.exec_tool import outcome_in
+from libs.exec_tool import NO_VALUE, outcome_in
 from libs.sandbox.host import shortened
 
 __all__ = ["OneExecution"]
@@ -77,7 +77,7 @@ class OneExecution(AgentMiddleware[OnceState, Any, Any]):
 
 
 def _answer(outcome: Mapping[str, Any]) -> str:
-    """Return the answer of a program: its text, data and files."""
+    """Return the answer of a program: its text, data and files, and what they lack."""
     result, parts = outcome["result"], []
     if isinstance(result, dict) and isinstance(result.get("answer"), str):
         parts.append(result["answer"].strip())
@@ -95,6 +95,9 @@ def _answer(outcome: Mapping[str, Any]) -> str:
         named = [f"{file['path']} ({file['size']:,} bytes)" for file in files[:_MOST_NAMED]]
         more = f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
         parts.append(f"Files: {', '.join(named)}{more}")
+    # An output without JSON is an answer, too.
+    if note := outcome.get("note", "").removeprefix(NO_VALUE).strip():
+        parts.append(f"[{note}]")
     return "\n\n".join(parts)
 
 

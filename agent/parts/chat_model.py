@@ -7,6 +7,7 @@ import functools
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from pydantic import SecretStr
 from agent.parts.provider_model import CHOICES, provider_model
 from agent.secrets import key_of
 from agent.settings import Settings
+from libs.middleware.kept_calls import kept_reply
 from libs.models import DeferredChatModel, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -127,6 +129,9 @@ def shown_name(model: BaseChatModel) -> str:
 class RealModel(AgentMiddleware[Any, Any, Any]):
     """Replaces a deferred model by the real model, so that prompt caching recognizes Anthropic's models.
 
+    Answers calls that cannot be kept: see `kept_reply`. List this middleware before the gates, which give the
+    calls their ids.
+
     Args:
         errors: makes a context that explains and redacts errors while the model is built and called.
     """
@@ -139,7 +144,7 @@ class RealModel(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         with self._errors():
-            return handler(_with_real_model(request))
+            return _kept(handler(_with_real_model(request)))
 
     async def awrap_model_call(
         self,
@@ -148,13 +153,17 @@ class RealModel(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         with self._errors():
             # In a thread, because building imports packages and reads certificates.
-            return await handler(await asyncio.to_thread(_with_real_model, request))
+            return _kept(await handler(await asyncio.to_thread(_with_real_model, request)))
 
 
 def _with_real_model(request: ModelRequest[Any]) -> ModelRequest[Any]:
     if isinstance(request.model, DeferredChatModel):
         return request.override(model=request.model.build())
     return request
+
+
+def _kept(response: ModelResponse[Any]) -> ModelResponse[Any]:
+    return replace(response, result=kept_reply(response.result))
 
 
 def _build(settings: Settings, provider: str, name: str) -> BaseChatModel:

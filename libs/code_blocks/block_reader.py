@@ -31,13 +31,14 @@ Language = Literal["python", "bash"]
 MAX_REPLY = 100_000
 """Most characters of a reply that is read. The parser takes half a second for them at worst."""
 
-Problem = Literal["too_long", "unclosed", "nested"]
+Problem = Literal["too_long", "unclosed", "nested", "half_character"]
 """Why reading stops before the end of a reply:
 
 - `too_long`: the reply has more than `MAX_REPLY` characters.
 - `unclosed`: a runnable block has no closing fence.
 - `nested`: the end of a runnable block is ambiguous. The block holds the opening of another fence, or ends
   inside a here-document.
+- `half_character`: a runnable block holds half of a surrogate pair. A checkpoint would hold other code.
 """
 
 _PYTHON = re.compile(r"python[\d.]*|i?py[\d.]*|ipython[\d.]*")
@@ -55,6 +56,7 @@ _FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})")
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL)
 _THOUGHTS_END = re.compile(r"^[ \t]*</(think|thinking)>[ \t]*$", re.MULTILINE)
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w*\b)\1(?![ \t]*\))")
+_HALF = re.compile("[\ud800-\udfff]")
 _MAX_INDENTS = 8
 _NAME = r"""["'](?:name|tool|tool_name|function|action)["']\s*:\s*["'][^"'\n]{1,100}["']"""
 _ARGUMENTS = r"""["'](?:arguments|parameters|args|input|action_input|tool_input|kwargs)["']\s*:"""
@@ -162,6 +164,8 @@ def _language(tag: str) -> Language | None:
 
 
 def _problem(fence: Token) -> Problem | None:
+    if _HALF.search(fence.content):
+        return "half_character"
     if _opens_another(fence):
         return "nested"
     first, end = fence.map or (0, 0)

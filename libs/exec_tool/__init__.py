@@ -16,6 +16,7 @@ from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
 from libs.exec_tool.kv_service import HOST, KvService
 from libs.exec_tool.langchain_tool import NAME, execute_code_tool, outcome_in
+from libs.exec_tool.last_json import NO_VALUE
 from libs.exec_tool.package_sets import MOUNT, Dependencies
 from libs.exec_tool.program_runner import CodeRunner
 from libs.exec_tool.standalone_tool import code_runner, fresh_sandboxes
@@ -25,6 +26,7 @@ __all__ = [
     "HOST",
     "MOUNT",
     "NAME",
+    "NO_VALUE",
     "Call",
     "CodeRunner",
     "Dependencies",

@@ -6,12 +6,11 @@ import json
 import math
 import re
 from bisect import bisect_left
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-__all__ = ["DEEPEST", "Found", "last_json", "too_deep"]
+__all__ = ["DEEPEST", "NO_VALUE", "Found", "last_json", "too_deep"]
 
 _BRACKET = re.compile(r"[\[{\]}]")
 _CLOSING = re.compile(r"[\]}]")
@@ -31,15 +30,15 @@ _MEMBER = {"[": _VALUE, "{": _KEY}
 """What may follow a comma."""
 _NEXT = {"[": frozenset({",", "]"}), "{": frozenset({",", "}"})}
 """What may follow a value."""
-_MOST_LINES = 1_000
-"""Lines from the end that are searched for a string, number, true, false or null."""
 DEEPEST = 100
 """Most nested objects and arrays. Later steps refuse deeper values."""
 _CUT = re.compile(r"\n\[… [0-9,]+ characters left out …\]\n")
 """The line in the place of the middle of an output. See `libs.sandbox.host.requests.results`."""
+NO_VALUE = "The output holds no JSON value."
 _UNKNOWN = "Its output was cut, so its last JSON value is not known: print less, or write data into a file."
-_DEEP = "What looks like one is nested too deeply."
-_LONG = "What looks like one holds a number that is too long."
+_DEEP = "What looks like JSON is nested too deeply."
+_INTEGER_DIGITS = 20
+"""Digits and sign of the longest integer that later steps take."""
 _NUMBERS = (
     "NaN, infinities and numbers beyond 1.8e308 are null in the result: print them as text if they matter."
 )
@@ -65,7 +64,7 @@ def last_json(text: str, *, cut: bool = False) -> Found:
     An outermost object or array counts anywhere. A string, number, true, false or null counts if it is alone
     on its line. A part of an object or array that is not JSON, such as the repr of a dict, does not count:
     see `_Search`. NaN and infinities become null, halves of surrogate pairs become U+FFFD, and numbers become
-    doubles unless they are integers; `replaced` says what was lost.
+    doubles unless they are integers of at most 64 bits; `replaced` says what was lost.
 
     Args:
         cut: whether a line may stand in the place of the middle of the text. Then a value counts if it stands
@@ -83,13 +82,10 @@ def last_json(text: str, *, cut: bool = False) -> Found:
     if marks and (found is None or _CLOSING.search(text, found.end)):
         return Found(note=_UNKNOWN)
     if found is None:
-        return Found(note="The output holds no JSON value.")
+        return Found(note=NO_VALUE)
     if found.height > DEEPEST:
-        return Found(note=f"The output holds no JSON value. {_DEEP}")
-    try:
-        return _read(text[found.begin : found.end])
-    except ValueError:  # a number of thousands of digits
-        return Found(note=f"The output holds no JSON value. {_LONG}")
+        return Found(note=f"{NO_VALUE} {_DEEP}")
+    return _read(text[found.begin : found.end])
 
 
 def _read(text: str) -> Found:
@@ -111,13 +107,22 @@ def _read(text: str) -> Found:
         unknown = True
         return None
 
-    value = json.JSONDecoder(parse_constant=number, parse_float=number, object_pairs_hook=once).decode(text)
+    def integer(text: str) -> int | float | None:
+        # The serializer of checkpoints takes integers of 64 bits.
+        if len(text) <= _INTEGER_DIGITS and -(2**63) <= (value := int(text)) < 2**64:
+            return value
+        return number(text)
+
+    value = json.JSONDecoder(
+        parse_constant=number, parse_float=number, parse_int=integer, object_pairs_hook=once
+    ).decode(text)
     whole = json.dumps(value, ensure_ascii=False)
     try:
         whole.encode()
         halves = False
     except UnicodeEncodeError:
-        value = json.loads(whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        read = whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        value = json.loads(read, object_pairs_hook=once)
         halves = True
     said = {
         _NUMBERS: unknown,
@@ -266,19 +271,15 @@ def _scan(text: str, begin: int) -> tuple[_Span | None, list[int], int]:
 def _last_line(text: str, search: _Search) -> _Span | None:
     """Return the last line that is a string, number, NaN, infinity, true, false or null."""
     end = len(text)
-    for _ in range(_MOST_LINES):
+    while end >= 0:
         begin = text.rfind("\n", 0, end) + 1
         line = text[begin:end]
         stripped = line.strip()
         if stripped and stripped[0] in '"-0123456789tfnNI':
             first = begin + line.index(stripped)
             span = _Span(first, first + len(stripped), 0)
-            with suppress(ValueError):
-                json.loads(stripped)
-                if not search.is_part(span):
-                    return span
-        if begin == 0:
-            break
+            if _TOKEN.fullmatch(stripped) and not search.is_part(span):
+                return span
         end = begin - 1
     return None
 

@@ -115,12 +115,14 @@ def content(path: Path, size: int, tables: dict[str, Raw]) -> list[str]:
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     more = size > len(head)
+    ended = True
     kind = path.suffix.lower()
     if kind == ".gz":
         packed = zlib.decompressobj(zlib.MAX_WBITS | 16)
         head = packed.decompress(head, HEAD_BYTES)
         # A .gz file may contain several packed files in a row.
-        more = len(head) >= HEAD_BYTES or bool(packed.unused_data.strip(b"\0"))
+        more = (more and not packed.eof) or len(head) >= HEAD_BYTES or bool(packed.unused_data.strip(b"\0"))
+        ended = more or packed.eof
         kind = Path(path.stem).suffix.lower()
     if head.startswith(b"%PDF"):
         return read_pdf(path) if size <= MAX_PDF_BYTES else []
@@ -146,8 +148,9 @@ def content(path: Path, size: int, tables: dict[str, Raw]) -> list[str]:
     except (ValueError, RecursionError, csv.Error, LookupError):
         lines = ["cannot be read as what its name says", *read_text(text, more=more)]
     lines = lines or read_text(text, more=more)
-    encoding = "not UTF-8 (latin-1?), " if foreign else ""
-    return [encoding + lines[0], *lines[1:]] if lines else []
+    said = "the packed file is cut, what is left: " * (not ended)
+    said += "not UTF-8 (latin-1?), " * bool(foreign)
+    return [said + lines[0], *lines[1:]] if lines else []
 
 
 def named(path: Path | str) -> str:

@@ -8,6 +8,15 @@ from typing import Any
 from .listed_columns import MAX_COLUMNS, column, plain
 
 MAX_DEPTH = 4
+_NAMES: dict[type, str] = {
+    bool: "true/false",
+    int: "number",
+    float: "number",
+    str: "text",
+    type(None): "null",
+    dict: "object",
+    list: "list",
+}
 
 
 def outline(value: Any, depth: int = 0) -> str:
@@ -22,11 +31,22 @@ def outline(value: Any, depth: int = 0) -> str:
         inside = [
             f"{plain(key)}: {outline(each, depth + 1)}" for key, each in list(value.items())[:MAX_COLUMNS]
         ]
+        if len(value) > MAX_COLUMNS:
+            inside.append(f"and {len(value) - MAX_COLUMNS:,} more keys")
         return "{" + ", ".join(inside) + "}"
     if isinstance(value, list):
-        return f"list of {outline(value[0], depth + 1)}" if value and depth <= 4 else "list"
-    names = {bool: "true/false", int: "number", float: "number", str: "text", type(None): "null"}
-    return names[type(value)] + (f" ({plain(repr(value), 24)})" if isinstance(value, str) else "")
+        return f"list of {_items(value, depth + 1)}" if value and depth <= 4 else "list"
+    return _NAMES[type(value)] + (f" ({plain(repr(value), 24)})" if isinstance(value, str) else "")
+
+
+def _items(values: list[Any], depth: int = 0) -> str:
+    """Return the nesting of values that stand side by side, or their kinds if they have several."""
+    kinds = list(dict.fromkeys(_NAMES[type(each)] for each in values))
+    if len(kinds) > 1:
+        return ", ".join(kinds)
+    if kinds == ["list"]:
+        return outline([item for each in values for item in each], depth)
+    return outline(next(filter(None, values), values[0]), depth)
 
 
 def read_json(value: Any, name: str = "") -> list[str]:
@@ -51,12 +71,15 @@ def read_json(value: Any, name: str = "") -> list[str]:
         if nested is not None and (members := scalars(values)):
             lines.append(f"- {plain(key)}: lists of {column(members)}{missing}")
         elif nested is not None:
-            lines.append(f"- {plain(key)}: {outline(nested)}{missing}")
+            there = [each for each in values if each is not None]
+            lines.append(f"- {plain(key)}: {_items(there)}{missing}")
         else:
             quoted = any(isinstance(each, str) for each in values)
             said = column([each if isinstance(each, str) else json.dumps(each) for each in values])
             digits = quoted and "number" in said
             lines.append(f"- {plain(key)}: {said}{' in quotes' if digits else ''}{missing}")
+    if len(keys) > MAX_COLUMNS:
+        lines.append(f"- and {len(keys) - MAX_COLUMNS} more columns")
     return lines
 
 

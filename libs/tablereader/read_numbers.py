@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -46,6 +47,8 @@ _GROUPED = {  # by decimal mark; groups of two digits are Indian
 _PLAIN = re.compile(r"(\d*)(?:([.,])(\d*))?")
 _ALIKE = str.maketrans({"−": "-", "–": "-", "’": "'", "`": "'", "_": "'"})
 EXACT_DIGITS = 15
+_LONGEST = 300
+"""Characters of the longest number. A value of more digits is no double, and longer ones cannot be shown."""
 
 
 class Number(NamedTuple):
@@ -65,7 +68,7 @@ def number(text: str, *, attached: bool = False) -> Number | None:
     """
     if text.isascii() and text.isdigit() and (text[0] != "0" or text == "0") and len(text) <= EXACT_DIGITS:
         return Number(value := int(text), value, "", "", False)  # most numbers, read faster
-    match = _WRITTEN.fullmatch(text.translate(_ALIKE))
+    match = _WRITTEN.fullmatch(text.translate(_ALIKE)) if len(text) <= _LONGEST else None
     if match is None or bool(match["open"]) != bool(match["close"]):
         return None
     if len(match["unit"] or "") == 1 and match["unit"] in "GMTHS":
@@ -101,6 +104,8 @@ def _power(match: re.Match[str], unit: str, signs: list[str]) -> Number | None:
     if not re.fullmatch(r"\d*\.?\d*", body) or not ("." in body or match["power"][1] in "+-"):
         return None
     value = float(body + match["power"]) * (-1 if "-" in signs or match["open"] else 1)
+    if not math.isfinite(value):
+        return None
     return Number(value, value, "," if "," in match["body"] else "." if "." in body else "", unit, False)
 
 

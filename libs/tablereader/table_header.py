@@ -150,13 +150,14 @@ def _is_data(row: Sequence[Any]) -> bool:
 
 def _unique(names: list[str], notes: list[str]) -> list[str]:
     taken: set[str] = set()
+    counts: dict[str, int] = {}
     result = []
     for place, name in enumerate(names, 1):
-        new = name or f"column_{place}"
-        count = 1
+        new = first = name or f"column_{place}"
         while new in taken:
-            count += 1
-            new = f"{name or f'column_{place}'}_{count}"
+            # Not from 2 each time: a file may have one name for all of its columns.
+            counts[first] = counts.get(first, 1) + 1
+            new = f"{first}_{counts[first]}"
         if name and new != name:
             notes.append(f"names: {name} is there more than once, the next is {new}")
         taken.add(new)

@@ -11,6 +11,7 @@ import os
 import re
 import zipfile
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from skills.tables._records import from_objects
 _READS = "CSV, TSV and other separated text, JSON, JSON lines, logs (each also as .gz), .pdf and .xlsx"
 _SEPARATED = {".csv", ".tsv", ".txt", ".tab", ".psv", ".dat", ""}
 _LINES = {".jsonl", ".ndjson"}
+_MOST_DIGITS = 4_000
+"""Digits of the longest integer that Python reads in JSON. Longer ones stay text."""
 MAX_BYTES = 50_000_000
 """Limit for a file, which leaves memory of the sandbox to work with the table."""
 
@@ -169,17 +172,21 @@ def _parse(file: Path, text: str, suffixes: list[str], rows: str | None) -> Raw:
 
 def _json(file: Path, text: str, rows: str | None, *, lines: bool) -> Raw:
     reason = ""
+    twice: dict[str, None] = {}
+    decode = _decoder(twice).decode
+    records, bad = [], []
     if not lines:
         try:
-            return from_objects(json.loads(text), str(file), rows)
+            return _noted(from_objects(decode(text), str(file), rows), twice)
         except json.JSONDecodeError as error:
             reason = f": {error}"
-    records, bad = [], []
+        except RecursionError:
+            raise ValueError(f"{file} is nested too deeply") from None
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                records.append(json.loads(line))
-            except json.JSONDecodeError:
+                records.append(decode(line))
+            except (json.JSONDecodeError, RecursionError):
                 bad.append(f"line {number}: {line.strip()[:60]}")
     # Lines of a document, such as `"id": 1,` or `]`, are not records.
     records = [record for record in records if isinstance(record, dict | list)]
@@ -188,6 +195,27 @@ def _json(file: Path, text: str, rows: str | None, *, lines: bool) -> Raw:
     raw = from_objects(records, str(file), rows)
     if bad:
         raw.notes.append(f"left out: {counted(len(bad), 'line')}, no JSON, {'; '.join(bad[:3])}")
+    return _noted(raw, twice)
+
+
+def _decoder(twice: dict[str, None]) -> json.JSONDecoder:
+    """Return a reader of JSON. It adds keys that come twice in an object to `twice`."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            twice.update({key: None for key, count in Counter(key for key, _ in pairs).items() if count > 1})
+        return made
+
+    def integer(digits: str) -> int | str:
+        return int(digits) if len(digits) <= _MOST_DIGITS else digits
+
+    return json.JSONDecoder(object_pairs_hook=once, parse_int=integer)
+
+
+def _noted(raw: Raw, twice: dict[str, None]) -> Raw:
+    if twice:
+        raw.notes.append(f"keys: {', '.join(list(twice)[:8])} twice in an object, the last value counts")
     return raw
 
 

@@ -96,6 +96,20 @@ async def test_data_is_read_only(folder: Path, parts: ExecParts) -> None:
     assert sorted(path.name for path in (folder / "workspace" / "data").iterdir()) == ["sales.csv"]
 
 
+async def test_answer_tells_of_an_integer_that_a_checkpoint_cannot_hold(
+    folder: Path, parts: ExecParts
+) -> None:
+    model = playing(program("print('[%d]' % 3**60)"))
+    graph = build_graph(model, settings=settings(folder), parts=parts, checkpointer=InMemorySaver())
+    result = await run(graph, "What is the sixtieth power of three?")
+    assert result["status"] == "completed"
+    assert "4.23911582752162e+28" in result["messages"][-1].text
+    assert (
+        "[Numbers with more digits than a double holds are rounded in the result.]"
+        in result["messages"][-1].text
+    )
+
+
 async def test_link_instead_of_data_does_not_reach_the_host(folder: Path, parts: ExecParts) -> None:
     """A command of another agent may have made the link. It is followed inside the container only."""
     secret = folder / "secret"

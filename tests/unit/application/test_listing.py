@@ -143,6 +143,33 @@ def test_json_files(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([1, "a", None, {"x": 1}], "list of number, text, null, object"),
+        ([None, True, 1.5], "list of null, true/false, number"),
+        ([[1], [], [2, "x"]], "list of list of number, text"),
+        ([[{}, {"a": 1}], [{}]], "list of list of {a: number}"),
+        ({f"k{i}": i or "t" for i in range(45)}, "and 5 more keys}"),
+        ([{"a": 1}, {"a": "x"}, {"a": None}, {"a": [1]}], "- a: number, text, list"),
+        ([{f"k{i}": i for i in range(45)}], "- and 5 more columns"),
+    ],
+)
+def test_outline_of_json_says_what_it_leaves_out(tmp_path: Path, value: object, said: str) -> None:
+    assert columns(tmp_path, "a.json", json.dumps(value))[-1].endswith(said)
+
+
+def test_packed_file_without_its_end_is_said_to_be_cut(tmp_path: Path) -> None:
+    text = "id\n" + "".join(f"{number}\n" for number in range(10_000))
+    packed = gzip.compress(text.encode())
+    (tmp_path / "a.csv.gz").write_bytes(packed)
+    (tmp_path / "b.csv.gz").write_bytes(packed[: len(packed) // 2])
+    said = listing(tmp_path)
+    assert "a.csv.gz (" in said
+    assert " bytes): 10,000 rows" in said
+    assert said.count(" bytes): the packed file is cut, what is left: ") == 1
+
+
 def test_tables_with_the_same_columns_take_few_lines(tmp_path: Path) -> None:
     names = ",".join(f"column{number}" for number in range(30))
     for number in range(60):

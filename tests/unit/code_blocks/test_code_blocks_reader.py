@@ -56,6 +56,11 @@ def test_corpus(entry: dict[str, Any]) -> None:
     assert read_reply(without_thoughts(entry["reply"])) == expected(entry)
 
 
+def test_block_with_half_a_character_does_not_run() -> None:
+    reply = "\ud800\n```bash\nls\n```\n```python\nprint('\ud800')\n```\n```bash\nls\n```"
+    assert read_reply(reply) == Reading((Block("bash", "ls"),), "half_character")
+
+
 @given(MARKDOWN | st.text(max_size=300))
 def test_any_text_can_be_read(reply: str) -> None:
     reading = read_reply(without_thoughts(reply))

@@ -24,6 +24,7 @@ from agent.parts.exec_parts import ExecParts
 from agent.threads.memory_store import Memory
 from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecResult
+from libs.exec_tool.last_json import NO_VALUE
 from libs.exec_tool.program_runner import CodeRunner
 from libs.persistence.thread_database import SqliteDatabase
 from libs.persistence.thread_memory import MessageMemory
@@ -146,6 +147,12 @@ class TestRepairs:
                 ExecResult(result={"answer": "Done."}, files={"results/a.png": b"12"}),
                 "Done.\n\nFiles: results/a.png (2 bytes)",
             ),
+            (ExecResult(stdout="printed", note=NO_VALUE), "printed"),
+            (
+                ExecResult(stdout="printed", note=f"{NO_VALUE} 2 files are lost."),
+                "printed\n\n[2 files are lost.]",
+            ),
+            (ExecResult(result=[None], note="NaN is null."), "```json\n[\n  null\n]\n```\n\n[NaN is null.]"),
         ],
     )
     async def test_answer_from_the_result(

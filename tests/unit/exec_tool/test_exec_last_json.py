@@ -6,6 +6,8 @@ import time
 from typing import Any
 
 import pytest
+from langchain_core.messages import ToolMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from libs.exec_tool.last_json import last_json
 
@@ -33,6 +35,9 @@ FLOATS = [0.1, 0.1, 1.5, -0.0, 1e22, 5e-324, 0.1 + 0.2, 0.0]
         ('[INFO] {"a": 1} [done]', {"a": 1}),
         ("{'a': 1}\n7\n", 7),
         ("[see\n7\n]", 7),
+        ('{"a": 1}\n7\n' + "x\n" * 2_000, 7),
+        (f"[{2**64 - 1}, {-(2**63)}]", [2**64 - 1, -(2**63)]),
+        (f"[1{'0' * 40}]", [1e40]),
         ('"[1]"\n', "[1]"),
         ("null", None),
         ("[0.1, 0.10000000000000001, 1.50, -0.0, 1e22, 5e-324, 0.30000000000000004, 0e-999]", FLOATS),
@@ -57,6 +62,10 @@ def test_last_value_is_found(text: str, value: Any) -> None:
         ("[9007199254740993.0]", [9007199254740992.0], "rounded"),
         ("[1e-999]", [0.0], "rounded"),
         ("[1e-99999999999999999999]", [0.0], "rounded"),
+        (f'{{"n": {2**64 + 1}}}', {"n": 2.0**64}, "rounded"),
+        (f"[{-(2**63) - 1}]", [-(2.0**63)], "rounded"),
+        ("5\n" + "9" * 5_000, None, "beyond 1.8e308"),
+        ('{"\\ud800": 1, "\\ud801": 2}', {"\ufffd": 2}, "comes twice"),
         ('{"name": "M\ufffdller"}', {"name": "M\ufffdller"}, "not UTF-8"),
     ],
 )
@@ -126,10 +135,17 @@ def test_deep_nesting_gives_a_note(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[", '{"a":', '["', '["\\"', "[1,", "[[1],", '\n"', "9", "[ \n", '"\\"'],
+    ["[", '{"a":', '["', '["\\"', "[1,", "[[1],", '\n"', "9", "9x\n", "[ \n", '"\\"'],
 )
 def test_hostile_output_takes_linear_time(text: str) -> None:
     """A quadratic search would take minutes."""
     begun = time.process_time()
     last_json(text * (1_000_000 // len(text)))
     assert time.process_time() - begun < 20
+
+
+def test_every_value_can_be_kept_in_a_checkpoint() -> None:
+    for number in (f"{2**63}", f"{2**64}", f"{-(2**63) - 1}", "9" * 5_000):
+        found = last_json(f"[{number}]")
+        message = ToolMessage("", tool_call_id="1", artifact={"result": found.value})
+        assert JsonPlusSerializer().dumps_typed([message])[0] == "msgpack"

@@ -28,7 +28,7 @@ from deepagents.backends.sandbox import BaseSandbox
 from deepagents.middleware._utils import is_anthropic_chat_model
 from deepagents.middleware.filesystem import FilesystemMiddleware, supports_execution
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain.agents.middleware.types import ModelRequest
+from langchain.agents.middleware.types import ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langgraph._internal import _constants
@@ -195,11 +195,19 @@ async def test_prompt_caching_sees_the_real_model_behind_a_deferred_one() -> Non
     request = ModelRequest(model=DeferredChatModel(label="x", build=lambda: real), messages=[])
     assert not is_anthropic_chat_model(request.model)
 
-    async def handler(request: ModelRequest[Any]) -> Any:
-        return is_anthropic_chat_model(request.model)
+    seen: list[object] = []
 
-    assert await RealModel().awrap_model_call(request, handler)
-    assert RealModel().wrap_model_call(request, lambda given: given.model is real)  # type: ignore[arg-type, return-value]
+    def reply(given: ModelRequest[Any]) -> ModelResponse[Any]:
+        seen.append(given.model)
+        return ModelResponse([])
+
+    async def handler(given: ModelRequest[Any]) -> ModelResponse[Any]:
+        return reply(given)
+
+    await RealModel().awrap_model_call(request, handler)
+    RealModel().wrap_model_call(request, reply)
+    assert seen == [real, real]
+    assert is_anthropic_chat_model(real)
 
 
 def test_the_approval_question_has_the_standard_shape() -> None:

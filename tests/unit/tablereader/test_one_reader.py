@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from libs.tablereader import OpenTable
+from libs.tablereader import OpenTable, number
 
 LIBS = Path(__file__).parents[3] / "libs"
 
@@ -56,3 +58,17 @@ def test_file_longer_than_its_head_is_read_to_the_end(tmp_path: Path) -> None:
     with OpenTable((tmp_path / "a.csv").open("rb"), head_bytes=100) as opened:
         found = list(opened.body())
     assert [cells for _, cells in found] == [[str(n), "two\nlines"] for n in range(rows)]
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000, "1,000" * 2_000, "1" * 400 + ".5", "1.5e+400", "9" * 301])
+def test_value_that_no_number_can_hold_stays_text(text: str) -> None:
+    assert number(text) is None
+
+
+def test_names_that_repeat_take_linear_time() -> None:
+    """A quadratic search for free names would take minutes."""
+    begun = time.process_time()
+    with OpenTable(io.BytesIO(b"a,b_2,b," + b"b," * 50_000 + b"\n")) as table:
+        assert table.names[:5] == ["a", "b_2", "b", "b_3", "b_4"]
+        assert len(set(table.names)) == len(table.names)
+    assert time.process_time() - begun < 10

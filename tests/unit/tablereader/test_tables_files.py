@@ -151,6 +151,15 @@ def test_objects_of_an_inner_list_become_rows(read: Any) -> None:
         read("a,b\n1,2\n", "a.csv", rows="items")
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_key_that_comes_twice_is_noted_and_a_long_integer_stays_text(read: Any, name: str) -> None:
+    text = '{"a": 1, "b": {"c": 1, "c": 2}, "a": 3}', f'{{"a": {"9" * 5_000}}}'
+    found = read("\n".join(text) if name == "a.jsonl" else f"[{', '.join(text)}]", name)
+    assert found.columns["a"] == ["3", "9" * 5_000]
+    assert found.columns["b.c"][0] == 2
+    assert "keys: c, a twice in an object, the last value counts" in found.lines
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -160,6 +169,7 @@ def test_objects_of_an_inner_list_become_rows(read: Any) -> None:
             r"2 lists: orders, x\.customers\. Load one",
         ),
         ("a.json", "{} {", "not valid JSON: Extra data"),
+        ("a.json", "[" * 100_000, "is nested too deeply"),
         ("a.csv", " \n\n", "is empty"),
         ("a.csv", b"a,b\n1,\0\n", "it reads CSV, TSV and other separated text, JSON"),
         ("a.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "is damaged"),

@@ -122,7 +122,7 @@ def _keeping_directory(code: str, place: str, *, continues: bool) -> str:
     runs = shlex.quote(f"{place}.unknown")  # not empty while a block runs
     say, untold = f"echo {shlex.quote(_LOST)}", f"echo {shlex.quote(_UNTOLD)}"
     make = f"[ -d {folder} ] || mkdir -p {folder}"  # usually no program, as the block may have changed PATH
-    save = f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} && : >| {runs} || :; }} 2>/dev/null"
+    save = f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} && : >| {runs} || :; }} >/dev/null 2>&1"
     # The first block stores its directory at once. So if a later block finds no file, the sandbox is new.
     begin = f"{f'{say};' if continues else ''} mkdir -p {folder}; builtin pwd >| {kept}"
     # A full disk may have left the file empty. `$(< file)` would remove line ends of the directory's name.

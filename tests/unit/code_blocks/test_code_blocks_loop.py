@@ -259,7 +259,7 @@ async def test_reply_whose_run_was_cut_off_is_named_and_its_variables_are_told_a
             await graph.aupdate_state(config, answer, as_node=node)
         result = await graph.ainvoke({"messages": [HumanMessage("Go on.")]}, config)
     assert [
-        text.startswith("The code of your last reply was not run, or it was stopped while it ran.")
+        text.startswith("The code of your last reply was not run, was stopped while it ran, or was undone.")
         for text in said_to_the_model(result)
     ] == [False, True, False]
     assert outputs(result) == [f"{NEW_INTERPRETER}False"]

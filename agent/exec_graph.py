@@ -31,6 +31,7 @@ from libs.backends.docker import live_output
 from libs.exec_tool import NAME, Call, ExecResult, execute_code_tool
 from libs.middleware.approvals import AddressedGraph, answer_by_id
 from libs.middleware.captures import CaptureMiddleware
+from libs.middleware.stopped_calls import PatchToolCallsMiddleware
 
 if TYPE_CHECKING:
     from agent.parts.exec_parts import ExecParts
@@ -88,6 +89,7 @@ def build_graph(
         ShowsAgentsFile(AgentsFile(settings)),
         *shows_servers(settings),
         MemoryMiddleware(parts.memory),
+        PatchToolCallsMiddleware(),
         OneExecution(settings.exec_repairs, parts.runner.prepare),
         RealModel(provider_errors(known)),
         _Calls(),

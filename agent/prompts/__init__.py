@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from agent.prompts.absent_paths_text import absent_section
 from agent.prompts.agents_file_text import AGENTS_FILE, agents_section
-from agent.prompts.code_prompt import STOPPED
 from agent.prompts.exec_catalogue import load_catalogue
 from agent.prompts.network_text import network_rule
 from agent.prompts.rewind_notes import arrival_note, back_note, files_note
@@ -19,7 +18,6 @@ from agent.prompts.worked_examples import example_turns
 
 __all__ = [
     "AGENTS_FILE",
-    "STOPPED",
     "SUBAGENT_DESCRIPTION",
     "TODO_PROMPT",
     "TODO_TOOL",

@@ -11,7 +11,7 @@ from agent.prompts.network_text import network_rule
 from agent.prompts.skill_growth_rule import growth
 from agent.settings import Settings
 
-__all__ = ["SKILL_EXAMPLE", "SKILL_STEPS", "STOPPED", "data_section", "system_prompt"]
+__all__ = ["SKILL_EXAMPLE", "SKILL_STEPS", "data_section", "system_prompt"]
 
 _SYSTEM = """\
 You carry out tasks with a computer of your own: a Linux container with bash and Python 3 (pandas, numpy, scipy, matplotlib, seaborn, pypdf, reportlab, pyyaml). You use it by writing code in your replies.
@@ -130,9 +130,6 @@ Example: the task is the total of the invoices in /data/march.pdf, and a skill f
 Prefer a skill's program to one of your own. When it fails, read its error and its `--help`. A task may need several skills: one to read the data, another to make the report.
 """
 """A local model gets no such example, so that its prompt stays short."""
-
-STOPPED = "The program was stopped while the code of your last reply ran. How much of the code ran is unknown: look before you repeat anything. The output of the next block says whether variables are lost."
-"""Message to the model when a run was cut off while blocks ran."""
 
 
 def data_section(listing: str) -> str:

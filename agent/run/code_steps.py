@@ -7,9 +7,7 @@ from typing import Any
 
 from langgraph.types import Command, StateSnapshot
 
-from agent.prompts import STOPPED
 from agent.run.run_events import CommandEnded, CommandStarted, Event
-from libs.middleware.program_messages import told
 from libs.sandbox import Execution
 
 __all__ = ["CodeSteps"]
@@ -37,7 +35,7 @@ class CodeSteps:
                 yield CommandEnded(data["id"], execution)
 
     def cut_off(self, state: StateSnapshot) -> tuple[str, Any] | None:
-        """See `Steps.cut_off`: the model reads that the effect of its reply's blocks is unknown."""
+        """See `Steps.cut_off`: the loop tells the model, before its next reply (see `CodeLoop`)."""
         if "run" not in state.next:
             return None
-        return "run", Command(goto="model", update={"messages": [told(STOPPED)], "nudges": 0})
+        return "run", Command(goto="model", update={"nudges": 0})

@@ -12,7 +12,7 @@ from libs.code_blocks.block_reader import MAX_REPLY, Reading
 from libs.sandbox import Execution
 from libs.sandbox.host import shortened
 
-__all__ = ["PROBLEMS", "Outcome", "closing", "languages", "outputs", "remarks", "shown_outputs"]
+__all__ = ["PROBLEMS", "STOPPED", "Outcome", "closing", "languages", "outputs", "remarks", "shown_outputs"]
 
 Outcome = Execution | Refused | None
 """The result of a block: its execution, a refusal by a person, or None if the block did not run."""
@@ -24,6 +24,12 @@ _CUT_OFF = (
     "The program was stopped while this code ran. Nothing was run a second time: what had ended is shown as it was "
     "recorded. Variables and the working directory may be lost. Look at what is there, then send the code for the rest."
 )
+
+STOPPED = (
+    "The code of your last reply was not run, was stopped while it ran, or was undone. What it has done is unknown: look "
+    "before you repeat anything. The output of the next block says whether variables are lost."
+)
+"""Message to the model if no other message says how the code of its reply has ended."""
 
 PROBLEMS = {
     "too_long": f"Your reply was longer than {MAX_REPLY:,} characters, so it was not read and nothing of it was run. "

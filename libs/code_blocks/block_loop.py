@@ -41,6 +41,7 @@ from libs.code_blocks.block_turn import (
     joined,
     kept,
     languages_run,
+    left_open,
     with_words,
 )
 from libs.code_blocks.reply_end import first_block, imagined
@@ -148,7 +149,7 @@ class CodeLoop:
             "task": task,
             "steps": 0,
             "nudges": 0,
-            "blocks": [],
+            "blocks": left_open(state),
             "cut_off": False,
             "run_budget": Meter(self.budget).spent(),
             **captured,
@@ -163,13 +164,19 @@ class CodeLoop:
         return {WORKSPACE: ticket}, await self.captures.unkept(thread)
 
     async def _reply(self, state: CodeState) -> Command[Literal["model", "approve", "__end__"]]:
-        """Ask the model. A note for the model comes before its reply."""
+        """Ask the model. Notes for the model come before its reply."""
         note = await note_for(self.captures, state) if self.captures else None
-        if note is None:
-            return await self._next(state)
-        after = await self._next({**state, "messages": [*state["messages"], note]})
+        notes = [note] if note else []
+        noted: dict[str, Any] = {TOLD: note.id} if note else {}
+        if blocks := left_open(state):
+            begun = await self.runner.begun([each["key"] for each in blocks])
+            languages = {each["language"] for each in blocks if each["key"] in begun}
+            notes.append(told(feedback.STOPPED, begun=sorted(languages)))
+            noted["blocks"] = []
+            state = {**state, "blocks": []}  # they belong to an earlier run
+        after = await self._next({**state, "messages": [*state["messages"], *notes]})
         update: Any = after.update
-        return replace(after, update={**update, "messages": [note, *update["messages"]], TOLD: note.id})
+        return replace(after, update={**noted, **update, "messages": [*notes, *update["messages"]]})
 
     async def _next(self, state: CodeState) -> Command[Literal["model", "approve", "__end__"]]:
         """Ask the model, and decide whether the reply is code, an answer, or neither."""

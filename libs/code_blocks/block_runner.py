@@ -139,4 +139,4 @@ def _saving(place: str) -> str:
     kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
     make = f"[ -d {folder} ] || mkdir -p {folder}"  # usually no program, as the block may have changed PATH
     told = f": >| {shlex.quote(f'{place}.unknown')}"
-    return f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} && {told} || :; }} 2>/dev/null"
+    return f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} && {told} || :; }} >/dev/null 2>&1"

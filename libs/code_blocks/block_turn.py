@@ -18,7 +18,17 @@ from libs.middleware.budget import Meter
 from libs.middleware.program_messages import told
 from libs.sandbox.host import blocking, shortened
 
-__all__ = ["as_node", "blocks_message", "end_with", "go", "joined", "kept", "languages_run", "with_words"]
+__all__ = [
+    "as_node",
+    "blocks_message",
+    "end_with",
+    "go",
+    "joined",
+    "kept",
+    "languages_run",
+    "left_open",
+    "with_words",
+]
 
 
 def as_node(node: Callable[[CodeState], Coroutine[Any, Any, Any]]) -> RunnableLambda[CodeState, Any]:
@@ -88,6 +98,24 @@ def blocks_message(
 
 
 def languages_run(messages: Iterable[AnyMessage]) -> set[str]:
-    """Return the languages of the blocks that have run in a conversation (see `blocks_message`)."""
-    marks = (mark for message in messages for mark in message.response_metadata.get("blocks", ()))
-    return {mark["language"] for mark in marks if mark["exit_code"] is not None}
+    """Return the languages of the blocks that have run in a conversation.
+
+    See `blocks_message`, and the mark `begun` of the message about a reply whose run was cut off.
+    """
+    told_of = [message.response_metadata for message in messages]
+    marks = (mark for each in told_of for mark in each.get("blocks", ()))
+    ended = {mark["language"] for mark in marks if mark["exit_code"] is not None}
+    return ended.union(*(each.get("begun", ()) for each in told_of))
+
+
+def left_open(state: CodeState) -> list[BlockCall]:
+    """Return the blocks of the latest reply, if no message says how they have ended.
+
+    Its run was cut off, or a person has left its question open and has sent another message.
+    """
+    for message in reversed(state["messages"]):
+        if isinstance(message, AIMessage):
+            return [each for each in state.get("blocks", ()) if each["key"].startswith(f"{message.id}/")]
+        if {"blocks", "begun"} & message.response_metadata.keys():
+            break
+    return []

@@ -1,4 +1,4 @@
-"""Tell the model of a deep agent what is known of a call that has no result."""
+"""Tell the model what is known of a call that has no result."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.checkpoint.memory import InMemorySaver
 
+from agent.run.code_steps import CodeSteps
 from libs.code_blocks import SandboxRunner
 from libs.middleware.budget.run_budget import Budget
 from libs.models.scripted_model import ScriptedChatModel
@@ -32,6 +33,7 @@ from tests.support.code_loops import (
     said_to_the_model,
 )
 from tests.support.gated_agents import Metered
+from tests.support.sandboxes import NEW_INTERPRETER
 
 
 def test_blocks_run_in_order_and_the_model_gets_their_output(tmp_path: Path) -> None:
@@ -228,4 +230,37 @@ async def test_interrupted_reply_continues_with_recorded_results(tmp_path: Path)
     assert "Block 2 (bash) was not run.\n" in said
     assert "Nothing was run a second time" in said
     assert "mend its cause" not in said
+    assert result["status"] == "completed"
+
+
+@pytest.mark.parametrize("settled", [False, True])
+async def test_reply_whose_run_was_cut_off_is_named_and_its_variables_are_told_as_lost(
+    tmp_path: Path, *, settled: bool
+) -> None:
+    class Recorded(SandboxRunner):
+        """Has a command log."""
+
+        async def begun(self, keys: Sequence[str]) -> set[str]:
+            return set(keys)
+
+    options: Any = {"checkpointer": InMemorySaver(), "runner": Recorded}
+    config: Any = {"configurable": {"thread_id": "t"}}
+    begun = tmp_path / "workspace" / "begun"
+    first = python("x = 1\nopen('begun', 'w')\nimport time; time.sleep(60)")
+    with looping(tmp_path, playing(first), **options) as graph:
+        run_cut_off = asyncio.create_task(graph.ainvoke({"messages": [HumanMessage(TASK)]}, config))
+        while not begun.exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        run_cut_off.cancel()
+        await asyncio.wait([run_cut_off])
+    with looping(tmp_path, playing(first, python("'x' in globals()"), "No.", "No."), **options) as graph:
+        if settled:
+            node, answer = CodeSteps().cut_off(await graph.aget_state(config)) or ("", None)
+            await graph.aupdate_state(config, answer, as_node=node)
+        result = await graph.ainvoke({"messages": [HumanMessage("Go on.")]}, config)
+    assert [
+        text.startswith("The code of your last reply was not run, was stopped while it ran, or was undone.")
+        for text in said_to_the_model(result)
+    ] == [False, True, False]
+    assert outputs(result) == [f"{NEW_INTERPRETER}False"]
     assert result["status"] == "completed"

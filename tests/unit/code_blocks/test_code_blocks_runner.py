@@ -55,6 +55,7 @@ async def test_thread_keeps_its_working_directory(bench: Bench) -> None:
         "set -xv\ncd sub\nexit",
         "cd sub\nif",
         "cd sub; PATH=/nowhere",
+        "trap 'echo line' DEBUG; cd sub",
     ],
 )
 async def test_directory_is_kept_and_output_unchanged_however_a_block_ends(bench: Bench, code: str) -> None:

@@ -185,6 +185,19 @@ class TestApprovals:
         assert (await agent(APPROVE))["status"] == "completed"
         assert [call.code for call, *_ in agent.runner.calls] == ["b", "c"]
 
+    async def test_call_without_a_result_is_answered_before_the_next_message(
+        self, database: SqliteDatabase
+    ) -> None:
+        """Providers refuse a request with a call that has no answer."""
+        agent = Agent(database, playing(program("a"), program("b")), GOOD, approvals="ask")
+        await agent()
+        await agent("Go on.")
+        *_, call, told, asked = agent.model._requests[1]
+        assert (told.tool_call_id, asked.text) == (call.tool_calls[0]["id"], "Go on.")
+        assert told.text.startswith("This execute_code call never began, or it was stopped")
+        assert (await agent(APPROVE))["status"] == "completed"
+        assert [call.code for call, *_ in agent.runner.calls] == ["b"]
+
 
 class TestModelsWithoutTools:
     async def test_block_becomes_a_call(self, database: SqliteDatabase) -> None:

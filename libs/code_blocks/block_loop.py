@@ -172,8 +172,9 @@ class CodeLoop:
             begun = await self.runner.begun([each["key"] for each in blocks])
             languages = {each["language"] for each in blocks if each["key"] in begun}
             notes.append(told(feedback.STOPPED, begun=sorted(languages)))
-            noted["blocks"] = []
-            state = {**state, "blocks": []}  # they belong to an earlier run
+            if not state["steps"]:  # they belong to an earlier run
+                noted["blocks"] = []
+                state = {**state, "blocks": []}
         after = await self._next({**state, "messages": [*state["messages"], *notes]})
         update: Any = after.update
         return replace(after, update={**noted, **update, "messages": [*notes, *update["messages"]]})

@@ -233,34 +233,53 @@ async def test_interrupted_reply_continues_with_recorded_results(tmp_path: Path)
     assert result["status"] == "completed"
 
 
+FIRST = python("x = 1\nopen('begun', 'w')\nimport time; time.sleep(60)")
+
+
+class Recorded(SandboxRunner):
+    """Has a command log, in which every block has begun."""
+
+    async def begun(self, keys: Sequence[str]) -> set[str]:
+        return set(keys)
+
+
+async def cut_off(tmp_path: Path, config: Any, *, settled: bool, **options: Any) -> None:
+    """Cancel a run while the block FIRST runs. `settled`: as `code-agent run` does it."""
+    with looping(tmp_path, playing(FIRST), **options) as graph:
+        running = asyncio.create_task(graph.ainvoke({"messages": [HumanMessage(TASK)]}, config))
+        while not (tmp_path / "workspace" / "begun").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        running.cancel()
+        await asyncio.wait([running])
+        if settled:
+            node, answer = CodeSteps().cut_off(await graph.aget_state(config)) or ("", None)
+            await graph.aupdate_state(config, answer, as_node=node)
+
+
+def told_as_cut_off(result: Any) -> list[bool]:
+    begin = "The code of your last reply was not run, was stopped while it ran, or was undone."
+    return [text.startswith(begin) for text in said_to_the_model(result)]
+
+
 @pytest.mark.parametrize("settled", [False, True])
 async def test_reply_whose_run_was_cut_off_is_named_and_its_variables_are_told_as_lost(
     tmp_path: Path, *, settled: bool
 ) -> None:
-    class Recorded(SandboxRunner):
-        """Has a command log."""
-
-        async def begun(self, keys: Sequence[str]) -> set[str]:
-            return set(keys)
-
     options: Any = {"checkpointer": InMemorySaver(), "runner": Recorded}
     config: Any = {"configurable": {"thread_id": "t"}}
-    begun = tmp_path / "workspace" / "begun"
-    first = python("x = 1\nopen('begun', 'w')\nimport time; time.sleep(60)")
-    with looping(tmp_path, playing(first), **options) as graph:
-        run_cut_off = asyncio.create_task(graph.ainvoke({"messages": [HumanMessage(TASK)]}, config))
-        while not begun.exists():  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-        run_cut_off.cancel()
-        await asyncio.wait([run_cut_off])
-    with looping(tmp_path, playing(first, python("'x' in globals()"), "No.", "No."), **options) as graph:
-        if settled:
-            node, answer = CodeSteps().cut_off(await graph.aget_state(config)) or ("", None)
-            await graph.aupdate_state(config, answer, as_node=node)
+    await cut_off(tmp_path, config, settled=settled, **options)
+    with looping(tmp_path, playing(FIRST, python("'x' in globals()"), "No."), **options) as graph:
         result = await graph.ainvoke({"messages": [HumanMessage("Go on.")]}, config)
-    assert [
-        text.startswith("The code of your last reply was not run, was stopped while it ran, or was undone.")
-        for text in said_to_the_model(result)
-    ] == [False, True, False]
+    assert told_as_cut_off(result) == [False, True, False]
     assert outputs(result) == [f"{NEW_INTERPRETER}False"]
+    assert result["status"] == "completed"
+
+
+async def test_run_that_goes_on_after_it_was_cut_off_may_end_without_code(tmp_path: Path) -> None:
+    options: Any = {"checkpointer": InMemorySaver(), "runner": Recorded}
+    config: Any = {"configurable": {"thread_id": "t"}}
+    await cut_off(tmp_path, config, settled=True, **options)
+    with looping(tmp_path, playing(FIRST, "I was stopped."), **options) as graph:
+        result = await graph.ainvoke(None, config)
+    assert told_as_cut_off(result) == [True]
     assert result["status"] == "completed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
+import httpx
 import pytest
 from playwright.sync_api import Locator, Page, Response, Route, expect
 
@@ -144,6 +145,9 @@ def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
     expect(page.get_by_text("I have nothing to add.")).to_be_visible()
 
     address = page.url
+    runs = f"{page_server.url}/threads/{address.rsplit('/', 1)[1]}/runs?status=running"
+    # The page would stop a run that still ends, which the server then does not know any more.
+    eventually(lambda: httpx.get(runs).json() == [])
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete the chat whole session").click()
     expect(page).to_have_url(f"{page_server.url}/app")

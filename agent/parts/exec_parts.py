@@ -102,7 +102,8 @@ def build_exec_parts(settings: Settings, model: BaseChatModel | None = None) -> 
         check_image=check_image,
         links={"data": f"{HOME}/data"},
     )
-    records, home = CommandRecords(COMMANDS), settings.workspace_dir.resolve()
+    records = CommandRecords(COMMANDS)
+    home = settings.workspace_dir.resolve()
     trees = ThreadTrees(store, records)
     files = ExportedFiles(store, settings.workspace_dir, partial(_folder_of, settings))
     runner = CodeRunner(

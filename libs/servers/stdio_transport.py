@@ -82,8 +82,8 @@ async def program_streams(
                 program.to_send.close()
                 await asyncio.wait([writing], timeout=_FLUSH_SECONDS)
                 writing.cancel()
-        # Read to the end of the program: one that cannot write does not end. Then its last words may be on
-        # their way; a process that the program has left may keep the pipe open.
+        # The output is read until the program has ended, because a program that cannot write does not end.
+        # What it has printed last may still be in the pipe, which a process of the program may keep open.
         await asyncio.wait(kept, timeout=_FLUSH_SECONDS)
         for task in kept:
             task.cancel()

@@ -148,9 +148,9 @@ def content(path: Path, size: int, tables: dict[str, Raw]) -> list[str]:
     except (ValueError, RecursionError, csv.Error, LookupError):
         lines = ["cannot be read as what its name says", *read_text(text, more=more)]
     lines = lines or read_text(text, more=more)
-    said = "the packed file is cut, what is left: " * (not ended)
-    said += "not UTF-8 (latin-1?), " * bool(foreign)
-    return [said + lines[0], *lines[1:]] if lines else []
+    cut = "" if ended else "the packed file is cut, what is left: "
+    encoding = "not UTF-8 (latin-1?), " if foreign else ""
+    return [cut + encoding + lines[0], *lines[1:]] if lines else []
 
 
 def named(path: Path | str) -> str:

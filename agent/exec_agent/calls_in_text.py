@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langgraph.runtime import Runtime
 
 from agent.parts import calls_tools
-from libs.code_blocks import read_reply, without_thoughts
+from libs.code_blocks import PROBLEMS, read_reply, without_thoughts
 from libs.exec_tool import NAME
 from libs.middleware.program_messages import by_person, told
 
@@ -30,12 +30,16 @@ _NUDGE = (
     "Nothing has been run yet. If any of your answer depends on files, on the date or on a calculation, do "
     "the task with one whole program. If none of it does, give the whole answer again."
 )
-_ONE_LANGUAGE = (
-    "Nothing of your reply was run: it has programs in several languages. Send one whole program in one "
-    "language, in one block, that does all of the task."
-)
 _SEVERAL = "several_languages"
-"""Key in the metadata of a reply whose blocks have several languages."""
+_NO_CALL = {
+    _SEVERAL: "Nothing of your reply was run: it has programs in several languages. Send one whole program "
+    "in one language, in one block, that does all of the task.",
+    **{problem: f"Nothing of your reply was run. {text}" for problem, text in PROBLEMS.items()},
+    "too_long": "Your reply was too long, so nothing of it was run. Send one whole program that is shorter.",
+}
+"""Why the blocks of a reply are no call -> message to the model."""
+_WHY = "no_call"
+"""Key in the metadata of a reply whose blocks are no call."""
 _MOST_NUDGES = 1
 
 
@@ -91,19 +95,18 @@ class CallsInText(AgentMiddleware[TextState, Any, Any]):
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: TextState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Ask again once, where the first reply has no program, or programs in several languages."""
+        """Ask again once, where the first reply has no program, or a reply has blocks that are no call."""
         reply = state["messages"][-1]
         if not isinstance(reply, AIMessage) or reply.tool_calls:
             return None
-        several = bool(reply.response_metadata.get(_SEVERAL))
+        why = _NO_CALL.get(reply.response_metadata.get(_WHY, ""))
         asked = state.get("exec_nudges", 0) >= _MOST_NUDGES
         # Text is an answer after a program has run, or when the model repeats it after the nudge.
-        if not several and (asked or _has_called(state)):
+        if not why and (asked or _has_called(state)):
             return None
         if asked:
             return {"exec_status": "no_execution"}
-        nudge = told(_ONE_LANGUAGE if several else _NUDGE)
-        return {"messages": [nudge], "exec_nudges": 1, "jump_to": "model"}
+        return {"messages": [told(why or _NUDGE)], "exec_nudges": 1, "jump_to": "model"}
 
 
 def _has_called(state: TextState) -> bool:
@@ -130,11 +133,11 @@ def _with_call(response: ModelResponse[Any]) -> ModelResponse[Any]:
     if not isinstance(reply, AIMessage):
         return response
     reading = read_reply(without_thoughts(reply.text))
-    if reading.problem or not reading.blocks:
-        return response
     languages = {block.language for block in reading.blocks}
-    if len(languages) > 1:
-        metadata = {**reply.response_metadata, _SEVERAL: True}
+    if not languages and not reading.problem:
+        return response
+    if why := reading.problem or (_SEVERAL if len(languages) > 1 else None):
+        metadata = {**reply.response_metadata, _WHY: why}
         calling = reply.model_copy(update={"response_metadata": metadata})
     else:
         code = "\n\n".join(block.code for block in reading.blocks)

@@ -211,14 +211,23 @@ class TestModelsWithoutTools:
         assert "execute_code" not in request[0].text
         assert "dependencies" not in request[0].text
 
-    async def test_blocks_of_several_languages_are_requested_as_one(self, database: SqliteDatabase) -> None:
-        several = "```bash\nls data\n```\n```python\nprint(3)\n```"
-        agent = Agent(database, Plain(replies=(several, "```python\nprint(3)\n```")), GOOD)
+    @pytest.mark.parametrize(
+        ("reply", "reason"),
+        [
+            ("```bash\nls data\n```\n```python\nprint(3)\n```", "programs in several languages"),
+            ("```python\nprint(3)", "has no closing ```"),
+            ("```python\nprint('\ud83d')\n```", "half of a surrogate pair"),
+        ],
+    )
+    async def test_blocks_that_are_no_call_are_requested_again_with_the_reason(
+        self, database: SqliteDatabase, reply: str, reason: str
+    ) -> None:
+        agent = Agent(database, Plain(replies=(reply, "```python\nprint(3)\n```")), GOOD)
         # Not even where the task needs no program: the model has written some.
         assert (await agent("Good morning"))["status"] == "completed"
-        assert "programs in several languages" in agent.model._requests[1][-1].text
+        assert reason in agent.model._requests[1][-1].text
         assert [call.code for call, *_ in agent.runner.calls] == ["print(3)"]
-        agent = Agent(database, Plain(replies=(several, several)))
+        agent = Agent(database, Plain(replies=(reply, reply)))
         assert ((await agent())["status"], agent.runner.calls) == ("no_execution", [])
 
     async def test_error_goes_back_as_text(self, database: SqliteDatabase) -> None:

@@ -226,7 +226,9 @@ class Call(BaseModel):
 
     @model_validator(mode="after")
     def _is_read_as_written(self) -> Self:
-        """Refuse a comment by which Python would read the program, which is UTF-8, in another encoding."""
+        """Refuse a program that its language would read as another text."""
+        if self.language == "bash" and self.code.startswith("\ufeff"):
+            raise ValueError("code: begins with a byte order mark, which bash takes for text")
         if self.language == "python":
             source = self.code.encode()
             # Python itself reports an encoding that it does not know, or that does not fit.

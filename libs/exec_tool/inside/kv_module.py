@@ -20,11 +20,12 @@ def get(key: str, default: Any = None) -> Any:
 
 
 def put(key: str, value: Any) -> None:
-    """Save a JSON value of at most 1 MB.
+    """Save a JSON value of at most 1 MB. A tuple in the value comes back as a list, since JSON has no tuples.
 
     Raises:
-        ValueError: the value would come back changed: a key is no text, a number is not finite, or a text
-            holds half of a surrogate pair.
+        TypeError: `key` is no text, or JSON has no such value.
+        ValueError: the value would come back changed: the key of a dict is no text, a number is not finite,
+            or a text holds half of a surrogate pair.
     """
     text = json.dumps(value, allow_nan=False)
     try:
@@ -54,6 +55,8 @@ def _has_text_keys(value: Any) -> bool:
 
 
 def _ask(method: str, key: str, body: bytes | None = None) -> bytes | None:
+    if not isinstance(key, str):
+        raise TypeError(f"kv: a key is a text, not {type(key).__name__}")
     if not key:
         raise ValueError("kv: a key has at least one character")
     return _send(method, key, body)

@@ -58,7 +58,7 @@ class Number(NamedTuple):
     comma: int | float
     mark: str  # the only possible decimal mark, "." or ",", or "" if the text does not decide
     sign: str  # of a currency, a unit such as kg, or %
-    code: bool  # digits that are not a quantity: leading zeros, or more than 15 digits
+    code: bool  # digits that a number would not keep: leading zeros, or more than 15 before the decimal mark
 
 
 def number(text: str, *, attached: bool = False) -> Number | None:
@@ -93,6 +93,8 @@ def number(text: str, *, attached: bool = False) -> Number | None:
     code = bare and (
         len(match["body"]) > EXACT_DIGITS or (match["body"][0] == "0" and len(match["body"]) > 1)
     )
+    if any(isinstance(value, float) and value >= 10.0**EXACT_DIGITS for value in (point, comma)):
+        code = True  # 1234567890123456789.0 is an identifier that a program wrote as a number
     if "-" in signs or match["open"]:
         point, comma = -point, -comma
     return Number(point, comma, mark, unit, code)

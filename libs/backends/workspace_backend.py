@@ -26,10 +26,11 @@ class WorkspaceBackend(AsyncBackend, CompositeBackend):
     """Routes every path to `sandbox`. Paths below `read_only` pass a wrapper that refuses changes.
 
     Paths are normalised before routing. Otherwise `//skills/x` and `/workspace/../skills/x` would miss their
-    route. Relative paths start at `home`. `glob` and `grep` without a path, or with `/`, search `home`, so no
-    file is found twice and system folders are not searched. A `glob` pattern that begins with `home` or
-    another folder named here, such as `/data/*.csv`, is searched from that folder, and so is a pattern that
-    names a folder of the system.
+    route. So `..` removes the name before it, also if that name is a link. Relative paths start at `home`.
+
+    `glob` and `grep` without a path, or with `/`, search `home`, so no file is found twice and system folders
+    are not searched. A `glob` pattern that begins with `home` or another folder named here, such as
+    `/data/*.csv`, is searched from that folder, and so is a pattern that names a folder of the system.
 
     What deepagents offloads (large results, summarised history) is written below `artifacts_root`.
     """

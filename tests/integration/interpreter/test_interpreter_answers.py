@@ -23,7 +23,7 @@ INTERRUPTED = "the block was interrupted, its variables are kept]"
 OTHERWISE = "the block ended, but not with KeyboardInterrupt: its variables are kept]"
 LOST = "the interpreter was ended, its variables are lost]"
 TAKEN = (
-    "[the interpreter was ended: a block closed or replaced its descriptors, or sent it signal 64, "
+    "[the interpreter was ended: a block closed or replaced its descriptors, or a process sent it signal 64, "
     "and its variables are lost]"
 )
 IMPORTS = "import os, signal, time\n"

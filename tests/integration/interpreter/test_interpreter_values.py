@@ -7,7 +7,7 @@ import pytest
 from tests.support.sandboxes import NEW_INTERPRETER, Session
 
 BROKEN = (
-    "[this block or an earlier one has broken the code of the interpreter itself]\n"
+    "[a block has broken the code of the interpreter itself, or a process wrote to its pipes]\n"
     "\n[the interpreter ended with exit code 1: its variables are lost]"
 )
 

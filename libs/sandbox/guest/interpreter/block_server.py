@@ -23,7 +23,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 _HEADER: Final = struct.Struct("!II8s")
 """Header of a block: the length of the list of command folders, the length of the block, and the mark with
 which the answer must begin. See `python_worker.py`."""
-_BROKEN: Final = b"[this block or an earlier one has broken the code of the interpreter itself]\n"
+_BROKEN: Final = b"[a block has broken the code of the interpreter itself, or a process wrote to its pipes]\n"
 _TAKEN: Final = SIGRTMAX
 """Ends the interpreter if a block has closed or replaced its descriptors. See `python_worker.py`."""
 

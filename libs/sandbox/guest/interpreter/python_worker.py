@@ -40,11 +40,11 @@ _HEADER = struct.Struct("!II8s")
 which the answer must begin. See `block_server.py`."""
 _FRESH = b"[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
 _FORGED = (
-    "[the interpreter was ended: this block or an earlier one answered in its place, "
+    "[the interpreter was ended: a block or another process answered in its place, "
     "and its variables are lost]"
 )
 _TAKEN = (
-    "[the interpreter was ended: a block closed or replaced its descriptors, or sent it signal 64, "
+    "[the interpreter was ended: a block closed or replaced its descriptors, or a process sent it signal 64, "
     "and its variables are lost]"
 )
 _TAKEN_SIGNAL = _signal.SIGRTMAX

@@ -22,8 +22,8 @@ class SnapshotSettings(BaseSettings):
 `gs://…` or `az://…`, with the credentials in the variables of the provider. Must be outside of \
 the workspace."""
     snapshot_file_max: Annotated[int, size("1k", "4g")] = Field("64m", validate_default=True)
-    """Largest file whose content is kept. Larger files are only listed, and stay as they are when a thread \
-goes back."""
+    """Largest file whose content is kept. Larger files are only listed, by size and time of the last write, \
+and stay as they are when a thread goes back."""
     snapshots_max: Annotated[int, size("1m", "1024t")] = Field("4g", validate_default=True)
     """Size of all kept contents, compressed. Above it, the oldest are removed until a tenth is free. What \
 is younger than an hour is never removed, nor what the latest state of a thread, an open question or an \

@@ -39,7 +39,7 @@ PROBLEMS = {
     "nested": "A code block of your reply holds the beginning of another block, so it is not clear where it ends, and "
     "it was not run. Send it again: close each block before the next, and put code that holds ``` itself between ```` "
     "and ````.",
-    "half_character": "A code block of your reply holds half of a surrogate pair, which is not text, so it was not run. "
+    "not_text": "A code block of your reply holds NUL or half of a surrogate pair, which is not text, so it was not run. "
     "Send it again, with an escape sequence for this character.",
 }
 

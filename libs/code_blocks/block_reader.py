@@ -9,7 +9,7 @@ word after the fence decides, in any case and with any attributes (`{.python}`, 
 - javascript, sql, java and other programming languages: not run; the model gets the languages that run.
 - text, json, output, csv, yaml, markdown and everything else: not run.
 
-Line ends become newlines and NUL becomes U+FFFD. All other bytes of a block stay.
+Line ends become newlines. All other characters of a block stay.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ Language = Literal["python", "bash"]
 MAX_REPLY = 100_000
 """Most characters of a reply that is read. The parser takes half a second for them at worst."""
 
-Problem = Literal["too_long", "unclosed", "nested", "half_character"]
+Problem = Literal["too_long", "unclosed", "nested", "not_text"]
 """Why reading stops before the end of a reply:
 
 - `too_long`: the reply has more than `MAX_REPLY` characters.
 - `unclosed`: a runnable block has no closing fence.
 - `nested`: the end of a runnable block is ambiguous. The block holds the opening of another fence, or ends
   inside a here-document.
-- `half_character`: a runnable block holds half of a surrogate pair. A checkpoint would hold other code.
+- `not_text`: a runnable block holds NUL, which Markdown would replace, or half of a surrogate pair, which a
+  checkpoint would replace. Other code would run.
 """
 
 _PYTHON = re.compile(r"python[\d.]*|i?py[\d.]*|ipython[\d.]*")
@@ -57,6 +58,8 @@ _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL)
 _THOUGHTS_END = re.compile(r"^[ \t]*</(think|thinking)>[ \t]*$", re.MULTILINE)
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w*\b)\1(?![ \t]*\))")
 _HALF = re.compile("[\ud800-\udfff]")
+_NUL = "\ud800"
+"""Stands for NUL while a reply is parsed."""
 _MAX_INDENTS = 8
 _NAME = r"""["'](?:name|tool|tool_name|function|action)["']\s*:\s*["'][^"'\n]{1,100}["']"""
 _ARGUMENTS = r"""["'](?:arguments|parameters|args|input|action_input|tool_input|kwargs)["']\s*:"""
@@ -115,7 +118,7 @@ def read_reply(reply: str) -> Reading:
     untagged = empty = 0
     problem: Problem | None = None
     lines = _Lines(reply)
-    for fence in _fences(reply):
+    for fence in _fences(reply.replace("\0", _NUL)):
         tag, code = _tag(fence.info), fence.content.removesuffix("\n")
         language = _language(tag)
         if language is None:
@@ -165,7 +168,7 @@ def _language(tag: str) -> Language | None:
 
 def _problem(fence: Token) -> Problem | None:
     if _HALF.search(fence.content):
-        return "half_character"
+        return "not_text"
     if _opens_another(fence):
         return "nested"
     first, end = fence.map or (0, 0)

@@ -56,9 +56,10 @@ def test_corpus(entry: dict[str, Any]) -> None:
     assert read_reply(without_thoughts(entry["reply"])) == expected(entry)
 
 
-def test_block_with_half_a_character_does_not_run() -> None:
-    reply = "\ud800\n```bash\nls\n```\n```python\nprint('\ud800')\n```\n```bash\nls\n```"
-    assert read_reply(reply) == Reading((Block("bash", "ls"),), "half_character")
+@pytest.mark.parametrize("character", ["\0", "\ud800", "\udfff"])
+def test_block_with_a_character_that_is_no_text_does_not_run(character: str) -> None:
+    reply = f"{character}\n```bash\nls\n```\n```python\nprint('{character}')\n```\n```bash\nls\n```"
+    assert read_reply(reply) == Reading((Block("bash", "ls"),), "not_text")
 
 
 @given(MARKDOWN | st.text(max_size=300))

@@ -33,10 +33,14 @@ _FENCED = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json)?[ \t]*\r?\n(.*)\n[ \t]*\1", r
 
 
 class InvalidOutput(LiteError):
-    """The reply is neither of the two objects."""
+    """The reply is neither of the two objects.
 
-    def __init__(self) -> None:
-        super().__init__("Invalid model output format")
+    Args:
+        why: the reason, if the server says it.
+    """
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(": ".join(filter(None, ("Invalid model output format", why))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,10 @@ _MOST_OF_DISK = 0.75
 """Largest part of the disk that comes back, because the next program of the thread needs some room."""
 
 END = """\
+ended=0
 for _ in {1..20}; do
   left=()
+  of_program=0
   for at in /proc/[0-9]*/stat; do
     line=
     read -rd '' line 2>/dev/null < "$at"
@@ -49,15 +51,23 @@ for _ in {1..20}; do
     fields=(${line##*) })
     # Workers are children of PID 1, and nothing else is. A thread may go on where the first has ended.
     [[ pid -gt 1 && pid -ne $$ && fields[1] -gt 1 ]] || continue
-    [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] && left+=("$pid")
+    [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] || continue
+    left+=("$pid")
+    words=() variables=()
+    mapfile -d '' words 2>/dev/null < "${at%stat}cmdline"
+    mapfile -d '' variables 2>/dev/null < "${at%stat}environ"
+    # Not the shells that wait for the next command, nor what Python ends by itself.
+    [[ ${variables[*]} != *ARGS_JSON=* || ${words[*]} = *.resource_tracker* ]] || ((++of_program))
   done
+  ((ended)) || ended=$of_program
   [ ${#left[@]} -eq 0 ] && break
   kill -KILL "${left[@]}" 2>/dev/null
 done
+echo "left $ended"
 [[ -r /workspace && -x /workspace ]] || chmod u+rwx /workspace
 """
-"""Kills processes that the program left running, so that no file changes, and makes the workspace readable.
-Starts no process, except for a workspace that is not readable."""
+"""Kills processes that the program left running, so that no file changes, and prints their number. Makes the
+workspace readable. Starts no process, except for a workspace that is not readable."""
 
 
 def program_path(language: Language) -> str:

@@ -16,6 +16,10 @@ __all__ = ["OPENAI", "LiteModel", "ModelFailed"]
 
 OPENAI = "https://api.openai.com/v1"
 _MAX_REASON = 300
+_TOKENS = 600
+"""Most tokens of a reply."""
+_ENDS = ("}", "```", "~~~")
+"""Ends of a whole reply."""
 _DISPENSABLE: Mapping[str, str | None] = {"temperature": None, "max_tokens": "max_completion_tokens"}
 """Options that some models refuse, each with its other name or None."""
 
@@ -47,7 +51,7 @@ class LiteModel:
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._key = api_key
         self._seconds = seconds
-        self._options: dict[str, Any] = {"model": name, "temperature": 0, "max_tokens": 600}
+        self._options: dict[str, Any] = {"model": name, "temperature": 0, "max_tokens": _TOKENS}
 
     async def __call__(self, messages: Sequence[Mapping[str, str]]) -> str:
         """Return the model's reply to a conversation.
@@ -56,8 +60,8 @@ class LiteModel:
         other name.
 
         Raises:
-            ModelFailed: no connection, no answer in time, an error status, or a body that is not a chat
-                completion. The message never contains the key.
+            ModelFailed: no connection, no answer in time, an error status, a body that is not a chat
+                completion, or a reply that was cut off. The message never contains the key.
             InvalidOutput: the reply has no text.
         """
         while True:
@@ -73,9 +77,13 @@ class LiteModel:
             status = _status(response)
             raise ModelFailed(status.replace(self._key, "[REDACTED]") if self._key else status)
         try:
-            content = response.json()["choices"][0]["message"]["content"]
-        except (ValueError, LookupError, TypeError, RecursionError):
+            choice = response.json()["choices"][0]
+            content = choice["message"]["content"]
+            is_cut = choice.get("finish_reason") == "length"
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise ModelFailed("Model error: the server's answer is not a chat completion") from None
+        if is_cut and not str(content).rstrip().endswith(_ENDS):
+            raise ModelFailed(f"Model error: the reply was cut off: at most {_TOKENS} tokens are allowed")
         if not isinstance(content, str):
             raise InvalidOutput
         return content

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from libs.lite import PathRefused, resolve_sandbox_path
+from libs.lite import LiteError, resolve_sandbox_path
 from libs.persistence import CheckpointerUnavailable
 from libs.persistence.thread_store import ThreadStore, TooMuch
 from libs.sandbox import RecordUnavailable, SandboxError
@@ -56,17 +56,27 @@ class ExportedFiles:
             except TooMuch as error:
                 raise SandboxError(f"{error}.", hint="Remove files that are not needed any more.") from error
 
-    async def hand_over(self, thread: str, files: Mapping[str, bytes]) -> None:
-        """Write the files below `results/`, which stay in the thread, to the workspace as well."""
-        results = {path: content for path, content in files.items() if path.startswith(_RESULTS)}
-        if results:
-            await asyncio.to_thread(self._write, self._folder_of(thread), results)
+    async def hand_over(self, thread: str, files: Mapping[str, bytes]) -> str:
+        """Write the files below `results/`, which stay in the thread, to the workspace as well.
 
-    def _write(self, folder: Path, files: Mapping[str, bytes]) -> None:
+        Return a note about the files that cannot be written there.
+        """
+        results = {path: content for path, content in files.items() if path.startswith(_RESULTS)}
+        missing = await asyncio.to_thread(self._write, self._folder_of(thread), results) if results else {}
+        if not missing:
+            return ""
+        path, why = next(iter(missing.items()))
+        return f"{len(missing)} of the files were not written to the user's folder: {path[:80]!a} ({why})."
+
+    def _write(self, folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
+        """Return the paths that cannot be written, each with the reason."""
         home = self._home.resolve()  # a person may have made `home` a link; links below it are not followed
+        missing: dict[str, str] = {}
         for path, content in files.items():
             try:
                 with resolve_sandbox_path(home, (folder / path).as_posix(), make_folders=True) as place:
                     place.replace(content)
-            except (OSError, PathRefused) as error:
+            except (OSError, LiteError) as error:
                 logger.warning("%s is kept in its thread, not written to the workspace: %s", path, error)
+                missing[path] = (error.strerror if isinstance(error, OSError) else "") or str(error)[:200]
+        return missing

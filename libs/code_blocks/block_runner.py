@@ -92,8 +92,9 @@ class SandboxRunner:
                 place = f"{self._scratch}/{_short(thread_id)}/directory"
                 command = _keeping_directory(code, place, continues=continues)
                 result = await self._sandbox().arun(command, note_new=True, **more)
-                # After `set -v`, bash prints the trap.
-                result = replace(result, output=result.output.replace(f"{_saving(place)}\n", ""))
+                # After `set -v`, bash prints the trap; with a syntax error, the line with all additions.
+                output = result.output.replace(f"{_saving(place)}\n", "")
+                result = replace(result, output=output.replace(command.removesuffix(code), ""))
         except SandboxError as error:
             return failed_result(error)
         except ValueError as error:  # NUL, or half a character

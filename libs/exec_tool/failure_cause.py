@@ -126,10 +126,12 @@ class Counted:
     """Packets that were sent to other machines or to a name server, and reached none."""
     disk_left: int | None = None
     """Free blocks of the workspace."""
+    left: int = 0
+    """Processes that the program left running, and that were killed."""
 
 
 def counted(output: str) -> Counted:
-    """Read the output of COUNT, ROUTES and DISK, for cgroup v1 and v2."""
+    """Read the output of `program_folder.END`, COUNT, ROUTES and DISK, for cgroup v1 and v2."""
     found: dict[str, int] = {}
     lines = [line.split() for line in output.splitlines()]
     for names, values in pairwise(lines):
@@ -148,6 +150,7 @@ def counted(output: str) -> Counted:
         refused=found.get("pids max", 0),
         unreached=found.get("OutNoRoutes", 0) + found.get("NoPorts", 0),
         disk_left=found.get("disk"),
+        left=found.get("left", 0),
     )
 
 

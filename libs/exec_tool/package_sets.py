@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import logging
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -33,6 +34,12 @@ _MOST_SET = 2 * 2**30
 _MOST_ALL = 10 * 2**30
 """Bytes of all sets. The least recently used sets are removed first."""
 _LAST_WORDS = 1_500
+_FAILED_PAGE = re.compile(r'^WARNING: Skipping page .*? error="(.*?)"\. The only', re.MULTILINE)
+"""What pip says of a page that the gateway could not get: see `PipIndex`."""
+_NAMED_WRONG = ("No matching distribution", "conflict", "different Python")
+"""Errors of pip about names and versions."""
+_CHECK = "Check the name and the versions; only packages that come as wheels are installed."
+_LATER = "The name may be right. Send the call again later, name fewer or other packages, or do without."
 
 _INSTALL = """\
 export PYTHONUSERBASE=/workspace/set TMPDIR=/workspace/tmp && mkdir -p "$TMPDIR" "$PYTHONUSERBASE" || exit
@@ -154,10 +161,8 @@ class Dependencies:
             if done.timed_out:
                 raise TimeoutError
             if done.exit_code:
-                raise NotInstalled(
-                    f"{', '.join(packages)}: cannot be installed. {_reason(done)}",
-                    "Check the name and the versions; only packages that come as wheels are installed.",
-                )
+                reason, hint = _reason(done)
+                raise NotInstalled(f"{', '.join(packages)}: cannot be installed. {reason}", hint)
             await asyncio.to_thread(self._keep, staging / "set", name)
         finally:
             await asyncio.to_thread(shutil.rmtree, staging, ignore_errors=True)
@@ -204,8 +209,11 @@ def _size(folder: Path) -> int:
     return sum((Path(place) / name).lstat().st_size for place, _, names in os.walk(folder) for name in names)
 
 
-def _reason(done: RunResult) -> str:
-    """Return the errors of pip."""
+def _reason(done: RunResult) -> tuple[str, str]:
+    """Return the errors of pip, and what to do."""
     lines = [line for line in done.output.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return " ".join(errors or lines[-3:])[-_LAST_WORDS:]
+    # Without its page, pip takes a package for one that does not exist.
+    failed = [f"An index failed: {why}." for why in dict.fromkeys(_FAILED_PAGE.findall(done.output))]
+    is_name = not failed and any(known in line for line in errors for known in _NAMED_WRONG)
+    return " ".join((errors or lines[-3:]) + failed)[-_LAST_WORDS:], _CHECK if is_name else _LATER

@@ -30,7 +30,7 @@ PLACE = "/tmp/run"  # noqa: S108 - inside
 MODULES = {"kv": "kv_module.py"}
 """Module that programs can import -> its file in `libs.exec_tool.inside`."""
 MOST_FILES = 256
-"""Most files of a workspace: those before the program, and new ones."""
+"""Most files of a workspace: those before the program that are still there, and new ones."""
 MOST_BYTES = 64 * 1024 * 1024
 """Most bytes of all files that come back."""
 _READ_SECONDS = 8.0
@@ -40,8 +40,10 @@ _MOST_OF_DISK = 0.75
 """Largest part of the disk that comes back, because the next program of the thread needs some room."""
 
 END = """\
+ended=0
 for _ in {1..20}; do
   left=()
+  of_program=0
   for at in /proc/[0-9]*/stat; do
     line=
     read -rd '' line 2>/dev/null < "$at"
@@ -49,15 +51,23 @@ for _ in {1..20}; do
     fields=(${line##*) })
     # Workers are children of PID 1, and nothing else is. A thread may go on where the first has ended.
     [[ pid -gt 1 && pid -ne $$ && fields[1] -gt 1 ]] || continue
-    [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] && left+=("$pid")
+    [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] || continue
+    left+=("$pid")
+    words=() variables=()
+    mapfile -d '' words 2>/dev/null < "${at%stat}cmdline"
+    mapfile -d '' variables 2>/dev/null < "${at%stat}environ"
+    # Not the shells that wait for the next command, nor what Python ends by itself.
+    [[ ${variables[*]} != *ARGS_JSON=* || ${words[*]} = *.resource_tracker* ]] || ((++of_program))
   done
+  ((ended)) || ended=$of_program
   [ ${#left[@]} -eq 0 ] && break
   kill -KILL "${left[@]}" 2>/dev/null
 done
+echo "left $ended"
 [[ -r /workspace && -x /workspace ]] || chmod u+rwx /workspace
 """
-"""Kills processes that the program left running, so that no file changes, and makes the workspace readable.
-Starts no process, except for a workspace that is not readable."""
+"""Kills processes that the program left running, so that no file changes, and prints their number. Makes the
+workspace readable. Starts no process, except for a workspace that is not readable."""
 
 
 def program_path(language: Language) -> str:
@@ -182,16 +192,16 @@ class _Look:
         """Path inside -> content. At first, of the files that have not changed."""
         self.wanted: dict[str, Entry] = {}
         """Path inside -> entry of the files whose content has to come out of the sandbox."""
-        new = 0
+        held = len(before) - sum(map(self._is_gone, before))
         for at, path, entry in self._regular():
             if path in self._found:  # the removal of secrets has made two names alike
                 self.leave(path, "another file has the same name without secrets")
                 continue
             if path not in before:
-                if new + len(before) >= MOST_FILES:
+                if held >= MOST_FILES:
                     self.leave(path, f"there are over {MOST_FILES}")
                     continue
-                new += 1
+                held += 1
             self._found[path] = at, entry
             room -= entry.size
             old = before.get(path)
@@ -230,6 +240,11 @@ class _Look:
                 yield at, path, entry
             elif path not in self._links:
                 self.leave(path, "a link, FIFO or device")
+
+    def _is_gone(self, path: str) -> bool:
+        """Return whether the program has removed a file."""
+        place = shown(path)
+        return not (place in self._now.entries or place in self._now.skipped or self._now.unread(place))
 
     def changes(self) -> Collected:
         """Return the changes, when `contents` holds the wanted files, too."""

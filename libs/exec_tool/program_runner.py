@@ -61,6 +61,7 @@ class CodeRunner:
         read_only: folders of the workspace in which a call cannot place files.
         while_running: thread -> what is held while a program of the thread runs and its files are saved.
         stays: called with a thread and the saved files of a program, when nobody will undo them any more.
+            Returns a note for the result, or nothing.
         workspace_of: thread -> the folder on the host that its programs may change, for the log. The default
             is no folder: a sandbox of a program has none.
     """
@@ -76,7 +77,7 @@ class CodeRunner:
         redact: Redact | None = None,
         read_only: Collection[str] = (),
         while_running: WhileRunning = lambda _: nullcontext(),
-        stays: Callable[[str, Mapping[str, bytes]], Awaitable[None]] | None = None,
+        stays: Callable[[str, Mapping[str, bytes]], Awaitable[str]] | None = None,
         workspace_of: Callable[[str], str] = lambda thread: f"thread {thread}",
     ) -> None:
         self._sandboxes = sandboxes
@@ -182,7 +183,7 @@ class CodeRunner:
                 if not executed and self._files and result.files:
                     result = record.with_files(result, await self._files.files(thread))
                 if recorded and self._stays:
-                    await self._stays(thread, written(call, result))
+                    result = result.noted(await self._stays(thread, written(call, result)))
             except CommandInterrupted as error:
                 result = ExecResult.failed("interrupted", str(error), error.hint)
             except SandboxError as error:
@@ -249,7 +250,7 @@ class CodeRunner:
             try:
                 await self._files.keep(thread, changed, result.removed)
                 if self._stays and unreached is None:
-                    await self._stays(thread, changed)
+                    result = result.noted(await self._stays(thread, changed))
             except SandboxError as error:  # the output is returned anyway
                 result = result.noted(f"Its files are not kept: {error} {error.hint}")
         return replace(result, metrics=replace(result.metrics, total=time.monotonic() - begun))

@@ -128,14 +128,15 @@ class Visit:
         return variables
 
     async def _look(self, *, failed: bool) -> tuple[Counted, folder.Collected, str]:
-        """Return the kernel's counters, the changes of the workspace, and a note if they are unknown."""
+        """Return the kernel's counters, the changes of the workspace, and a note about what is missing."""
         kernel, why = Counted(), "it left no room for another process."
         for _ in range(_TRIES):
             try:
                 command = folder.END + COUNT + (ROUTES + DISK) * failed
                 kernel = counted((await self.sandbox.arun(command, timeout=COLLECT_SECONDS)).output)
                 found = await folder.collected(self.sandbox, self.before, self.links)
-                return kernel, found, _left_out(found.left_out, found.stale if self.keeps_files else ())
+                note = _left_out(found.left_out, found.stale if self.keeps_files else ())
+                return kernel, found, " ".join(filter(None, (_ended(kernel.left), note)))
             except SandboxBusy:
                 continue  # the sandbox has killed the processes
             except OSError as error:
@@ -196,6 +197,16 @@ class Visit:
             f"The program says that it failed: {reason}"[:_MOST_REASON],
             "Mend the cause, and send the whole program again.",
         )
+
+
+def _ended(processes: int) -> str:
+    """Return the note about processes that the program has not waited for."""
+    if not processes:
+        return ""
+    return (
+        f"The program left {processes} {'process' if processes == 1 else 'processes'} running: what was not "
+        "finished was ended. Let the program wait for what it starts."
+    )
 
 
 def _left_out(names: tuple[str, ...], stale: tuple[str, ...]) -> str:

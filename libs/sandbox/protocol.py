@@ -106,10 +106,10 @@ class Sandbox(Tree, Protocol):
     ) -> RunResult:
         """Run `bash -c command` in the workspace, standard input at end of file.
 
-        Returns when the shell exits. Its background children keep running. A time-out and a cancellation
-        end everything that the command started within half a second. If the kernel killed a process of the
-        sandbox meanwhile, because the memory is used up, the last line of the errors says so, whatever the
-        exit code.
+        Returns when the shell exits. Its background children keep running; what they print in the next 100 ms
+        is part of the output. A time-out and a cancellation end everything that the command started within
+        half a second. If the kernel killed a process of the sandbox meanwhile, because the memory is used up,
+        the last line of the errors says so, whatever the exit code.
 
         Args:
             timeout: seconds; None is `SandboxLimits.timeout`.

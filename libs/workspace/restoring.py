@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from libs.workspace.contents import SnapshotsUnavailable
-from libs.workspace.manifest import Difference, Manifest
+from libs.workspace.manifest import Difference, Manifest, folders_above
 
 __all__ = ["HalfRestored", "difference_at", "to_touch", "to_undo"]
 
@@ -24,6 +24,8 @@ def to_touch(
         old, new = now.entries.get(path), target.entries.get(path)
         # A FIFO, a socket or a device is in no manifest: it stays, whoever made it.
         if only is not None and path not in only and (old or new):
+            if expected is not None and expected.unread(path) and not now.unread(path):
+                kept[path] = "its folder could not be read, so nobody knows who has changed it"
             continue
         # The permissions of a folder are known, even if its content is not.
         folders = old is not None and new is not None and old.kind == new.kind == "dir"
@@ -33,7 +35,7 @@ def to_touch(
             kept[path] = f"its present content is not kept: {why}"
         elif why := target.unread(path) if folders else target.reason(path):
             kept[path] = f"its earlier content was not kept: {why}"
-        elif expected is not None and expected.entries.get(path) != old:
+        elif expected is not None and expected.entries.get(path) != old and not expected.unread(path):
             kept[path] = "it was changed by somebody else"
         else:
             paths.append(path)
@@ -41,7 +43,8 @@ def to_touch(
         # What is in a folder that neither could read may differ.
         if now.is_folder(path) and target.is_folder(path) and (only is None or path in only):
             kept.setdefault(path, f"its present content is not kept: {now.skipped[path]}")
-    return paths, kept
+    kept |= _prevented(now, target, paths)
+    return [path for path in paths if path not in kept], kept
 
 
 def to_undo(now: Manifest, before: Manifest, target: Manifest, paths: Collection[str]) -> list[str]:
@@ -82,6 +85,19 @@ def _left_unkept(now: Manifest, target: Manifest, expected: Manifest, path: str)
         and path in target.entries
         and target.reason(path) is None
     )
+
+
+def _prevented(now: Manifest, target: Manifest, paths: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the paths that cannot be touched because others stay as they are, each with the reason."""
+    touched = set(paths)
+    # What lies in a folder that goes is not in the target: it goes, too, or it stays.
+    going = {path for path in paths if now.is_folder(path) and not target.is_folder(path)}
+    for path in (now.entries.keys() | now.skipped.keys()) - touched if going else ():
+        yield from ((folder, "something in it stays") for folder in folders_above(path) if folder in going)
+    for path in touched & target.entries.keys():
+        for folder in folders_above(path):
+            if folder not in touched and target.is_folder(folder) and not now.is_folder(folder):
+                yield path, "its folder is not brought back"
 
 
 def _differing(now: Manifest, target: Manifest) -> Iterator[str]:

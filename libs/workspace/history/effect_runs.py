@@ -276,6 +276,7 @@ class EffectRuns:
                 more = await self._store.adifference(now, effect.before)
                 below = [path for path in more if any(path.startswith(f"{at}/") for at in effect.unread)]
                 done = await self._store.arestore(tree, effect.before, only=below, expect=now)
+                left = {path: why for path, why in left.items() if path not in done.difference}
                 made |= set(done.difference)
                 left |= done.kept
             await captures.keep(thread, workspace, [after], own=made)

@@ -189,6 +189,14 @@ class TestBackground:
             assert "characters left out" in result.output
             assert result.truncated
 
+    @ON_BOTH
+    def test_output_through_a_process_that_ends_after_the_shell_is_kept(
+        self, sandbox: ChannelSandbox
+    ) -> None:
+        for _ in range(10):
+            result = sandbox.run("exec > >(tee log) 2>&1\necho one\nls nowhere\necho last; exit 3")
+            assert (result.exit_code, result.output[:4], result.output[-5:]) == (3, "one\n", "last\n")
+
     def test_time_out_spares_children_of_earlier_commands(self, sandbox: ChannelSandbox) -> None:
         kept, ended = mark(), mark()
         sandbox.run(f"sleep {kept} & true")

@@ -65,6 +65,8 @@ def test_processes_left_running_cannot_change_the_files(run: CodeRunner, does: s
     begun = time.monotonic()
     result = run.run(LEFT.format(does=does), thread=does)
     assert (result.result, set(result.files)) == (1, {"real"}), (result.note, result.error)
+    # One that forks all the time is seen sometimes only.
+    assert result.note.startswith("The program left 1 process running: ") or "fork" in does
     assert time.monotonic() - begun < 30
 
 

@@ -114,6 +114,13 @@ async def test_errors_have_the_line_numbers_of_the_block(bench: Bench) -> None:
     assert "line 2, in <module>" in (await bench.python("x = 1\n1 / 0")).output
 
 
+async def test_syntax_error_shows_the_line_of_the_block_only(bench: Bench) -> None:
+    for code in ("for i in 1 2 do echo $i; done", "ls; )\necho"):
+        output = (await bench.bash(code)).output
+        assert output.endswith(f": line 1: `{code.partition(chr(10))[0]}'\n"), output
+        assert "trap" not in output
+
+
 async def test_python_exit_codes_and_output(bench: Bench) -> None:
     printed = await bench.python("x = 'ä'; print(x)")
     assert (printed.output, printed.exit_code) == ("ä\n", 0)

@@ -77,6 +77,10 @@ def test_packets_that_reach_nothing_are_counted() -> None:
     assert counted(said) == Counted(unreached=6, refused=1)
 
 
+def test_processes_that_were_left_running_are_counted() -> None:
+    assert counted("left 2\npids max 1\n") == Counted(left=2, refused=1)
+
+
 def ended(name: str, *bases: str, **fields: Any) -> dict[str, Any]:
     """An exception that ended the program. Names without a module are builtins."""
     types = tuple(each if "." in each else f"builtins.{each}" for each in (name, *bases))

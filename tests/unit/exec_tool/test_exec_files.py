@@ -70,16 +70,18 @@ async def test_link_instead_of_a_thread_folder_is_not_followed(
     kept = ExportedFiles(
         ThreadStore(database), tmp_path / "workspace", lambda thread: Path("threads", thread)
     )
-    await kept.hand_over("mine", {"results/x": b"1"})
+    assert "passes through a link" in await kept.hand_over("mine", {"results/x": b"1"})
     assert list((outside / "mine" / "results").iterdir()) == []
     (tmp_path / "workspace" / "threads").unlink()
-    await kept.hand_over("mine", {"results/x": b"1"})
+    assert await kept.hand_over("mine", {"results/x": b"1"}) == ""
     assert (tmp_path / "workspace/threads/mine/results/x").read_bytes() == b"1"
 
 
 async def test_folder_with_the_name_of_a_result_is_kept(kept: ExportedFiles, tmp_path: Path) -> None:
     (tmp_path / "workspace/results/x/y").mkdir(parents=True)
-    await kept.hand_over("1", {"results/x": b"1"})
+    told = await kept.hand_over("1", {"results/w": b"1", "results/x": b"1"})
+    assert told == "1 of the files were not written to the user's folder: 'results/x' (Is a directory)."
+    (tmp_path / "workspace/results/w").unlink()
     assert (tmp_path / "workspace/results/x/y").is_dir()
     assert [path.name for path in (tmp_path / "workspace/results").iterdir()] == ["x"]
 

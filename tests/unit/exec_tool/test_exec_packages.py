@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -67,6 +69,35 @@ class Installed:
         return RunResult("", "", 0, truncated=False, timed_out=False, spill_path=None, seconds=0.1)
 
     async def aclose(self) -> None: ...
+
+
+SKIPPED = (
+    "WARNING: Skipping page http://pip.gateway/simple/a/ because the GET request got Content-Type: "
+    'text/plain; error="http://index answers 500". The only supported Content-Types are text/html\n'
+)
+UNKNOWN = "ERROR: Could not find a version that satisfies a\nERROR: No matching distribution found for a\n"
+NO_ROOM = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "said", "hint"),
+    [
+        (UNKNOWN, "No matching distribution found for a", "Check the name"),
+        (SKIPPED + UNKNOWN, "An index failed: http://index answers 500.", "The name may be right"),
+        (NO_ROOM, "No space left on device", "The name may be right"),
+        ("Killed\n[the kernel killed a process]\n", "the kernel killed a process", "The name may be right"),
+    ],
+)
+async def test_cause_of_a_failed_installation_is_told(
+    tmp_path: Path, output: str, said: str, hint: str
+) -> None:
+    class Failing(Installed):
+        async def arun(self, command: str, *, timeout: float) -> RunResult:
+            return replace(await super().arun(command, timeout=timeout), output=output, exit_code=1)
+
+    with pytest.raises(NotInstalled, match=re.escape(said)) as refused:
+        await Dependencies(tmp_path, lambda _: cast("Sandbox", Failing())).ready(["a"], 30)
+    assert refused.value.hint.startswith(hint)
 
 
 def full(folder: Path) -> Sandbox:

@@ -176,6 +176,16 @@ def test_files_over_the_count_are_left_out(
     assert set(left_out(found).values()) == {"there are over 5"}
 
 
+def test_removed_files_make_room_for_new_ones(
+    root: Path, collect: Callable[..., Collected], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_folder, "MOST_FILES", 2)
+    for name in ("stays", "new"):
+        (root / name).write_text("x")
+    found = collect(stays=b"x", a=b"1", b=b"2")
+    assert (found.changed, found.removed, found.left_out) == ({"new": b"x"}, ("a", "b"), ())
+
+
 def test_largest_files_are_left_out_if_all_would_fill_the_disk(
     root: Path, collect: Callable[..., Collected]
 ) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from agent.settings import ROOT
-from libs.lite import LiteError, run_lite
+from libs.lite import LiteError, LiteModel, run_lite
 from libs.lite.lite_protocol import system_prompt
 from tests.servers.chat_server import checks, serving
 
@@ -96,6 +97,30 @@ async def test_secrets_are_redacted(tmp_path: Path) -> None:
     )
     assert output == "It is [REDACTED]."
     assert "s3cret" not in json.dumps([steps, says.asked])
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (
+            '{"type": "tool", "name": "write_file", "args": {"filePath": "a", "content": "It was',
+            "was cut off",
+        ),
+        ("", "was cut off"),
+        (None, "was cut off"),
+        (json.dumps(final("x")), None),
+    ],
+)
+async def test_reply_that_was_cut_off_is_told_so(content: str | None, error: str | None) -> None:
+    choice = {"message": {"content": content}, "finish_reason": "length"}
+    answers = httpx.MockTransport(lambda _: httpx.Response(200, json={"choices": [choice]}))
+    async with httpx.AsyncClient(transport=answers) as client:
+        asked = LiteModel(client, name="m")([{"role": "user", "content": "Write"}])
+        if error is None:
+            assert await asked == content
+        else:
+            with pytest.raises(LiteError, match=error):
+                await asked
 
 
 def test_lite_loads_no_framework() -> None:

@@ -19,6 +19,9 @@ from libs.sandbox.wire.messages import RunReport, RunRequest
 
 __all__ = ["Runner"]
 
+_LINGER = 0.1
+"""Seconds after the end of a shell in which the output of its other processes is part of the result."""
+
 
 class Runner(ProcessWorker):
     """Serves `run` requests until the supervisor closes the link."""
@@ -56,13 +59,15 @@ class Runner(ProcessWorker):
         if not request.merge:
             outputs[Fd.ERR] = Captured(Fd.ERR, request.limit, name and f"{name}.stderr.txt")
         exit_code = self._watch(shell, stream, outputs, request.live)
+        seconds = time.monotonic() - begun
+        self._linger(outputs, request.live)
         if memory_kills() > before:
             fd = Fd.OUT if request.merge else Fd.ERR
             for data in read_waiting(self._pipes[fd][0]):
                 outputs[fd].add(data, request.live)
             outputs[fd].add(NO_MEMORY, request.live)
         sent, reports = last_frames(stream, outputs, self._pipes)
-        report = RunReport(exit_code, time.monotonic() - begun, reports)
+        report = RunReport(exit_code, seconds, reports)
         return self._end(stream, Ending.DONE, report.encode(), before=sent)
 
     def _watch(self, shell: int, stream: int, outputs: dict[int, Captured], live: bool) -> int:
@@ -73,6 +78,21 @@ class Runner(ProcessWorker):
             if self._link.reader in ready:
                 self._leave()
         raise AssertionError
+
+    def _linger(self, outputs: dict[int, Captured], live: bool) -> None:
+        """Collect what processes print that end right after their shell, such as that of `> >(tee log)`."""
+        readers = {self._pipes[fd][0]: captured for fd, captured in outputs.items()}
+        poll = select.poll()
+        for descriptor in (*readers, self._wake):
+            poll.register(descriptor, select.POLLIN)
+        poll.register(self._link.reader, 0)
+        until = time.monotonic() + _LINGER
+        while not self._childless() and (left := until - time.monotonic()) > 0:
+            for descriptor, _ in poll.poll(left * 1000):
+                if descriptor == self._link.reader:
+                    self._leave()
+                if (data := read_some(descriptor)) and descriptor in readers:
+                    readers[descriptor].add(data, live)
 
     def _end(self, stream: int, ending: int, report: bytes = b"", *, before: bytes = b"") -> bool:
         idle = self._childless()

@@ -185,7 +185,8 @@ class Sandbox(Tree, Protocol):
         If a block closes the interpreter's own descriptors, or answers in its place, the interpreter ends
         with that block or a later one, and the output says so. At most 8 sessions live at once, unless more
         run blocks: a further session ends the sessions that were idle longest. If no process can be started
-        for it, it ends the idle session with the most processes. Blocks of one session run one after another.
+        for it, what commands have left running ends (SandboxBusy), or else the idle session with the most
+        processes. Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.

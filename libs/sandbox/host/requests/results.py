@@ -176,8 +176,9 @@ def _check_begun(answer: Answer, seconds: float) -> None:
     if answer.ending == Ending.BUSY:
         raise SandboxBusy(
             "The sandbox cannot begin this: its processes, or its commands at once, are used up.",
-            hint="Background processes of earlier commands were ended: try again. "
-            "If that is not enough, wait for commands that still run, or raise SANDBOX_PIDS.",
+            hint="What earlier commands have left running, if anything, was ended: try again. If that is not "
+            "enough, end what code blocks have started, wait for commands that still run, or raise "
+            "SANDBOX_PIDS.",
         )
     if answer.ending == Ending.WAITED:
         raise SandboxBusy(

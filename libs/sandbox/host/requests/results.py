@@ -18,6 +18,8 @@ from libs.sandbox.wire.messages import OutputReport, RunReport
 _OUR_ERROR = "This is an error of the sandbox itself: see the log of the program that started the sandbox"
 _MOST_SHOWN = 1_000
 """Characters of a path in an error."""
+_LONG_WAIT = 0.5
+"""Seconds that a request waits for its turn, from which a time-out names them."""
 _INTERRUPTED = 130
 """Exit code of a block that was ended by KeyboardInterrupt."""
 
@@ -152,7 +154,9 @@ def _result(
     ]
     note = ""
     if timed_out:
-        note = f"[timed out after {seconds:g} s: {late}]"
+        waited = seconds - report.seconds
+        turn = f", of which it waited {waited:.1f} s for its turn" if waited > _LONG_WAIT else ""
+        note = f"[timed out after {seconds:g} s{turn}: {late}]"
     elif answer.ending == Ending.FAILED:
         note = f"[the process that ran this failed, and everything it started was ended. {_OUR_ERROR}]"
     elif answer.ending != Ending.DONE:

@@ -60,6 +60,11 @@ class TestCommands:
             assert merged.output == expected.stdout
 
     @ON_BOTH
+    def test_command_that_begins_with_dashes_is_no_option(self, sandbox: ChannelSandbox) -> None:
+        assert sandbox.run("-- echo hi").output == "bash: line 1: --: command not found\n"
+        assert sandbox.run("-x").exit_code == 127
+
+    @ON_BOTH
     def test_outputs_are_merged_in_order_or_separate(self, sandbox: ChannelSandbox) -> None:
         result = sandbox.run("for i in $(seq 200); do echo out$i; echo err$i >&2; done")
         assert result.output == "".join(f"out{i}\nerr{i}\n" for i in range(1, 201))

@@ -40,7 +40,8 @@ def run_result(
         seconds,
         late="everything the command started was ended",
         lost="the process that ran it was killed, by this command or by another one: "
-        "everything it started was ended, and its last output may be missing",
+        "everything it started was ended, its last output may be missing, and what other commands have left "
+        "running may have ended, too",
         spills=spills,
     )
 

@@ -127,9 +127,10 @@ class Sandbox(Tree, Protocol):
                 besides those that are free: see `libs.servers`.
 
         Raises:
-            ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB, a variable
-                has no valid name or over 131,071 bytes with its name, all variables are over 1 MB, or a text
-                holds a NUL or half a character (a lone surrogate, except for those of `os.fsdecode`).
+            ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB or as large as
+                `SandboxLimits.file_size`, a variable has no valid name or over 131,071 bytes with its name,
+                all variables are over 1 MB, or a text holds a NUL or half a character (a lone surrogate,
+                except for those of `os.fsdecode`).
             SandboxError: see the class. Never for what the command does.
         """
         ...

@@ -127,9 +127,10 @@ class Sandbox(Tree, Protocol):
                 besides those that are free: see `libs.servers`.
 
         Raises:
-            ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB, a variable
-                has no valid name or over 131,071 bytes with its name, all variables are over 1 MB, or a text
-                holds a NUL or half a character (a lone surrogate, except for those of `os.fsdecode`).
+            ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB or as large as
+                `SandboxLimits.file_size`, a variable has no valid name or over 131,071 bytes with its name,
+                all variables are over 1 MB, or a text holds a NUL or half a character (a lone surrogate,
+                except for those of `os.fsdecode`).
             SandboxError: see the class. Never for what the command does.
         """
         ...
@@ -185,7 +186,8 @@ class Sandbox(Tree, Protocol):
         If a block closes the interpreter's own descriptors, or answers in its place, the interpreter ends
         with that block or a later one, and the output says so. At most 8 sessions live at once, unless more
         run blocks: a further session ends the sessions that were idle longest. If no process can be started
-        for it, it ends the idle session with the most processes. Blocks of one session run one after another.
+        for it, what commands have left running ends (SandboxBusy), or else the idle session with the most
+        processes. Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.

@@ -36,6 +36,7 @@ _MOST_SHOWN = 300
 _MARK = " // "
 """Begins what is said after a path. No name looks like a mark: no listed path has two slashes in a row."""
 _LINE_CUT = " [the line continues]"
+_NOT_UTF_8 = " [bytes that are not UTF-8 are shown as \ufffd]"
 _REPLACED = (
     "\n\n[Bytes that are not UTF-8 are shown as \ufffd: read them with a command that knows the encoding.]"
 )
@@ -210,7 +211,7 @@ def grep(path: str | None, answer: Answer) -> GrepResult:
         GrepMatch(
             path=_in_one_line(item["path"]),
             line=item["line"],
-            text=item["text"] + _LINE_CUT * ("cut_after" in item),
+            text=item["text"] + _LINE_CUT * ("cut_after" in item) + _NOT_UTF_8 * ("replaced" in item),
         )
         for item in found["matches"]
     ]

@@ -16,6 +16,10 @@ def usable_workspace(root_dir: Path | str) -> Path:
     root = Path(root_dir)
     try:
         refuse_as_workspace(root)
+        # The Engine would say that the folder does not exist.
+        str(root.resolve()).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"the path of the workspace is not UTF-8, choose another: {root!a}") from None
     except ValueError as error:
         raise ValueError(f"the workspace {root.absolute()} {error}") from None
     return root.resolve()

@@ -165,7 +165,8 @@ class Supervisor:
             # Blocks of one session run one after the other.
             child = self._workers.keeper(job.session)
             if child is None and self._workers.end_background():
-                child = self._workers.keeper(job.session)
+                self._end(job.stream, Ending.BUSY)  # it says what was ended
+                return
             if child.job if child else self._workers.end_largest_session():
                 self._waiting.append(job)
                 return

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,19 +124,23 @@ class ChannelSandbox(SandboxLife):
             live=on_output is not None,
             spills=self.spills,
         )
+        calls: list[Call] = []
 
         async def work() -> RunResult:
             earlier = note_new and await self._begins()
             async with self.turns.command(self._thread()):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
-                call, answer = await self._run(payload, seconds, on_output, uses, alone=alone)
+                call, answer = await self._run(
+                    payload, seconds, on_output, uses, alone=alone, sent=calls.append
+                )
             result = await decoded(
                 call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
             )
             return self._noted(result, call, earlier) if note_new else result
 
-        return await self._once.do(key, run_asked(command, env, merge_stderr=merge_stderr), RUN, work)
+        asked = run_asked(command, env, merge_stderr=merge_stderr)
+        return await self._once.do(key, asked, RUN, work, partial(_begun, calls))
 
     @on_core
     async def arun_python(
@@ -168,10 +173,9 @@ class ChannelSandbox(SandboxLife):
             return self._noted(result, call, earlier) if note_new else result
 
         try:
-            return await self._once.do(key, ("python", code, session), RUN, work)
+            return await self._once.do(key, ("python", code, session), RUN, work, partial(_begun, calls))
         except (SandboxError, asyncio.CancelledError) as error:
-            begun = any(call.begun for call in calls) or isinstance(error, CommandInterrupted)
-            if not known and not begun:
+            if not known and not _begun(calls) and not isinstance(error, CommandInterrupted):
                 self._programs.forget(session, noted)
             raise
 
@@ -219,7 +223,7 @@ class ChannelSandbox(SandboxLife):
         uses: Collection[str],
         *,
         alone: bool,
-        sent: Callable[[Call], None] = lambda _: None,
+        sent: Callable[[Call], None],
     ) -> tuple[Call, Answer]:
         """Run a command or a block. If `alone`, nothing runs for the call when the next request begins.
 
@@ -263,6 +267,7 @@ class ChannelSandbox(SandboxLife):
     ) -> tuple[dict[str, Any], bytes]:
         seconds, payload = file_request(do, content, arguments, protected=self.protected)
         asked = file_asked(do, content, arguments) if key is not None else ()
+        calls: list[Call] = []
 
         async def work() -> tuple[dict[str, Any], bytes]:
             if key is not None:
@@ -270,10 +275,10 @@ class ChannelSandbox(SandboxLife):
             if self.check and do not in CHANGES:
                 await self.check()
             async with self.turns.command(self._thread()) if do in CHANGES else nullcontext():
-                call, answer = await self._ask(payload, seconds, content=content or b"")
+                call, answer = await self._ask(payload, seconds, content=content or b"", sent=calls.append)
             return await decoded(call, answer, lambda: file_result(call, answer, seconds))
 
-        return await self._once.do(key, asked, FILE, work)
+        return await self._once.do(key, asked, FILE, work, partial(_begun, calls))
 
     async def aread_file(self, path: str) -> bytes:
         try:
@@ -314,6 +319,11 @@ class ChannelSandbox(SandboxLife):
     file = synchronous(afile)
     read_file = synchronous(aread_file)
     write_file = synchronous(awrite_file)
+
+
+def _begun(calls: Sequence[Call]) -> bool:
+    """Return whether one of the requests that were sent may have begun."""
+    return any(call.begun for call in calls)
 
 
 def _ending(limits: SandboxLimits, session: str) -> tuple[bytes, float]:

@@ -125,12 +125,7 @@ class SandboxLife(ABC):
         Raises:
             SandboxError: the sandbox cannot be started, or was closed meanwhile.
         """
-        try:
-            await self._ready_channel()
-        except SandboxDied:
-            raise SandboxError(
-                "The sandbox was closed while it started.", hint="Nothing was asked of it yet: ask again."
-            ) from None
+        await self._ready_channel()
 
     start = synchronous(astart)
 
@@ -222,8 +217,7 @@ class SandboxLife(ABC):
         """Return the channel of a sandbox that is ready and filled. Starts the sandbox if needed.
 
         Raises:
-            SandboxDied: the sandbox was closed while it started. Nothing was sent to it.
-            SandboxError: the sandbox cannot be started or filled.
+            SandboxError: the sandbox cannot be started or filled, or was closed meanwhile. Nothing was sent.
         """
         channel = self._live()
         if channel is None:
@@ -244,7 +238,7 @@ class SandboxLife(ABC):
         except SandboxDied as error:
             if channel.given_up or channel is self._channel:
                 raise await asyncio.to_thread(self._start_failed, channel, error) from None
-            raise
+            raise _not_asked() from None
 
     def _start_failed(self, channel: Channel, died: SandboxDied) -> SandboxError:
         """Return the error of a failed start, and keep it for callers that wait for the same start."""
@@ -308,7 +302,7 @@ class SandboxLife(ABC):
             except SandboxDied:  # before anything was sent
                 tries += 1
                 if tries == _STARTS:
-                    raise
+                    raise _not_asked() from None
 
     def _leave(self, channel: Channel) -> None:
         """Let the next request start a sandbox on the new folder. Running requests of the channel go on.
@@ -323,6 +317,12 @@ class SandboxLife(ABC):
                 self._channel = None
                 self._left = {each for each in self._left if not each.closed} | {channel}
                 core().spawn(close_when_idle(weakref.ref(channel), 0))
+
+
+def _not_asked() -> SandboxError:
+    return SandboxError(
+        "The sandbox was closed while it started.", hint="Nothing was asked of it yet: ask again."
+    )
 
 
 def _keep_of(life: weakref.ref[SandboxLife]) -> Keep | None:

@@ -60,6 +60,11 @@ class TestCommands:
             assert merged.output == expected.stdout
 
     @ON_BOTH
+    def test_command_that_begins_with_dashes_is_no_option(self, sandbox: ChannelSandbox) -> None:
+        assert sandbox.run("-- echo hi").output == "bash: line 1: --: command not found\n"
+        assert sandbox.run("-x").exit_code == 127
+
+    @ON_BOTH
     def test_outputs_are_merged_in_order_or_separate(self, sandbox: ChannelSandbox) -> None:
         result = sandbox.run("for i in $(seq 200); do echo out$i; echo err$i >&2; done")
         assert result.output == "".join(f"out{i}\nerr{i}\n" for i in range(1, 201))
@@ -125,7 +130,9 @@ class TestCommands:
         assert result.exit_code == 137
         assert 0 < result.seconds < 30  # not the time-out
         assert result.output.startswith("said\n")
-        assert "the process that ran it was killed" in result.output.splitlines()[-1]
+        note = result.output.splitlines()[-1]
+        assert "the process that ran it was killed" in note
+        assert "what other commands have left running may have ended" in note
         assert sandbox.run("echo on").output == "on\n"
 
     def test_workers_that_a_command_has_limited_are_blamed_on_it_and_replaced(

@@ -99,6 +99,12 @@ class TestOutput:
         block("import io, sys; sys.stdout = io.StringIO()")
         assert block("print('and again')").output == "and again\n"
 
+    def test_stream_that_replaces_a_closed_one_changes_no_text(self, block: Session) -> None:
+        """Also in a locale that knows only ASCII."""
+        block("import locale, sys\nlocale.setlocale(locale.LC_ALL, 'C')\nsys.stdout.close()")
+        assert block("print('é')").output == "é\n"
+        assert "UnicodeEncodeError" in block("print(chr(0xd800))").output
+
     @pytest.mark.parametrize("number", [1, 2])
     def test_output_is_whole_after_a_program_made_it_non_blocking(self, block: Session, number: int) -> None:
         change = f"import os\nos.set_blocking({number}, False)\n"

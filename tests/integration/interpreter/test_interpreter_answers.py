@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -77,7 +78,9 @@ def test_block_that_waited_for_another_block_of_its_session_is_told_so(block: Se
         with pytest.raises(SandboxBusy) as error:
             block("kept", 0.5)
         assert "An earlier block of the same session still runs" in error.value.hint
+        late = block("time.sleep(9)", 2.5).output
         assert running.result().output == "on\n"
+    assert re.search(r"\[timed out after 2.5 s, of which it waited 1\.\d s for its turn: the block", late)
 
 
 def test_interrupt_ends_each_block_whatever_handler_an_earlier_block_has_set(block: Session) -> None:

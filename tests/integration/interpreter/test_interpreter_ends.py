@@ -266,6 +266,19 @@ class TestEnds:
             assert other.lives()
             assert hogging("1").output == f"{NEW_INTERPRETER}1\n"
 
+    @pytest.mark.docker
+    def test_block_that_ends_programs_in_the_background_says_so(
+        self, sandbox_with: Callable[[SandboxLimits], ChannelSandbox]
+    ) -> None:
+        hog = "import subprocess\nheld = []\nwhile True: held.append(subprocess.Popen(['sleep', '600']))"
+        with sandbox_with(SandboxLimits(pids=64)) as sandbox:
+            assert sandbox.run("sleep 500 > /dev/null 2>&1 &").exit_code == 0
+            assert Session(sandbox)(hog).exit_code == 1
+            with pytest.raises(SandboxBusy) as error:
+                sandbox.run_python("1", session="new")
+            assert "What earlier commands have left running, if anything, was ended" in error.value.hint
+            assert sandbox.run("exec pgrep -f 'sleep 500'").exit_code == 1
+
     def test_forged_answer_ends_the_interpreter(self, block: Session) -> None:
         for answer in ("b'\\0'", "b'\\0' * 9", "b'x' * 64"):
             begun = time.monotonic()

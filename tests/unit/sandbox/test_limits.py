@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from libs.sandbox import SandboxLimits
+from libs.sandbox.host.requests import run_request
 from libs.sandbox.limits import MAX_TIMEOUT
 
 MIB = 2**20
@@ -26,3 +27,10 @@ def test_limit_out_of_range_is_refused_and_named(name: str, value: float) -> Non
     arguments: dict[str, Any] = {name: value}
     with pytest.raises(ValueError, match=name):
         SandboxLimits(**arguments)
+
+
+def test_command_that_no_file_of_the_sandbox_can_hold_is_refused() -> None:
+    with pytest.raises(ValueError, match="`file_size` allows less"):
+        run_request(
+            SandboxLimits(file_size=MIB), "x" * MIB, None, merge_stderr=True, env={}, live=False, spills=True
+        )

@@ -291,3 +291,13 @@ def test_line_that_is_cut_is_marked() -> None:
     found = {"matches": [match], "cut": False, "unread": 0, "unread_first": []}
     answer = deepagents_results.grep("/", (found, b""))
     assert [each["text"] for each in answer.matches or []] == ["x [the line continues]"]
+
+
+def test_line_with_bytes_that_are_not_utf_8_is_marked(tmp_path: Path) -> None:
+    (tmp_path / "names").write_bytes(b"caf\xe9 needle\ncaf\xc3\xa9 needle\n\xef\xbf\xbd needle\n")
+    answer = deepagents_results.grep("/", (grep(str(tmp_path), "needle", None, None), b""))
+    assert [each["text"] for each in answer.matches or []] == [
+        "caf\ufffd needle [bytes that are not UTF-8 are shown as \ufffd]",
+        "caf\xe9 needle",
+        "\ufffd needle",
+    ]

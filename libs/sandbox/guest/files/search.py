@@ -146,10 +146,11 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
         pattern: a file name pattern, relative to `path`.
         most: maximum number of lines, at most _MOST_MATCHES.
 
-    Returns the matches, whether the search was cut, and the number and the first names of unreadable files
-    and folders. Of a binary file, which has NUL bytes, one line says that it matches, as with grep(1). The
-    file may be UTF-16 or UTF-32 with a byte order mark. A binary file of over 64 MB counts as unreadable, and
-    so does a text file from a line of over 16 MB on, or from lines of over 16 MB, as many as the text has.
+    Returns the matches (`replaced`: bytes that are not UTF-8 are U+FFFD), whether the search was cut, and the
+    number and the first names of unreadable files and folders. Of a binary file, which has NUL bytes, one
+    line says that it matches, as with grep(1). The file may be UTF-16 or UTF-32 with a byte order mark. A
+    binary file of over 64 MB counts as unreadable, and so does a text file from a line of over 16 MB on, or
+    from lines of over 16 MB, as many as the text has.
 
     Raises:
         OSError: `path` cannot be read.
@@ -184,6 +185,8 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
                 if len(decoded) > _MOST_LINE:
                     # The cut may split a secret: see `libs.sandbox.host.requests.redacted_values`.
                     match["cut_after"] = "text"
+                if match["text"].count("\ufffd") > line.count(b"\xef\xbf\xbd"):
+                    match["replaced"] = True
                 size += len(json.dumps(match))
                 found.append(match)
         except FileNotFoundError:

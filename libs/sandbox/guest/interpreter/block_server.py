@@ -24,6 +24,8 @@ _HEADER: Final = struct.Struct("!II8s")
 """Header of a block: the length of the list of command folders, the length of the block, and the mark with
 which the answer must begin. See `python_worker.py`."""
 _BROKEN: Final = b"[a block has broken the code of the interpreter itself, or a process wrote to its pipes]\n"
+_ERRORS: Final = ("surrogateescape", "surrogateescape", "backslashreplace")
+"""What Python does with text that is not UTF-8, in descriptors 0 to 2 of the container."""
 _TAKEN: Final = SIGRTMAX
 """Ends the interpreter if a block has closed or replaced its descriptors. See `python_worker.py`."""
 
@@ -91,7 +93,9 @@ def _restore(saved: int, number: int, name: str) -> None:
     if number or not attempt(fstat, number):
         dup2(saved, number)
     if not attempt(_is_usable, getattr(sys, name, None), number):
-        stream = open(number, "w" if number else "r", buffering=1, errors="replace", closefd=False)
+        # Not the encoding of the locale, which a block may have set.
+        mode, errors = "w" if number else "r", _ERRORS[number]
+        stream = open(number, mode, buffering=1, encoding="utf-8", errors=errors, closefd=False)
         setattr(sys, name, stream)
 
 

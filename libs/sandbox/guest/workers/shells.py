@@ -27,7 +27,7 @@ __all__ = ["Shells"]
 # before the supervisor when memory runs out.
 _SHELL = (
     "echo 500 2>/dev/null >/proc/self/oom_score_adj; read -rd '' -u 9 BASH_EXECUTION_STRING; exec 9<&-; "
-    'SECONDS=0; eval "$BASH_EXECUTION_STRING"'
+    'SECONDS=0; eval -- "$BASH_EXECUTION_STRING"'
 )
 _COMMAND_FD = 9
 _PIPE_LIMIT = 32 * 1024

@@ -80,6 +80,7 @@ class Once:
         asked: Sequence[str | bytes],
         form: Form[Result],
         work: Callable[[], Awaitable[Result]],
+        begun: Callable[[], bool] = lambda: True,
     ) -> Result:
         """Run `work` and return its result, or return the recorded result of an earlier run.
 
@@ -87,6 +88,7 @@ class Once:
             key: identifies the operation in its thread. None runs it without a record.
             asked: the parts that identify the operation's content.
             form: how the result is recorded.
+            begun: returns whether the operation may have begun. Called when `work` is cancelled.
 
         Raises:
             CommandInterrupted: the operation has begun before and has no known end.
@@ -104,7 +106,7 @@ class Once:
                 return self._again(kept, form)
             await self._sandbox.astart()
         async with self._alone():
-            return await self._run(records, entry, form, work)
+            return await self._run(records, entry, form, work, begun)
 
     async def _run(
         self,
@@ -112,6 +114,7 @@ class Once:
         entry: Entry,
         form: Form[Result],
         work: Callable[[], Awaitable[Result]],
+        begun: Callable[[], bool],
     ) -> Result:
         begin = records.submit(records.begin, entry, self._workspace())
         try:
@@ -128,7 +131,7 @@ class Once:
             raise
         except BaseException as error:
             # Cancelled: do not wait. Until the record is written, the operation counts as running.
-            records.submit(*_after(records, entry, error))
+            records.submit(*(_after(records, entry, error) if begun() else (records.withdraw, entry)))
             raise
         await records.awaited(records.end, entry, _ended(form.encode(result)))
         return result

@@ -61,7 +61,10 @@ def run_request(
             )
     if sum(map(len, variables)) > MAX_VARIABLES:
         raise ValueError(f"the variables have more than {MAX_VARIABLES:,} bytes; put values into files")
-    request = RunRequest(_command(command), limits.output_chars, merge_stderr, live, variables, spills=spills)
+    text = _command(command)
+    if len(text) >= limits.file_size:  # inside, a long command is a file
+        raise ValueError(f"the command has {len(text):,} bytes: `file_size` allows less than that")
+    request = RunRequest(text, limits.output_chars, merge_stderr, live, variables, spills=spills)
     return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
 

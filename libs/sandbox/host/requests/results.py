@@ -18,6 +18,8 @@ from libs.sandbox.wire.messages import OutputReport, RunReport
 _OUR_ERROR = "This is an error of the sandbox itself: see the log of the program that started the sandbox"
 _MOST_SHOWN = 1_000
 """Characters of a path in an error."""
+_LONG_WAIT = 0.5
+"""Seconds that a request waits for its turn, from which a time-out names them."""
 _INTERRUPTED = 130
 """Exit code of a block that was ended by KeyboardInterrupt."""
 
@@ -38,7 +40,8 @@ def run_result(
         seconds,
         late="everything the command started was ended",
         lost="the process that ran it was killed, by this command or by another one: "
-        "everything it started was ended, and its last output may be missing",
+        "everything it started was ended, its last output may be missing, and what other commands have left "
+        "running may have ended, too",
         spills=spills,
     )
 
@@ -152,7 +155,9 @@ def _result(
     ]
     note = ""
     if timed_out:
-        note = f"[timed out after {seconds:g} s: {late}]"
+        waited = seconds - report.seconds
+        turn = f", of which it waited {waited:.1f} s for its turn" if waited > _LONG_WAIT else ""
+        note = f"[timed out after {seconds:g} s{turn}: {late}]"
     elif answer.ending == Ending.FAILED:
         note = f"[the process that ran this failed, and everything it started was ended. {_OUR_ERROR}]"
     elif answer.ending != Ending.DONE:
@@ -176,8 +181,9 @@ def _check_begun(answer: Answer, seconds: float) -> None:
     if answer.ending == Ending.BUSY:
         raise SandboxBusy(
             "The sandbox cannot begin this: its processes, or its commands at once, are used up.",
-            hint="Background processes of earlier commands were ended: try again. "
-            "If that is not enough, wait for commands that still run, or raise SANDBOX_PIDS.",
+            hint="What earlier commands have left running, if anything, was ended: try again. If that is not "
+            "enough, end what code blocks have started, wait for commands that still run, or raise "
+            "SANDBOX_PIDS.",
         )
     if answer.ending == Ending.WAITED:
         raise SandboxBusy(

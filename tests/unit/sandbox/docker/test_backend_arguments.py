@@ -48,6 +48,7 @@ def test_folder_of_skills_has_its_name_inside_however_it_is_given(
         ("file/below", r"^the workspace \S+/file/below cannot be used, because \S+/file is not a folder"),
         ("/usr", "^the workspace /usr is not a folder of its own: choose one that holds the agent's files"),
         ("home", r"^the workspace \S+/home is not a folder of its own"),
+        ("caf\udce9", r"^the path of the workspace is not UTF-8, choose another: \S+\\udce9'"),
     ],
 )
 def test_path_that_cannot_be_a_workspace_is_refused(

@@ -140,4 +140,5 @@ def _saving(place: str) -> str:
     kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
     make = f"[ -d {folder} ] || mkdir -p {folder}"  # usually no program, as the block may have changed PATH
     told = f": >| {shlex.quote(f'{place}.unknown')}"
-    return f"{{ set +x; {{ {make}; }} && builtin pwd >| {kept} && {told} || :; }} >/dev/null 2>&1"
+    steady = "set +x; builtin trap -- '' XFSZ"  # the block may have set a limit for the size of files
+    return f"{{ {steady}; {{ {make}; }} && builtin pwd >| {kept} && {told} || :; }} >/dev/null 2>&1"

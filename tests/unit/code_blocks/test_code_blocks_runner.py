@@ -95,6 +95,9 @@ async def test_directory_that_could_not_be_stored_falls_back_with_a_note(bench: 
     for kept in bench.scratch.glob("*/directory"):
         kept.write_text("")
     assert (await bench.bash("pwd")).output == f"{NOTE}{bench.home}\n"
+    limited = await bench.bash("cd sub; ulimit -f 0; echo said")
+    assert (limited.output, limited.exit_code) == ("said\n", 0)
+    assert (await bench.bash("pwd")).output == f"{NOTE}{bench.home}\n"
 
 
 async def test_deleted_directory_falls_back_to_the_workspace_with_a_note(bench: Bench) -> None:

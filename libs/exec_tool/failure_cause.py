@@ -44,7 +44,7 @@ _HINTS: dict[ErrorClass, str] = {
     "processes": "The program started more processes or threads than the sandbox has room for. Start a few, or do the work in "
     "one process.",
     "network": "The sandbox reaches only the hosts that its person has allowed, over HTTP and HTTPS through the proxy "
-    "that HTTP_PROXY names. Do without it, or say which host is needed.",
+    "that HTTP_PROXY names, and an allowed host may be down. Do without it, or say which host is needed.",
     "runtime": "Read the error, mend its cause, and send the whole program again.",
 }
 _NO_PACKAGES = (

@@ -24,14 +24,15 @@ BASH_SYNTAX = f"LC_ALL=C bash -O extglob -n {program_path('bash')}"
 _BASH = f"""\
 command_not_found_handle() {{
   {{ set +x; }} 2>/dev/null
-  : >| {RECORD}
+  [[ $1 = *$'\\r' ]] || : >| {RECORD}
   builtin printf '%s: line %s: %s: command not found\\n' "$0" "${{BASH_LINENO[0]}}" "$1" >&2
   return 127
 }}
 export -f command_not_found_handle
 exec bash"""
 """Starts bash, which empties the record if there is no such command, and prints what it prints otherwise. The
-exit code does not tell: a program may end with 127 by itself."""
+exit code does not tell: a program may end with 127 by itself. A name with a carriage return, from line ends
+of Windows, names no package."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
         ("bash", "no-such-command", "dependency"),
         ("bash", "set -xC; f() { no-such-command >/dev/null; }; f", "dependency"),
         ("bash", "exit 127", "runtime"),
+        ("bash", "ls\r\npwd\r\n", "runtime"),
         ("bash", "./no-such-file", "runtime"),
         ("python", HUGE, "memory"),
         ("bash", "head -c 1G /dev/zero > big", "disk"),

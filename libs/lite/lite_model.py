@@ -9,13 +9,15 @@ from typing import Any
 
 import httpx
 
-from libs.lite.lite_protocol import InvalidOutput
+from libs.lite.lite_protocol import InvalidOutput, read_reply
 from libs.lite.sandbox_path import LiteError
 
 __all__ = ["OPENAI", "LiteModel", "ModelFailed"]
 
 OPENAI = "https://api.openai.com/v1"
 _MAX_REASON = 300
+_MAX_TOKENS = 600
+_CUT = f"Model error: the reply, with any thoughts, was cut at {_MAX_TOKENS} tokens: ask for less at once"
 _DISPENSABLE: Mapping[str, str | None] = {"temperature": None, "max_tokens": "max_completion_tokens"}
 """Options that some models refuse, each with its other name or None."""
 
@@ -47,7 +49,7 @@ class LiteModel:
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._key = api_key
         self._seconds = seconds
-        self._options: dict[str, Any] = {"model": name, "temperature": 0, "max_tokens": 600}
+        self._options: dict[str, Any] = {"model": name, "temperature": 0, "max_tokens": _MAX_TOKENS}
 
     async def __call__(self, messages: Sequence[Mapping[str, str]]) -> str:
         """Return the model's reply to a conversation.
@@ -56,8 +58,8 @@ class LiteModel:
         other name.
 
         Raises:
-            ModelFailed: no connection, no answer in time, an error status, or a body that is not a chat
-                completion. The message never contains the key.
+            ModelFailed: no connection, no answer in time, an error status, a body that is not a chat
+                completion, or a reply that was cut. The message never contains the key.
             InvalidOutput: the reply has no text.
         """
         while True:
@@ -73,9 +75,13 @@ class LiteModel:
             status = _status(response)
             raise ModelFailed(status.replace(self._key, "[REDACTED]") if self._key else status)
         try:
-            content = response.json()["choices"][0]["message"]["content"]
-        except (ValueError, LookupError, TypeError, RecursionError):
+            choice = response.json()["choices"][0]
+            content = choice["message"]["content"]
+            cut = choice.get("finish_reason") == "length"
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise ModelFailed("Model error: the server's answer is not a chat completion") from None
+        if cut and not _is_whole(content):
+            raise ModelFailed(_CUT)
         if not isinstance(content, str):
             raise InvalidOutput
         return content
@@ -93,6 +99,14 @@ class LiteModel:
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             # The message of a library may contain the address with a password, so only the type is shown.
             raise ModelFailed(f"Model error: the request failed ({type(error).__name__})") from None
+
+
+def _is_whole(content: object) -> bool:
+    """Return whether a reply can be read. Some models add white space until a reply is cut."""
+    try:
+        return isinstance(content, str) and bool(read_reply(content, lenient_fences=True))
+    except InvalidOutput:
+        return False
 
 
 def _error(response: httpx.Response) -> Mapping[str, Any]:

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from agent.settings import ROOT
-from libs.lite import LiteError, run_lite
+from libs.lite import LiteError, LiteModel, run_lite
 from libs.lite.lite_protocol import system_prompt
 from tests.servers.chat_server import checks, serving
 
@@ -122,3 +123,16 @@ def test_example_of_the_docs(tmp_path: Path) -> None:
         )
     assert done.stdout == "tool tool final hello from run-lite\n"
     assert (tmp_path / "lite-files" / "checks" / "hello.txt").read_text() == "hello from run-lite"
+
+
+@pytest.mark.parametrize(
+    "content", ['{"type": "tool", "name": "write_file", "args": {"content": "Once', "", None]
+)
+async def test_reply_that_was_cut_is_told_so(content: str | None) -> None:
+    choice = {"message": {"content": content}, "finish_reason": "length"}
+    answer = httpx.MockTransport(lambda _: httpx.Response(200, json={"choices": [choice]}))
+    async with httpx.AsyncClient(transport=answer) as client:
+        with pytest.raises(LiteError, match="was cut at 600 tokens"):
+            await LiteModel(client, name="m")([])
+        choice["message"] = {"content": json.dumps(final("whole")) + " " * 500}
+        assert "whole" in await LiteModel(client, name="m")([])

@@ -114,6 +114,12 @@ async def test_errors_have_the_line_numbers_of_the_block(bench: Bench) -> None:
     assert "line 2, in <module>" in (await bench.python("x = 1\n1 / 0")).output
 
 
+async def test_syntax_error_in_the_first_line_shows_the_line_of_the_block(bench: Bench) -> None:
+    plain = await bench.sandbox.arun("echo )")
+    assert plain.output.endswith("`echo )'\n")
+    assert (await bench.bash("echo )")).output == plain.output
+
+
 async def test_python_exit_codes_and_output(bench: Bench) -> None:
     printed = await bench.python("x = 'ä'; print(x)")
     assert (printed.output, printed.exit_code) == ("ä\n", 0)

@@ -90,11 +90,11 @@ class SandboxRunner:
             else:
                 encoded(code, "surrogateescape")  # here, so that the error counts the characters of the block
                 place = f"{self._scratch}/{_short(thread_id)}/directory"
-                command = _keeping_directory(code, place, continues=continues)
-                result = await self._sandbox().arun(command, note_new=True, **more)
-                # After `set -v`, bash prints the trap; with a syntax error, the line with all additions.
-                output = result.output.replace(f"{_saving(place)}\n", "")
-                result = replace(result, output=output.replace(command.removesuffix(code), ""))
+                before = _keeping_directory(place, continues=continues)
+                result = await self._sandbox().arun(before + code, note_new=True, **more)
+                # After `set -v`, bash prints the trap, and for a syntax error the whole line.
+                output = result.output.replace(f"{_saving(place)}\n", "").replace(before, "")
+                result = replace(result, output=output)
         except SandboxError as error:
             return failed_result(error)
         except ValueError as error:  # NUL, or half a character
@@ -116,10 +116,10 @@ def _short(thread_id: str) -> str:
     return hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _keeping_directory(code: str, place: str, *, continues: bool) -> str:
-    """Return a command that runs `code` in the stored directory and stores its last directory.
+def _keeping_directory(place: str, *, continues: bool) -> str:
+    """Return what stands before a block that runs in the stored directory and stores its last directory.
 
-    Exit code and line numbers of `code` do not change: all additions are on its first line, and the trap
+    Exit code and line numbers of the block do not change: all additions are on its first line, and the trap
     keeps the exit code. The additions print only the notes about the directory.
     """
     kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
@@ -132,7 +132,7 @@ def _keeping_directory(code: str, place: str, *, continues: bool) -> str:
     again = f'[ -s {kept} ] && {read} && cd -- "${{REPLY%?}}" && {{ ! [ -s {runs} ] || {untold}; }} || {say}'
     either = f"if [ -f {kept} ]; then {again}; else {begin}; fi; unset REPLY"
     enter = f"{{ {either}; echo >| {runs}; }} 2>/dev/null || :"
-    return f"trap -- {shlex.quote(_saving(place))} EXIT; {enter}; {code}"
+    return f"trap -- {shlex.quote(_saving(place))} EXIT; {enter}; "
 
 
 def _saving(place: str) -> str:

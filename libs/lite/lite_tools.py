@@ -140,10 +140,12 @@ def call_tool(root: Path, name: str, args: Mapping[str, Any]) -> str:
         raise ToolFailed(f"{name}: {args.get('filePath', '.')!r} {why}") from None
 
 
-def _files(folder: int, prefix: str, depth: int) -> Generator[str]:
+def _files(folder: int, prefix: str, depth: int, *, exact: bool = True) -> Generator[str]:
     """Yield the files in a folder and below; close the descriptor.
 
     Yields an empty text first for each name, so that the caller can end a long search.
+
+    `exact`: whether `prefix` is the path of the folder, not only shows it.
     """
     try:
         for name in os.listdir(folder):
@@ -151,13 +153,14 @@ def _files(folder: int, prefix: str, depth: int) -> Generator[str]:
             place = SandboxPath(folder, name)
             kind = place.kind()
             shown = prefix + _shown(name)
-            mark = _UNREACHABLE if _shown(name) != name else _TOO_LONG if len(shown) > MAX_PATH else ""
+            same = exact and _shown(name) == name
+            mark = _UNREACHABLE if not same else _TOO_LONG if len(shown) > MAX_PATH else ""
             if kind == stat.S_IFREG and not UNFINISHED.fullmatch(name):
                 yield shown + (mark or _NAMED_SO * (shown.endswith("]") or shown.startswith("(")))
             elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 yield shown + _NO_FILE.get(kind, " [not a regular file]")
-            elif kind == stat.S_IFDIR and (mark or not depth):
-                yield f"{shown}/{mark or ' [too deep: not listed]'}"
+            elif kind == stat.S_IFDIR and (mark == _TOO_LONG or not depth):
+                yield f"{shown}/{_TOO_LONG if depth else ' [too deep: not listed]'}"
             elif kind == stat.S_IFDIR:
                 try:
                     inner = place.open_folder()
@@ -165,7 +168,7 @@ def _files(folder: int, prefix: str, depth: int) -> Generator[str]:
                     if error.errno not in _GONE:
                         yield f"{shown}/ [cannot be read]"
                 else:
-                    yield from _files(inner, f"{shown}/", depth - 1)
+                    yield from _files(inner, f"{shown}/", depth - 1, exact=same)
     except PermissionError:  # a folder without x
         yield f"{prefix or './'} [cannot be read]"
     finally:

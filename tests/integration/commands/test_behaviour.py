@@ -32,6 +32,8 @@ BASH = [
     "yes | head -1",
     "  echo leading\n\techo 'keeps  spaces  '  \n\n",
     "echo >&9",
+    "\n\necho $LINENO",
+    "printf '[%s]' a\\ ",
 ]
 
 

@@ -108,7 +108,7 @@ async def test_secrets_are_redacted(tmp_path: Path) -> None:
         ),
         ("", "was cut off"),
         (None, "was cut off"),
-        (json.dumps(final("x")), None),
+        (json.dumps(final("x")) + " " * 500, None),
     ],
 )
 async def test_reply_that_was_cut_off_is_told_so(content: str | None, error: str | None) -> None:

@@ -148,6 +148,9 @@ def test_every_file_that_can_be_written_is_listed(root: Path) -> None:
     for path in (".unfinished-notes", ".hidden", "/".join(["d"] * 32) + "/deep"):
         call_tool(root, "write_file", {"filePath": path, "content": "x"})
         assert path in call_tool(root, "list_files", {}).splitlines()
+    call_tool(root, "write_file", {"filePath": "a\nb/c/d", "content": "x"})
+    mark = " [not the exact name: no tool reaches the file by this path]"
+    assert f"a\\nb/c/d{mark}" in call_tool(root, "list_files", {}).splitlines()
     with pytest.raises(LiteError, match="more than 32 folders"):
         call_tool(root, "write_file", {"filePath": "d/" * 33 + "deeper", "content": "x"})
 

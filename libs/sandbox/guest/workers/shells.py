@@ -26,7 +26,7 @@ __all__ = ["Shells"]
 # one in which `bash -c` itself keeps its command. The score makes the kernel kill the command
 # before the supervisor when memory runs out.
 _SHELL = (
-    "echo 500 2>/dev/null >/proc/self/oom_score_adj; read -rd '' -u 9 BASH_EXECUTION_STRING; exec 9<&-; "
+    "echo 500 2>/dev/null >/proc/self/oom_score_adj; IFS= read -rd '' -u 9 BASH_EXECUTION_STRING; exec 9<&-; "
     'SECONDS=0; eval -- "$BASH_EXECUTION_STRING"'
 )
 _COMMAND_FD = 9

@@ -90,6 +90,9 @@ class SandboxRunner:
             else:
                 encoded(code, "surrogateescape")  # here, so that the error counts the characters of the block
                 place = f"{self._scratch}/{_short(thread_id)}/directory"
+                if not continues and not recorded:
+                    # Apart, because bash runs nothing of a line with a syntax error.
+                    await self._sandbox().arun(f"[ -f {shlex.quote(place)} ] || {{ {_begin(place)}; }}")
                 before = _keeping_directory(place, continues=continues)
                 result = await self._sandbox().arun(before + code, note_new=True, **more)
                 # After `set -v`, bash prints the trap, and for a syntax error the whole line.
@@ -122,17 +125,22 @@ def _keeping_directory(place: str, *, continues: bool) -> str:
     Exit code and line numbers of the block do not change: all additions are on its first line, and the trap
     keeps the exit code. The additions print only the notes about the directory.
     """
-    kept, folder = shlex.quote(place), shlex.quote(place.rpartition("/")[0])
+    kept = shlex.quote(place)
     runs = shlex.quote(f"{place}.unknown")  # not empty while a block runs
     say, untold = f"echo {shlex.quote(_LOST)}", f"echo {shlex.quote(_UNTOLD)}"
-    # The first block stores its directory at once. So if a later block finds no file, the sandbox is new.
-    begin = f"{f'{say};' if continues else ''} mkdir -p {folder}; builtin pwd >| {kept}"
+    # The directory is stored before the first block. So if a later block finds no file, the sandbox is new.
+    begin = f"{f'{say};' if continues else ''} {_begin(place)}"
     # A full disk may have left the file empty. `$(< file)` would remove line ends of the directory's name.
     read = f"{{ read -r -d '' < {kept} || :; }}"
     again = f'[ -s {kept} ] && {read} && cd -- "${{REPLY%?}}" && {{ ! [ -s {runs} ] || {untold}; }} || {say}'
     either = f"if [ -f {kept} ]; then {again}; else {begin}; fi; unset REPLY"
     enter = f"{{ {either}; echo >| {runs}; }} 2>/dev/null || :"
     return f"trap -- {shlex.quote(_saving(place))} EXIT; {enter}; "
+
+
+def _begin(place: str) -> str:
+    """Return a command that stores the first directory."""
+    return f"mkdir -p {shlex.quote(place.rpartition('/')[0])}; builtin pwd >| {shlex.quote(place)}"
 
 
 def _saving(place: str) -> str:

@@ -122,6 +122,7 @@ async def test_syntax_error_shows_the_line_of_the_block_only(bench: Bench) -> No
         output = (await bench.bash(code)).output
         assert output.endswith(f": line 1: `{code.partition(chr(10))[0]}'\n"), output
         assert "trap" not in output
+        assert (await bench.bash("pwd", continues=True)).output == f"{bench.home}\n"
 
 
 async def test_python_exit_codes_and_output(bench: Bench) -> None:

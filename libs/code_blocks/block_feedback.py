@@ -26,8 +26,8 @@ _CUT_OFF = (
 )
 
 STOPPED = (
-    "The code of your last reply was not run, was stopped while it ran, or was undone. What it has done is unknown: look "
-    "before you repeat anything. The output of the next block says whether variables are lost."
+    "How the code of your last reply ended is unknown: it was not run, was stopped while it ran, was undone, or ended "
+    "without a saved result. Look before you repeat anything. The output of the next block says whether variables are lost."
 )
 """Message to the model if no other message says how the code of its reply has ended."""
 

@@ -281,7 +281,7 @@ async def cut_off(tmp_path: Path, config: Any, *, settled: bool, **options: Any)
 
 
 def told_as_cut_off(result: Any) -> list[bool]:
-    begin = "The code of your last reply was not run, was stopped while it ran, or was undone."
+    begin = "How the code of your last reply ended is unknown:"
     return [text.startswith(begin) for text in said_to_the_model(result)]
 
 

@@ -38,6 +38,6 @@ def not_run(name: str, call_id: str | None, text: str) -> ToolMessage:
 def stopped_text(name: str) -> str:
     """Return the text for the model about a call of which no result is saved."""
     return (
-        f"How this {name} call ended is unknown: it never began, was stopped with all its processes, "
-        "was undone, or ended without a saved result. Look before you repeat anything."
+        f"This {name} call never began, was stopped with all its processes, was undone, or ended without a "
+        "saved result. Its effect is unknown: look before you repeat anything."
     )

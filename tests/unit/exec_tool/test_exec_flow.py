@@ -211,7 +211,7 @@ class TestApprovals:
         await agent("Go on.")
         *_, call, told, asked = agent.model._requests[1]
         assert (told.tool_call_id, asked.text) == (call.tool_calls[0]["id"], "Go on.")
-        assert told.text.startswith("How this execute_code call ended is unknown")
+        assert told.text.startswith("This execute_code call never began, was stopped")
         assert (await agent(APPROVE))["status"] == "completed"
         assert [call.code for call, *_ in agent.runner.calls] == ["b"]
 

@@ -31,6 +31,7 @@ from libs.backends.docker import live_output
 from libs.exec_tool import NAME, Call, ExecResult, execute_code_tool
 from libs.middleware.approvals import AddressedGraph, answer_by_id
 from libs.middleware.captures import CaptureMiddleware
+from libs.middleware.lost_replies import AsksAgain
 from libs.middleware.stopped_calls import PatchToolCallsMiddleware
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def build_graph(
         _Calls(),
         *build_gates(settings, program_effects(settings, parts)),
         CallsInText(prompt, in_text),
+        AsksAgain(),
     ]
     agent: Any = create_agent(
         model,

@@ -30,6 +30,7 @@ from agent.settings import Settings
 from libs.backends import WorkspaceBackend
 from libs.middleware.approvals import AddressedGraph, answer_by_id
 from libs.middleware.captures import CaptureMiddleware, Captures
+from libs.middleware.lost_replies import AsksAgain
 from libs.middleware.skills import SkillsMiddleware
 from libs.middleware.stopped_calls import PatchToolCallsMiddleware
 from libs.middleware.subagents import bound_subagents
@@ -88,8 +89,9 @@ def build_graph(
             plan,
             _absent_paths(backend),
             *gates,
+            AsksAgain(),
         ],
-        subagents=bound_subagents([*tools, *gates], [subagent]),
+        subagents=bound_subagents([*tools, *gates, AsksAgain()], [subagent]),
         backend=backend,
         checkpointer=checkpointer,
         name="deep_agent",

@@ -51,7 +51,7 @@ class TextState(AgentState[Any]):
 class CallsInText(AgentMiddleware[TextState, Any, Any]):
     """Asks a model without tools for a block, and turns the block into a call.
 
-    List this middleware last, so that budget and approvals see the calls made here.
+    List this middleware after them, so that budget and approvals see the calls made here.
 
     Args:
         prompt: the system prompt of the agent.
@@ -111,8 +111,11 @@ class CallsInText(AgentMiddleware[TextState, Any, Any]):
 
 def _has_called(state: TextState) -> bool:
     """Return whether a tool was called in this run."""
-    run = itertools.takewhile(lambda message: not by_person(message), reversed(state["messages"]))
-    return any(isinstance(message, ToolMessage) for message in run)
+    run = list(itertools.takewhile(lambda message: not by_person(message), reversed(state["messages"])))
+    unreadable = {
+        call["id"] for message in run if isinstance(message, AIMessage) for call in message.invalid_tool_calls
+    }
+    return any(isinstance(message, ToolMessage) and message.tool_call_id not in unreadable for message in run)
 
 
 def _as_text(message: Any) -> Any:

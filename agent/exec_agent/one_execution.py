@@ -65,7 +65,8 @@ class OneExecution(AgentMiddleware[OnceState, Any, Any]):
             failures = state.get("exec_failures", 0) + 1
             if failures <= self._repairs:
                 return {"exec_failures": failures}
-            last = AIMessage(_failed(failed[-1], failures))
+            done = [_answer(outcome) for outcome in outcomes if not outcome["error"]]
+            last = AIMessage("\n\n".join([*done, _failed(failed[-1], failures)]))
             return {"messages": [last], "exec_failures": failures, "exec_status": "error", "jump_to": "end"}
         if len(outcomes) < len(answers):
             return None  # the model reads why a person refused a call
@@ -78,19 +79,18 @@ class OneExecution(AgentMiddleware[OnceState, Any, Any]):
 
 def _answer(outcome: Mapping[str, Any]) -> str:
     """Return the answer of a program: its text, data and files, and what they lack."""
-    result, parts = outcome["result"], []
+    result = outcome["result"]
+    parts: list[str] = []
     if isinstance(result, dict) and isinstance(result.get("answer"), str):
-        parts.append(result["answer"].strip())
+        parts += filter(None, [result["answer"].strip()])
         result = {key: value for key, value in result.items() if key not in ("answer", "ok")}
     if isinstance(result, str):
-        parts.append(result)
+        parts += [result] if result.strip() else []
     elif result is not None and result != {}:
         shown = shortened(json.dumps(result, indent=2, ensure_ascii=False), _MOST_DATA)
         parts.append(f"```json\n{shown}\n```")
-    elif not parts:
-        parts.append(
-            shortened(outcome["stdout"].strip(), _SHOWN) or "The program succeeded and printed nothing."
-        )
+    if not parts:
+        parts.append(_printed(outcome))
     if files := outcome["files"]:
         named = [f"{file['path']} ({file['size']:,} bytes)" for file in files[:_MOST_NAMED]]
         more = f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
@@ -101,9 +101,18 @@ def _answer(outcome: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def _printed(outcome: Mapping[str, Any]) -> str:
+    """Return the output of a program that has no other answer."""
+    if printed := outcome["stdout"].strip():
+        return shortened(printed, _SHOWN)
+    if errors := outcome["stderr"].strip():
+        return f"The program succeeded and printed only to standard error:\n\n{shortened(errors, _SHOWN)}"
+    return "The program succeeded and printed nothing."
+
+
 def _failed(outcome: Mapping[str, Any], tries: int) -> str:
     error = outcome["error"]
-    what = "the program" if tries == 1 else f"{tries} programs"
+    what = "1 try" if tries == 1 else f"{tries} tries"
     return (
         f"I stopped here: {what} failed, and the task is not done. {error['message']} ({error['class']}) "
         f"{error['hint']}\n\nSend another message to go on; EXEC_REPAIRS says how often a program is mended."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -10,6 +10,7 @@ from deepagents.middleware.filesystem import FilesystemMiddleware as DeepagentsF
 from langchain.agents.middleware.types import ModelRequest
 from langchain.tools.tool_node import ToolCallRequest
 from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
 from libs.middleware.open_calls import call_key
@@ -26,8 +27,9 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
 
     This class omits deepagents' prompt, which says that the shell cannot reach routed folders: here the
     sandbox mounts them at the same path. It passes the id of each tool call to the backend, so that a
-    resumed run carries out no call twice. And it refuses a path with a backslash: deepagents would put a
-    slash in its place, and reach another file than the call names.
+    resumed run carries out no call twice. It refuses a path with a backslash: deepagents would put a slash in
+    its place, and reach another file than the call names. And it refuses a parameter that a tool does not
+    have, such as `cwd`: deepagents would leave it out, and do something else than the call says.
     """
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
@@ -70,18 +72,27 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
         return await super().awrap_tool_call(request, once)
 
     def _refused(self, request: ToolCallRequest) -> ToolMessage | None:
-        """Return the answer to a call of a file tool whose path has a backslash."""
+        """Return the answer to a call that would not be carried out as it is written."""
         call = request.tool_call
-        if call["name"] not in {tool.name for tool in self.tools}:
-            return None
-        for key in ("file_path", "path"):
-            if "\\" in (path := str(call["args"].get(key, ""))):
-                told = (
-                    f"Error: the path '{path}' has a backslash. Write / between folders. Only a command "
-                    "reaches a name that has a backslash."
-                )
-                return ToolMessage(told, name=call["name"], tool_call_id=call["id"], status="error")
-        return None
+        tool = next((tool for tool in self.tools if tool.name == call["name"]), None)
+        told = _not_as_written(tool, call["args"]) if tool else ""
+        return ToolMessage(told, name=call["name"], tool_call_id=call["id"], status="error") if told else None
+
+
+def _not_as_written(tool: BaseTool, args: Mapping[str, Any]) -> str:
+    """Return why a call cannot be carried out as it is written, or nothing."""
+    for key in ("file_path", "path"):
+        if "\\" in (path := str(args.get(key, ""))):
+            return (
+                f"Error: the path '{path}' has a backslash. Write / between folders. Only a command "
+                "reaches a name that has a backslash."
+            )
+    if others := [key for key in args if key not in tool.args]:
+        return (
+            f"Error: {tool.name} has no parameter {others[0][:80]!r}, so it did nothing. Its parameters are "
+            f"{', '.join(tool.args)}."
+        )
+    return ""
 
 
 def call_of(request: ToolCallRequest, *, keyed: Collection[str]) -> AbstractContextManager[CurrentCall]:

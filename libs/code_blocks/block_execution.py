@@ -131,9 +131,9 @@ async def _execute(
                 raise
             output, exit_code, seconds = "[cancelled: the run's time is used up]", 124, max(left, 0.0)
             over = "budget_seconds"
-    done = Execution(
-        language=language, code=code, output=output, exit_code=exit_code, seconds=round(seconds, 3)
-    )
+    # Only a block without a result took no time: see `without_result`.
+    took = max(round(seconds, 3), 0.001) if seconds else 0.0
+    done = Execution(language=language, code=code, output=output, exit_code=exit_code, seconds=took)
     write({"type": "execution", "id": key, **done})
     return done, over
 

@@ -26,8 +26,8 @@ _CUT_OFF = (
 )
 
 STOPPED = (
-    "The code of your last reply was not run, was stopped while it ran, or was undone. What it has done is unknown: look "
-    "before you repeat anything. The output of the next block says whether variables are lost."
+    "How the code of your last reply ended is unknown: it was not run, was stopped while it ran, was undone, or ended "
+    "without a saved result. Look before you repeat anything. The output of the next block says whether variables are lost."
 )
 """Message to the model if no other message says how the code of its reply has ended."""
 
@@ -73,12 +73,15 @@ def outputs(
     """
     said: list[str] = []
     failed = 0
+    unrun = theirs = False
     for number, (block, outcome, output) in enumerate(zip(blocks, outcomes, shown, strict=True), 1):
         language = block["language"]
         name = f"Block {number} ({language})" if len(outcomes) > 1 else f"The {language} block"
         if block.get("changed") and outcome and not isinstance(outcome, Refused):
             code = _fenced(shortened(block["code"], _MOST_CHANGED), language)
             said.append(f"{name} was changed by a person before it ran. What ran is this:\n{code}")
+        if isinstance(outcome, dict):
+            theirs = bool(block.get("changed"))
         if outcome is None:
             said.append(f"{name} was not run{f', because block {failed} failed' if failed else ''}.")
         elif isinstance(outcome, Refused) and outcome.undone:
@@ -91,12 +94,14 @@ def outputs(
             said.append(f"{name} succeeded{_fenced_output(output)}")
         else:
             failed = number
-            said.append(f"{name} failed with exit code {outcome['exit_code']}{_fenced_output(output)}")
+            unrun = without_result(outcome)
+            how = "has no result" if unrun else f"failed with exit code {outcome['exit_code']}"
+            said.append(f"{name} {how}{_fenced_output(output)}")
     if cut_off:
         said.append(_CUT_OFF)
-    elif failed:
+    elif failed and not unrun:
         said.append("Read the error, mend its cause and send the whole corrected block.")
-    if repeats:
+    if repeats and not unrun and not theirs:
         said.append(_repeated(repeats, failed=bool(failed)))
     if remarks:
         said.append(remarks)
@@ -121,11 +126,19 @@ def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> 
         said += "results is not checked."
     elif status == "no_execution":
         said = f"I stopped here: I was asked {nudges} times to go on and sent no code that can run."
-        said += " The last code failed." if last and last["exit_code"] else ""
+        said += " The last code failed." if last and last["exit_code"] and not without_result(last) else ""
+    elif last is not None and without_result(last):
+        said = "I stopped here: the same code had no result three times, for the same reason. The task is not done."
     else:
         said = "I stopped here: the same code failed three times in the same way. The task is not done."
     printed = last is not None and last["output"].strip()
-    return said + (f"\n\nThe last code printed{_fenced_output(shortened(printed, 1_000))}" if printed else "")
+    what = "has no result" if last is not None and without_result(last) else "printed"
+    return said + (f"\n\nThe last code {what}{_fenced_output(shortened(printed, 1_000))}" if printed else "")
+
+
+def without_result(done: Execution) -> bool:
+    """Return whether a block did not run, or has an unknown end. Its output says why."""
+    return done["exit_code"] == 125 and not done["seconds"]
 
 
 def _repeated(times: int, *, failed: bool) -> str:

@@ -11,6 +11,7 @@ from libs.code_blocks.block_protocol import Files
 from libs.code_blocks.block_reader import Reading
 from libs.code_blocks.block_state import CodeState
 from libs.code_blocks.run_end_hooks import Ending
+from libs.middleware.lost_replies import is_cut_off
 
 __all__ = ["CUT_OFF", "MAX_NUDGES", "objection"]
 
@@ -33,9 +34,6 @@ _MEND = (
 )
 """Sent when a reply without code follows a failure."""
 
-_LENGTH = {"length", "max_tokens", "MAX_TOKENS"}
-"""Finish reasons of providers for a reply that reached the greatest length."""
-
 
 async def objection(
     state: CodeState,
@@ -52,7 +50,7 @@ async def objection(
     """
     last = state["executions"][-1] if state["executions"] else None
     refused = any("refused" in each for each in state["blocks"])
-    cut_off = not _LENGTH.isdisjoint(map(str, reply.response_metadata.values()))
+    cut_off = is_cut_off(reply)
     # Code that was refused or interrupted counts too: the model has written code.
     ran = last is not None or bool(state["blocks"])
     failed = last is not None and last["exit_code"] != 0 and not refused and not state.get("cut_off")

@@ -165,6 +165,7 @@ class CodeRunner:
         # Files in the thread's store are not saved in the log too.
         record = ExecutionRecord(contents=not self.keeps_files)
         executed = False
+        begun = asyncio.Event()
 
         async def work() -> ExecResult:
             nonlocal executed
@@ -175,11 +176,12 @@ class CodeRunner:
             # Each execution of a thread needs the files of the previous one.
             lock = self._turns.setdefault(place, asyncio.Lock()) if self.keeps_files else asyncio.Lock()
             async with lock, self._while_running(thread) as unreached:
-                return await self._execute(call, thread, on_output, unreached)
+                return await self._execute(call, thread, on_output, unreached, begun)
 
         with nullcontext() if recorded else spans.part("execute_code") as span:
             try:
-                result = await once.do(key, asked, record.form, work)
+                # A call that is cancelled before its program starts has no effect: it may run again.
+                result = await once.do(key, asked, record.form, work, begun.is_set)
                 if not executed and self._files and result.files:
                     result = record.with_files(result, await self._files.files(thread))
                 if recorded and self._stays:
@@ -193,7 +195,12 @@ class CodeRunner:
         return result
 
     async def _execute(
-        self, call: Call, thread: str, on_output: OnOutput | None, unreached: set[str] | None
+        self,
+        call: Call,
+        thread: str,
+        on_output: OnOutput | None,
+        unreached: set[str] | None,
+        started: asyncio.Event,
     ) -> ExecResult:
         begun = time.monotonic()
         metrics = Metrics()
@@ -229,6 +236,7 @@ class CodeRunner:
                 deadline=begun + self._seconds,
                 metrics=metrics,
                 unreached=unreached,
+                started=started,
             )
         except TimeoutError:
             result = ExecResult.failed(
@@ -265,8 +273,11 @@ class CodeRunner:
         deadline: float,
         metrics: Metrics,
         unreached: set[str] | None,
+        started: asyncio.Event,
     ) -> ExecResult:
         """Run the program in a sandbox. `deadline` is a time of the monotonic clock.
+
+        `started` is set when the program starts.
 
         Raises:
             TimeoutError: the program did not start before the deadline.
@@ -282,7 +293,7 @@ class CodeRunner:
                         "of the two is the thread's."
                     )
                     return ExecResult.failed("input", why, _RENAME, metrics)
-                started = time.monotonic()
+                since = time.monotonic()
                 with spans.part("sandbox"):
                     sandbox = await stack.enter_async_context(self._sandboxes.one(thread))
                 if unreached is not None:
@@ -298,12 +309,13 @@ class CodeRunner:
                 )
                 with spans.part("fill"):
                     refused = await visit.fill()
-            metrics = replace(metrics, sandbox=time.monotonic() - started)
+            metrics = replace(metrics, sandbox=time.monotonic() - since)
             if refused:
                 return ExecResult(error=refused, metrics=metrics)
             left = deadline - time.monotonic()
             if left < _LEAST:
                 raise TimeoutError
+            started.set()
             return await visit.run(left, on_output, metrics)
 
     def _is_read_only(self, path: str) -> bool:

@@ -25,6 +25,8 @@ _NOTHING = folder.Collected({}, (), ())
 _TRIES = 3
 """Attempts to start a command while processes of the program use up the process limit."""
 _MOST_REASON = 600
+_REASONS = ("error", "message", "answer")
+"""Keys of a program's result, of which the first with a value says why the program failed."""
 _BASH_REFUSES = 2
 """Exit code of bash for a program with a syntax error. Other programs end with it, too."""
 _MOST_COMPARED = 200
@@ -190,7 +192,7 @@ class Visit:
         )
         if error or not isinstance(value, dict) or value.get("ok") is not False:
             return error
-        why = value.get("error") or value.get("message") or "no reason was given"
+        why = next((value[key] for key in _REASONS if value.get(key)), "no reason was given")
         reason = why if isinstance(why, str) else json.dumps(why)
         return ExecError(
             "runtime",

@@ -36,8 +36,8 @@ def not_run(name: str, call_id: str | None, text: str) -> ToolMessage:
 
 
 def stopped_text(name: str) -> str:
-    """Return the text for the model about a call that was stopped, or that never began."""
+    """Return the text for the model about a call of which no result is saved."""
     return (
-        f"This {name} call never began, or it was stopped together with all processes that it started. Its "
-        "effect is unknown: look before you repeat anything."
+        f"This {name} call never began, was stopped with all its processes, was undone, or ended without a "
+        "saved result. Its effect is unknown: look before you repeat anything."
     )

@@ -71,6 +71,17 @@ def test_edited_block_runs_where_edits_are_offered(tmp_path: Path) -> None:
     assert "print('two')\n```\n\nThe python block succeeded" in said
 
 
+def test_model_is_not_told_that_it_repeats_what_a_person_has_written(tmp_path: Path) -> None:
+    offered = {"execute_code": True}
+    edited = {"name": "execute_code", "args": {"language": "bash", "code": "echo one"}}
+    with gated(tmp_path, bash("echo one"), bash("echo two"), "Done.", approvals=offered) as graph:
+        graph.invoke(say(TASK), thread())
+        graph.invoke(decide(APPROVE), thread())
+        result = graph.invoke(decide({"type": "edit", "edited_action": edited}), thread())
+    assert outputs(result) == ["one", "one"]
+    assert "exactly this code" not in said_to_the_model(result)[-1]
+
+
 async def test_approval_works_after_a_restart(tmp_path: Path) -> None:
     replies = (bash("echo one"), bash("echo two"), "Done.")
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:

@@ -17,6 +17,8 @@ from agent.run.code_steps import CodeSteps
 from libs.code_blocks import SandboxRunner
 from libs.middleware.budget.run_budget import Budget
 from libs.models.scripted_model import ScriptedChatModel
+from libs.sandbox import DockerUnavailable
+from libs.sandbox.host import failed_result
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.sandbox.host.records.command_log import CommandRecords
 from libs.sandbox.protocol import RunResult
@@ -105,6 +107,28 @@ def test_run_ends_after_the_same_failure_three_times(tmp_path: Path) -> None:
     assert "exactly this code before" not in first
     assert "exactly this code before, and it failed before" in second
     assert "same code failed three times" in result["messages"][-1].text
+
+
+class Unreachable(SandboxRunner):
+    """Has no sandbox."""
+
+    async def run(self, language: str, code: str, **_: Any) -> RunResult:
+        return failed_result(DockerUnavailable("No Engine answers.", hint="Start it, and try again."))
+
+
+def test_code_is_not_to_blame_for_a_sandbox_that_fails(tmp_path: Path) -> None:
+    result = run(tmp_path, *[bash("ls")] * 4, runner=Unreachable)
+    assert (result["status"], len(result["executions"])) == ("error", 3)
+    reason = ":\n```output\nNo Engine answers. Start it, and try again.\n```"
+    assert said_to_the_model(result) == [f"The bash block has no result{reason}"] * 3
+    last = result["messages"][-1].text
+    assert last.startswith("I stopped here: the same code had no result three times")
+    assert last.endswith(f"The last code has no result{reason}")
+
+
+def test_exit_code_of_the_code_is_no_failure_of_the_sandbox(tmp_path: Path) -> None:
+    [said] = said_to_the_model(run(tmp_path, bash("exit 125"), *["It fails."] * 4))[:1]
+    assert said.startswith("The bash block failed with exit code 125 and printed nothing.")
 
 
 def test_different_errors_of_the_same_code_do_not_end_the_run(tmp_path: Path) -> None:
@@ -257,7 +281,7 @@ async def cut_off(tmp_path: Path, config: Any, *, settled: bool, **options: Any)
 
 
 def told_as_cut_off(result: Any) -> list[bool]:
-    begin = "The code of your last reply was not run, was stopped while it ran, or was undone."
+    begin = "How the code of your last reply ended is unknown:"
     return [text.startswith(begin) for text in said_to_the_model(result)]
 
 

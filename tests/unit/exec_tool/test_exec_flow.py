@@ -26,6 +26,7 @@ from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.execution_outcome import ExecResult
 from libs.exec_tool.last_json import NO_VALUE
 from libs.exec_tool.program_runner import CodeRunner
+from libs.models.scripted_model import Reply
 from libs.persistence.thread_database import SqliteDatabase
 from libs.persistence.thread_memory import MessageMemory
 from tests.support.exec_runners import playing, program
@@ -128,6 +129,15 @@ class TestRepairs:
         assert "ran out of memory. (memory) Work on less." in last
         assert "EXEC_REPAIRS" in last
 
+    async def test_end_after_failures_tells_what_else_the_last_reply_has_done(
+        self, database: SqliteDatabase
+    ) -> None:
+        both = Reply(tool_calls=program("a").tool_calls + program("b").tool_calls)
+        agent = Agent(database, playing(both), GOOD, BAD, exec_repairs=0)
+        last = (await agent())["messages"][-1].text
+        assert last.startswith("It is 3.\n\n```json")
+        assert "\n\nI stopped here: 1 try failed, and the task is not done. The sandbox ran out" in last
+
     async def test_answer_without_a_program_is_questioned_once(self, database: SqliteDatabase) -> None:
         agent = Agent(database, playing("There are 12 rows.", program()), GOOD)
         assert (await agent())["status"] == "completed"
@@ -142,7 +152,14 @@ class TestRepairs:
             (ExecResult(result="text"), "text"),
             (ExecResult(result=None, stdout="printed\n"), "printed"),
             (ExecResult(), "The program succeeded and printed nothing."),
+            (
+                ExecResult(stderr="warned\n", note=NO_VALUE),
+                "The program succeeded and printed only to standard error:\n\nwarned",
+            ),
             (ExecResult(result=0), "```json\n0\n```"),
+            (ExecResult(stdout='3\n{"answer": ""}', result={"answer": " "}), '3\n{"answer": ""}'),
+            (ExecResult(stdout='""\n', result=""), '""'),
+            (ExecResult(result={"answer": "", "rows": 1}), '```json\n{\n  "rows": 1\n}\n```'),
             (
                 ExecResult(result={"answer": "Done."}, files={"results/a.png": b"12"}),
                 "Done.\n\nFiles: results/a.png (2 bytes)",
@@ -194,7 +211,7 @@ class TestApprovals:
         await agent("Go on.")
         *_, call, told, asked = agent.model._requests[1]
         assert (told.tool_call_id, asked.text) == (call.tool_calls[0]["id"], "Go on.")
-        assert told.text.startswith("This execute_code call never began, or it was stopped")
+        assert told.text.startswith("This execute_code call never began, was stopped")
         assert (await agent(APPROVE))["status"] == "completed"
         assert [call.code for call, *_ in agent.runner.calls] == ["b"]
 

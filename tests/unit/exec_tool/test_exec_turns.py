@@ -68,3 +68,31 @@ async def test_program_changes_only_the_folder_that_its_results_go_to(
             assert await other.of_other_programs(0.0, "/here") == []
             found = await other.of_other_programs(0.0, folder)
     assert [thread for thread, _, _ in found] == (["a"] if folder else [])
+
+
+@pytest.mark.parametrize("starts", [False, True])
+async def test_call_that_is_cancelled_before_its_program_starts_may_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starts: bool
+) -> None:
+    with closing(CommandRecords(tmp_path / "commands.sqlite")) as records:
+        runner = CodeRunner(cast("Any", None), records=records)
+        waiting = asyncio.Event()
+
+        async def execute(*given: Any) -> ExecResult:
+            if waiting.is_set():
+                return ExecResult(stdout="ran")
+            if starts:
+                given[-1].set()
+            waiting.set()
+            await asyncio.sleep(60)
+            raise AssertionError
+
+        monkeypatch.setattr(runner, "_execute", execute)
+        first = asyncio.create_task(runner.arun("1", key="k"))
+        await waiting.wait()
+        first.cancel()
+        await asyncio.wait([first])
+        again = await runner.arun("1", key="k")
+        assert (again.stdout, again.error and again.error.kind) == (
+            ("", "interrupted") if starts else ("ran", None)
+        )

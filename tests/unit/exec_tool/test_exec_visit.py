@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -55,6 +56,23 @@ async def test_output_is_returned_without_the_files(
     assert (result.error, result.result, dict(result.files), result.removed) == (None, [1], {}, ())
     kept = " The thread keeps its files as they were before the program." if keeps else ""
     assert result.note == f"The program's files could not be {why}{kept}"
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ('"answer": "There is no column x."', "There is no column x."),
+        ('"answer": "No.", "error": "no such city"', "no such city"),
+        ('"answer": ""', "no reason was given"),
+    ],
+)
+async def test_program_that_says_it_failed_is_told_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, said: str, reason: str
+) -> None:
+    monkeypatch.setitem(globals(), "DONE", replace(DONE, output=f'{{"ok": false, {said}}}\n'))
+    sandbox = cast("Any", Sandbox(SandboxDied("It ended.", hint="")))
+    result = await Visit(sandbox, Call(code="1"), {}, None).run(9, None, Metrics())
+    assert result.error and result.error.message == f"The program says that it failed: {reason}"
 
 
 def test_recorded_result_has_the_modes_of_its_files() -> None:

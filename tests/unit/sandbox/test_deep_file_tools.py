@@ -50,3 +50,27 @@ async def test_path_with_a_backslash_is_refused(
             assert "'/workspace/a\\b' has a backslash" in answer.text
         else:
             assert answer is done
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "other"),
+    [
+        ("execute", {"command": "rm -r *", "cwd": "/tmp"}, "cwd"),
+        ("grep", {"pattern": "x", "ignore_case": "1"}, "ignore_case"),
+        ("execute", {"command": "true", "timeout": "1"}, None),
+        ("another_tool", {"cwd": "/tmp"}, None),
+    ],
+)
+def test_parameter_that_a_tool_does_not_have_is_refused(
+    tmp_path: Path, name: str, args: dict[str, str], other: str | None
+) -> None:
+    """Without it, the call would do something else than it says: search another way, or in another folder."""
+    tools = FilesystemMiddleware(backend=DockerExecutionBackend(tmp_path))
+    done = ToolMessage("done", name=name, tool_call_id="1")
+    answer = tools.wrap_tool_call(asked(name, **args), lambda _: done)
+    assert isinstance(answer, ToolMessage)
+    if other:
+        assert answer.status == "error"
+        assert f"{name} has no parameter {other!r}, so it did nothing. Its parameters are " in answer.text
+    else:
+        assert answer is done

@@ -172,7 +172,7 @@ class Sandbox(Tree, Protocol):
         A time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
         output says that variables are kept only if the interpreter itself answered after the interrupt, and
         was not ended meanwhile. A block that had ended when its interrupt came has its own result. While the
-        interpreter lives, the processes of earlier blocks go on.
+        interpreter lives, the processes of earlier blocks go on, with those that they start.
 
         If earlier blocks of the session have run and a block starts a new interpreter, a note comes before
         its output, whatever ended the earlier interpreter. If that block is cancelled, the note comes with

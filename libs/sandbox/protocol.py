@@ -182,12 +182,13 @@ class Sandbox(Tree, Protocol):
         a process meanwhile, a line says so, as for `run`. Hints after an error say only what is certain, and
         how many names they leave out.
 
-        No exception of a block ends the interpreter. A trace function (`sys.settrace`) ends with its block.
-        If a block closes the interpreter's own descriptors, or answers in its place, the interpreter ends
-        with that block or a later one, and the output says so. At most 8 sessions live at once, unless more
-        run blocks: a further session ends the sessions that were idle longest. If no process can be started
-        for it, what commands have left running ends (SandboxBusy), or else the idle session with the most
-        processes. Blocks of one session run one after another.
+        No exception of a block ends the interpreter. The output says so if SystemExit ends a block before its
+        last statement, with code 0, too. A trace function (`sys.settrace`) ends with its block. If a block
+        closes the interpreter's own descriptors, or answers in its place, the interpreter ends with that
+        block or a later one, and the output says so. At most 8 sessions live at once, unless more run blocks:
+        a further session ends the sessions that were idle longest. If no process can be started for it, what
+        commands have left running ends (SandboxBusy), or else the idle session with the most processes.
+        Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.

@@ -172,7 +172,7 @@ class Sandbox(Tree, Protocol):
         A time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
         output says that variables are kept only if the interpreter itself answered after the interrupt, and
         was not ended meanwhile. A block that had ended when its interrupt came has its own result. While the
-        interpreter lives, the processes of earlier blocks go on.
+        interpreter lives, the processes of earlier blocks go on, with those that they start.
 
         If earlier blocks of the session have run and a block starts a new interpreter, a note comes before
         its output, whatever ended the earlier interpreter. If that block is cancelled, the note comes with
@@ -182,12 +182,13 @@ class Sandbox(Tree, Protocol):
         a process meanwhile, a line says so, as for `run`. Hints after an error say only what is certain, and
         how many names they leave out.
 
-        No exception of a block ends the interpreter. A trace function (`sys.settrace`) ends with its block.
-        If a block closes the interpreter's own descriptors, or answers in its place, the interpreter ends
-        with that block or a later one, and the output says so. At most 8 sessions live at once, unless more
-        run blocks: a further session ends the sessions that were idle longest. If no process can be started
-        for it, what commands have left running ends (SandboxBusy), or else the idle session with the most
-        processes. Blocks of one session run one after another.
+        No exception of a block ends the interpreter. The output says so if SystemExit ends a block before its
+        last statement, with code 0, too. A trace function (`sys.settrace`) ends with its block. If a block
+        closes the interpreter's own descriptors, or answers in its place, the interpreter ends with that
+        block or a later one, and the output says so. At most 8 sessions live at once, unless more run blocks:
+        a further session ends the sessions that were idle longest. If no process can be started for it, what
+        commands have left running ends (SandboxBusy), or else the idle session with the most processes.
+        Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.

@@ -89,6 +89,11 @@ class TestTimeOut:
             "a process of an earlier block continues"
         )
 
+    def test_worker_waits_for_a_program_that_has_replaced_the_interpreter(self, block: Session) -> None:
+        program = "sleep 1; cut -d ' ' -f 14,15 /proc/$PPID/stat"  # ticks of the worker's processor time
+        result = block(f"import os; os.execvp('bash', ['bash', '-c', {program!r}])")
+        assert sum(map(int, result.output.splitlines()[0].split())) < 50
+
     @pytest.mark.parametrize("sandbox", [DOCKER], indirect=True, scope="module")
     def test_endless_forks_of_an_interrupted_block_are_killed(self, sandbox: ChannelSandbox) -> None:
         """Each process forks another and exits. Only PID 1 of a container can stop all of them."""

@@ -67,6 +67,36 @@ class TestExitCodes:
         assert (result.exit_code, result.output) == (0, "")
 
     @pytest.mark.parametrize(
+        ("before", "code", "has_rest"),
+        [
+            ("", "if True:\n    exit()\nprint('end')", True),
+            ("", "await asyncio.sleep(0)\nexit()\nprint('end')", True),
+            ("", "def main():\n    exit()\nif True:\n    main()", False),
+            ("", "await asyncio.sleep(0)\nexit()", False),
+            ("", "import os\nif not os.fork():\n    exit()\nos.wait();", False),
+            (
+                "async def t():\n    await asyncio.sleep(0.1)\n    exit()\n"
+                "t = asyncio.ensure_future(t())\nawait asyncio.sleep(0)",
+                "await asyncio.sleep(9)",
+                True,
+            ),
+            (
+                "signal.signal(signal.SIGALRM, lambda *_: exit())\nsignal.alarm(1);",
+                "time.sleep(9)\nprint('end')",
+                True,
+            ),
+        ],
+    )
+    def test_exit_before_the_end_of_a_block_is_said(
+        self, block: Session, before: str, code: str, has_rest: bool
+    ) -> None:
+        block("import asyncio, signal, time")
+        block(before)
+        result = block(code)
+        said = "[SystemExit: the rest of the block did not run]\n" if has_rest else ""
+        assert (result.exit_code, result.output) == (0, said)
+
+    @pytest.mark.parametrize(
         ("child", "code", "output"),
         [
             ("sys.exit(4)", 4, ""),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from libs.sandbox.guest.workers.children import Job
-from libs.sandbox.guest.workers.kill_process_trees import descendants, moment
+from libs.sandbox.guest.workers.kill_process_trees import children_of, descendants, moment
 from libs.sandbox.image_contents import write_guest
 from libs.sandbox.wire.frames import REQUEST, Ending, Worker
 from libs.sandbox.wire.messages import BlockRequest
@@ -140,3 +141,21 @@ def test_process_started_just_before_a_moment_is_older() -> None:
                 finally:
                     younger.kill()
                     older.kill()
+
+
+def test_what_an_older_process_has_started_since_a_moment_is_left_out() -> None:
+    loop = ["bash", "-c", "read; sleep 60; true"]
+    with subprocess.Popen(loop, stdin=subprocess.PIPE, text=True, bufsize=1) as older:
+        assert older.stdin
+        since = moment()
+        older.stdin.write("\n")
+        try:
+            deadline = time.monotonic() + 10
+            while not children_of(older.pid) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            (started,) = children_of(older.pid)
+            assert started not in descendants(os.getpid(), since=since)
+            assert started in descendants(os.getpid(), since=since, spared=(older.pid,))
+        finally:
+            for pid in descendants(os.getpid()):
+                os.kill(pid, 9)

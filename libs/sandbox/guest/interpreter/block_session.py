@@ -43,6 +43,7 @@ _VALUE: Final = "value of the last expression"
 _MOST_REFUSED: Final = 100
 """Refusals of memory, one after the other, after which a block cannot be read."""
 _NO_ROOM: Final = b"[no memory was left to read this block: it did not begin]\n"
+_REST: Final = "[SystemExit: the rest of the block did not run]\n"
 _UNSHOWN: Final = "[the block raised an error that cannot be shown]\n"
 _flush_c: Final = ctypes.CDLL(None).fflush
 _set_trace: Final = sys.settrace
@@ -67,6 +68,8 @@ class Session:
         _look_in_user_site()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         self._count = 0
+        self._last = 0
+        """Line of the last statement of the block."""
         self._figures = Figures(self._show)
         self._loop: Any = None
         self._context = contextvars.copy_context()
@@ -158,6 +161,8 @@ class Session:
             code = _interruptible(getattr, error, "code")  # `code` may be a property
             number = 0 if code is None else int.__int__(code) if issubclass(type(code), int) else None
             if number == 0:
+                if getpid() == self._own and attempt(self._has_rest, error):
+                    self._show(_REST)
                 return DONE
             if number is not None and getpid() != self._own:
                 return number & 0xFF  # the exit code of a forked child
@@ -166,6 +171,16 @@ class Session:
             text = attempt(_interruptible, error_text, self._module.__dict__, error)
         self._show(text or f"{type(error).__name__}\n")
         return INTERRUPTED if issubclass(type(error), KeyboardInterrupt) else FAILED
+
+    def _has_rest(self, error: BaseException) -> bool:
+        """Return whether statements follow the one that an error has ended.
+
+        A signal handler or a task of an earlier block may have raised the error.
+        """
+        trace = error.__traceback__
+        while trace and trace.tb_frame.f_code.co_filename != f"<block {self._count}>":
+            trace = trace.tb_next
+        return trace is None or trace.tb_lineno < self._last
 
     def _show(self, text: str) -> None:
         """Print an error message after the block's output.
@@ -188,6 +203,7 @@ class Session:
     def _execute(self, source: str, name: str) -> None:
         tree: Any = compile(source, name, "exec", _SYNTAX, dont_inherit=True)
         last = tree.body[-1] if tree.body else None
+        self._last = last.lineno if last else 0
         shown: ast.expr | None = None
         if isinstance(last, Expr) and not is_muted(source, last):
             tree.body.pop()

@@ -158,7 +158,7 @@ def descendants(
     """Return every process below `roots`, without zombies and without `roots`.
 
     Args:
-        since: a `moment`. Older processes are left out.
+        since: a `moment`. Older processes are left out, with what they have started since.
         besides: children of `roots` that are left out, with their descendants.
         spared: processes that are left out, but not their descendants.
     """
@@ -170,14 +170,11 @@ def descendants(
     waiting = [*roots]
     while waiting:
         for child in below.get(waiting.pop(), ()):
-            if child in besides:
+            _, state, start = table[child]
+            if child in besides or (child not in spared and not _younger(child, start, since)):
                 continue
             waiting.append(child)
-            if (
-                table[child][1] not in "ZX"
-                and child not in spared
-                and _younger(child, table[child][2], since)
-            ):
+            if state not in "ZX" and child not in spared:
                 found.append(child)
     return found
 

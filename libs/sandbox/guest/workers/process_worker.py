@@ -58,7 +58,8 @@ class ProcessWorker:
             wait = (
                 None if pending_since is None else max(0.0, pending_since + _GATHER - time.monotonic()) * 1000
             )
-            ready = {descriptor for descriptor, _ in poll.poll(wait)}
+            found = dict(poll.poll(wait))
+            ready = found.keys()
             for descriptor in ready & readers.keys():
                 if data := read_some(descriptor):
                     readers[descriptor].add(data, live)
@@ -66,6 +67,9 @@ class ProcessWorker:
             if self._wake in ready:
                 os.read(self._wake, 4096)
             yield ready - readers.keys()
+            for descriptor in others:
+                if found.get(descriptor) == select.POLLHUP:
+                    poll.unregister(descriptor)  # nothing comes any more, and the poll would not wait
             if pending_since is not None and time.monotonic() - pending_since >= _GATHER:
                 pending_since = None
                 if sent := b"".join(captured.frames(stream) for captured in outputs.values()):

@@ -51,7 +51,7 @@ class TextState(AgentState[Any]):
 class CallsInText(AgentMiddleware[TextState, Any, Any]):
     """Asks a model without tools for a block, and turns the block into a call.
 
-    List this middleware after them, so that budget and approvals see the calls made here.
+    List this middleware after budget and approvals, so that both see the calls made here.
 
     Args:
         prompt: the system prompt of the agent.

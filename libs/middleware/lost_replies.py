@@ -28,9 +28,9 @@ def is_cut_off(reply: AIMessage) -> bool:
 
 
 class AsksAgain(AgentMiddleware[AgentState[Any], Any, Any]):
-    """List this middleware last.
+    """Asks again after a reply in which no call can be read, and marks an answer that was cut off.
 
-    Without it, a run would end as completed with a reply in which no call could be read.
+    Without this middleware, such a reply would end the run as completed. List this middleware last.
     """
 
     @hook_config(can_jump_to=["model"])

@@ -12,7 +12,17 @@ from libs.code_blocks.block_reader import MAX_REPLY, Reading
 from libs.sandbox import Execution
 from libs.sandbox.host import shortened
 
-__all__ = ["PROBLEMS", "STOPPED", "Outcome", "closing", "languages", "outputs", "remarks", "shown_outputs"]
+__all__ = [
+    "PROBLEMS",
+    "STOPPED",
+    "Outcome",
+    "closing",
+    "keys_without_result",
+    "languages",
+    "outputs",
+    "remarks",
+    "shown_outputs",
+]
 
 Outcome = Execution | Refused | None
 """The result of a block: its execution, a refusal by a person, or None if the block did not run."""
@@ -134,6 +144,15 @@ def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> 
     printed = last is not None and last["output"].strip()
     what = "has no result" if last is not None and without_result(last) else "printed"
     return said + (f"\n\nThe last code {what}{_fenced_output(shortened(printed, 1_000))}" if printed else "")
+
+
+def keys_without_result(blocks: Sequence[BlockCall], outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the keys of the blocks that did not run, or have an unknown end."""
+    return [
+        block["key"]
+        for block, done in zip(blocks, outcomes, strict=True)
+        if isinstance(done, dict) and without_result(done)
+    ]
 
 
 def without_result(done: Execution) -> bool:

@@ -280,6 +280,8 @@ class CodeLoop:
             ran=languages_run(state["messages"]),
         )
         executions = state["executions"] + [each for each in outcomes if isinstance(each, dict)]
+        failed = feedback.keys_without_result(blocks, outcomes)
+        unbegun = set(failed) - await self.runner.begun(failed) if failed else set()
         repeated = repeats(executions) if len(executions) > len(state["executions"]) else 0
         shown = feedback.shown_outputs(outcomes, limit=self.shown_chars)
         captured, unkept = await self._captured()
@@ -294,7 +296,7 @@ class CodeLoop:
         update: dict[str, Any] = {"executions": executions, "nudges": 0, "cut_off": bool(begun)}
         update |= captured
         last = executions[-1] if executions else None
-        message = blocks_message(said, blocks, outcomes, shown)
+        message = blocks_message(said, blocks, outcomes, shown, unbegun)
         status: str | None = over
         if not status and last and last["exit_code"] and repeated + 1 >= MAX_FAILURES:
             status = "error"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -71,14 +71,19 @@ def with_words(reply: AIMessage, words: str) -> AIMessage:
 
 
 def blocks_message(
-    said: str, blocks: Sequence[BlockCall], outcomes: Sequence[Outcome], shown: Sequence[str]
+    said: str,
+    blocks: Sequence[BlockCall],
+    outcomes: Sequence[Outcome],
+    shown: Sequence[str],
+    unbegun: Collection[str] = (),
 ) -> HumanMessage:
     """Return the message with the output of a reply's blocks, marked as written by the loop.
 
     The mark `"blocks"` holds `{key, language, exit_code, seconds, output, refused}` for each block.
     `exit_code` and `seconds` are None if the block did not run; `output` is its text in `shown`; `refused` is
     the reason of the person or the rule that refused it. `decision`, if somebody or something has decided, is
-    the `decision_record`. Threads of earlier versions have no `output`.
+    the `decision_record`. `unbegun` is true for a block whose key is in the argument: the sandbox failed
+    before the block began. Threads of earlier versions have no `output`.
     """
     marks = []
     for block, outcome, output in zip(blocks, outcomes, shown, strict=True):
@@ -92,6 +97,7 @@ def blocks_message(
                 "output": output,
                 "refused": outcome.reason if isinstance(outcome, Refused) else None,
                 **({"decision": block["decision"]} if "decision" in block else {}),
+                **({"unbegun": True} if block["key"] in unbegun else {}),
             }
         )
     return told(said, blocks=marks)
@@ -104,7 +110,7 @@ def languages_run(messages: Iterable[AnyMessage]) -> set[str]:
     """
     told_of = [message.response_metadata for message in messages]
     marks = (mark for each in told_of for mark in each.get("blocks", ()))
-    ended = {mark["language"] for mark in marks if mark["exit_code"] is not None}
+    ended = {each["language"] for each in marks if each["exit_code"] is not None and not each.get("unbegun")}
     return ended.union(*(each.get("begun", ()) for each in told_of))
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -124,6 +124,24 @@ def test_code_is_not_to_blame_for_a_sandbox_that_fails(tmp_path: Path) -> None:
     last = result["messages"][-1].text
     assert last.startswith("I stopped here: the same code had no result three times")
     assert last.endswith(f"The last code has no result{reason}")
+
+
+class ReachableLater(SandboxRunner):
+    """Has no sandbox for its first block."""
+
+    continued: ClassVar[list[bool]] = []
+
+    async def run(self, language: str, code: str, *, continues: bool = False, **more: Any) -> RunResult:
+        self.continued.append(continues)
+        if len(self.continued) == 1:
+            return failed_result(DockerUnavailable("No Engine answers.", hint="Start it, and try again."))
+        return await super().run(language, code, continues=continues, **more)
+
+
+def test_block_that_could_not_begin_leaves_nothing_that_could_be_lost(tmp_path: Path) -> None:
+    result = run(tmp_path, *[python("print(1)")] * 3, "Done.", runner=ReachableLater)
+    assert outputs(result)[1:] == ["1", "1"]
+    assert ReachableLater.continued == [False, False, True]
 
 
 def test_exit_code_of_the_code_is_no_failure_of_the_sandbox(tmp_path: Path) -> None:

@@ -156,7 +156,10 @@ def keys_without_result(blocks: Sequence[BlockCall], outcomes: Sequence[Outcome]
 
 
 def without_result(done: Execution) -> bool:
-    """Return whether a block did not run, or has an unknown end. Its output says why."""
+    """Return whether a block did not run, or has an unknown end. Its output says why.
+
+    Such a block has exit code 125 and took 0 seconds: see `failed_result`. Code that exits with 125 takes time.
+    """
     return done["exit_code"] == 125 and not done["seconds"]
 
 

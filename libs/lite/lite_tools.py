@@ -145,7 +145,7 @@ def _files(folder: int, prefix: str, depth: int, *, exact: bool = True) -> Gener
 
     Yields an empty text first for each name, so that the caller can end a long search.
 
-    `exact`: whether `prefix` is the path of the folder, not only shows it.
+    `exact`: whether `prefix` is the exact path of the folder. If not, no tool reaches what is in the folder.
     """
     try:
         for name in os.listdir(folder):

@@ -86,7 +86,8 @@ class Sandbox(Tree, Protocol):
     with the key returns the recorded result; the time-outs may differ. CommandInterrupted: the first call has
     no known end; it is not run again. CommandUnderWay: the first call is still running. KeyReused: the key
     belongs to another operation, such as the same code in another session. RecordUnavailable: the operation
-    cannot be recorded, so it does not begin.
+    cannot be recorded, so it does not begin. If a call is cancelled before its operation begins, its key is
+    free again.
     """
 
     name: str
@@ -187,8 +188,8 @@ class Sandbox(Tree, Protocol):
         closes the interpreter's own descriptors, or answers in its place, the interpreter ends with that
         block or a later one, and the output says so. At most 8 sessions live at once, unless more run blocks:
         a further session ends the sessions that were idle longest. If no process can be started for it, what
-        commands have left running ends (SandboxBusy), or else the idle session with the most processes.
-        Blocks of one session run one after another.
+        commands have left running is ended, and SandboxBusy is raised. If commands have left nothing running,
+        the idle session with the most processes ends. Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.

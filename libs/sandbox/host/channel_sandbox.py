@@ -156,28 +156,39 @@ class ChannelSandbox(SandboxLife):
         alone: bool = False,
         uses: Collection[str] = (),
     ) -> RunResult:
-        known = continues or self._programs.knows(session)
-        seconds, payload = block_request(self.limits, code, session, timeout, continues=known)
-        noted = self._programs.block_begins(session, self._thread())
+        seconds, _ = block_request(self.limits, code, session, timeout, continues=continues)  # may refuse
         calls: list[Call] = []
+        noted: object | None = None
+
+        def payload() -> bytes:
+            known = continues or self._programs.knows(session)
+            return block_request(self.limits, code, session, timeout, continues=known)[1]
+
+        def sent(call: Call) -> None:
+            nonlocal noted
+            calls.append(call)
+            noted = self._programs.block_begins(session, self._thread()) or noted
 
         async def work() -> RunResult:
             earlier = note_new and await self._begins()
             async with self.turns.command(self._thread()):
                 if note_new and on_output:
                     await self._note_live(on_output, earlier)
-                call, answer = await self._run(
-                    payload, seconds, on_output, uses, alone=alone, sent=calls.append
-                )
+                call, answer = await self._run(payload, seconds, on_output, uses, alone=alone, sent=sent)
             result = await decoded(call, answer, lambda: block_result(self.limits, call, answer, seconds))
             return self._noted(result, call, earlier) if note_new else result
 
         try:
-            return await self._once.do(key, ("python", code, session), RUN, work, partial(_begun, calls))
+            result = await self._once.do(key, ("python", code, session), RUN, work, partial(_begun, calls))
         except (SandboxError, asyncio.CancelledError) as error:
-            if not known and not _begun(calls) and not isinstance(error, CommandInterrupted):
+            if isinstance(error, CommandInterrupted):
+                self._programs.block_begins(session, self._thread())
+            elif not _begun(calls):
                 self._programs.forget(session, noted)
             raise
+        if not calls:  # a recorded result
+            self._programs.block_begins(session, self._thread())
+        return result
 
     async def _begins(self) -> bool:
         """Note the sandbox of the thread's first call.
@@ -217,7 +228,7 @@ class ChannelSandbox(SandboxLife):
 
     async def _run(
         self,
-        payload: bytes,
+        payload: bytes | Callable[[], bytes],
         seconds: float,
         on_output: OnOutput | None,
         uses: Collection[str],

@@ -252,7 +252,7 @@ class SandboxLife(ABC):
 
     async def _ask(
         self,
-        payload: bytes,
+        payload: bytes | Callable[[], bytes],
         seconds: float,
         *,
         content: bytes = b"",
@@ -265,6 +265,7 @@ class SandboxLife(ABC):
         """Send a request and wait for its answer.
 
         Args:
+            payload: a function is called right before each sending.
             uses: tools of servers that its programs may call until then.
             sent: called with each request that is sent. A cancelled one has its answer when this raises.
             feed: returns more input, after `content`. An error of it cancels the request and is raised here.
@@ -286,7 +287,7 @@ class SandboxLife(ABC):
             # Nothing was run. A running container keeps the removed folder, even if there is a new one.
             await asyncio.to_thread(self._leave, channel)
 
-    async def _request(self, payload: bytes, **more: Any) -> tuple[Channel, Call]:
+    async def _request(self, payload: bytes | Callable[[], bytes], **more: Any) -> tuple[Channel, Call]:
         tries = 0
         while True:
             channel = await self._ready_channel()
@@ -296,7 +297,7 @@ class SandboxLife(ABC):
                 if self._channel is not channel:  # left, here or by another caller meanwhile
                     continue
             try:
-                call = channel.request(payload, **more)
+                call = channel.request(payload() if callable(payload) else payload, **more)
                 call.sandbox = channel.number
                 return channel, call
             except SandboxDied:  # before anything was sent

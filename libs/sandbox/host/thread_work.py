@@ -248,25 +248,26 @@ class ThreadPrograms:
         """Return whether blocks of a session have begun."""
         return hash(session) in self._sessions
 
-    def block_begins(self, session: str, thread: str) -> object:
+    def block_begins(self, session: str, thread: str) -> object | None:
         """Note a session, so that its next block prints a note if the block runs in a new interpreter.
 
-        Returns a token for `forget`.
+        Returns a token for `forget`, or None if the session was known.
         """
+        known = self.knows(session)
         name = session if len(session) <= _LONGEST_NAME else ""
         self._sessions[hash(session)] = noted = thread, name
         self._sessions.move_to_end(hash(session))
         if len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
-        return noted
+        return None if known else noted
 
     def sessions_of(self, thread: str) -> list[str]:
         """Return the sessions of a thread."""
         return [name for owner, name in self._sessions.values() if owner == thread and name]
 
-    def forget(self, session: str, noted: object) -> None:
+    def forget(self, session: str, noted: object | None) -> None:
         """Forget a session in which no block has begun, unless another block came after `block_begins`."""
-        if self._sessions.get(hash(session)) is noted:
+        if noted and self._sessions.get(hash(session)) is noted:
             del self._sessions[hash(session)]
 
     def left_running(self, thread: str, channel: Channel, stream: int) -> None:

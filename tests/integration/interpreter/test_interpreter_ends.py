@@ -206,6 +206,16 @@ class TestCancelled:
                 await asyncio.wait([gone])
                 assert (await sandbox.arun_python("1", session=session)).output == "1\n"
 
+    async def test_block_after_a_first_block_that_was_never_sent_has_lost_nothing(
+        self, tmp_path: Path
+    ) -> None:
+        """Both wait for the start of the sandbox."""
+        with LocalSandbox(tmp_path) as sandbox:
+            gone, waits = (asyncio.create_task(sandbox.arun_python("1", session="s")) for _ in range(2))
+            await asyncio.sleep(0)
+            gone.cancel()
+            assert (await waits).output == "1\n"
+
 
 class TestEnds:
     @pytest.mark.parametrize(

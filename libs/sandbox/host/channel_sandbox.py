@@ -52,6 +52,10 @@ _NEW_AND_FILLED = (
     "[a new sandbox runs this: the workspace is as after the latest step whose files were kept; files "
     "outside of it and programs in the background are gone]\n"
 )
+_NEW_FOLDER = (
+    "[a new sandbox runs this: the workspace folder was replaced by another one, so its files may differ; "
+    "files outside of it and programs in the background are gone]\n"
+)
 _END_SECONDS = 5.0
 """Seconds until an interpreter that does not end is killed."""
 
@@ -200,23 +204,28 @@ class ChannelSandbox(SandboxLife):
             return False
         if thread != OUTSIDE and self.records and await self.records.has_earlier(thread):
             return True
-        self._programs.called(thread, (await self._ready_channel()).number)
+        self._programs.called(thread, (await self._current_channel()).number)
         return False
 
-    @property
-    def _new_note(self) -> str:
-        return _NEW_AND_FILLED if self.fill else _NEW
+    def _new_note(self, number: int, earlier: bool) -> str:
+        """Return the note for a call in a sandbox. Empty if the thread's latest call was not in another."""
+        latest = self._programs.latest(self._thread(), number)
+        if not (earlier or latest < number):
+            return ""
+        if self.fill:
+            return _NEW_AND_FILLED
+        return _NEW_FOLDER if latest < self._other_folder else _NEW
 
     async def _note_live(self, on_output: OnOutput, earlier: bool) -> None:
         """Begin the live output with the note that `_noted` will put before the output."""
-        number = (await self._ready_channel()).number
-        if earlier or self._programs.moves(self._thread(), number):
-            on_output(self._new_note.encode())
+        if note := self._new_note((await self._current_channel()).number, earlier):
+            on_output(note.encode())
 
     def _noted(self, result: RunResult, call: Call, earlier: bool) -> RunResult:
         """Put a note before the output if the thread's latest call was in an earlier sandbox."""
-        replaced = self._programs.called(self._thread(), call.sandbox)
-        return replace(result, output=self._new_note + result.output) if replaced or earlier else result
+        note = self._new_note(call.sandbox, earlier)
+        self._programs.called(self._thread(), call.sandbox)
+        return replace(result, output=note + result.output) if note else result
 
     @on_core
     async def aend_programs(self, thread: str) -> None:

@@ -73,6 +73,8 @@ class SandboxLife(ABC):
         self._left: set[Channel] = set()
         """Channels to earlier workspace folders. Each is closed when its last request has ended."""
         self._watch = FolderWatch(self._folders_there)
+        self._other_folder = 0
+        """Number of the latest sandbox whose workspace is another folder than that of the one before."""
         self._refused: set[str] | None = None
         """See `without_network`. None: programs reach what the gateway allows."""
 
@@ -204,7 +206,8 @@ class SandboxLife(ABC):
                 channel.used()
                 self._new = NewWorkspace(channel)
                 self._channel = channel
-                self._watch.begin()
+                if self._watch.begin():
+                    self._other_folder = channel.number
                 if self._idle_seconds:
                     core().spawn(
                         close_when_idle(
@@ -227,6 +230,20 @@ class SandboxLife(ABC):
         if self.fill and (new := self._new) and new.belongs_to(channel):
             await new.filled(self.fill)
         return channel
+
+    async def _current_channel(self) -> Channel:
+        """Return the channel of a ready sandbox on the folders that are at their paths now.
+
+        Raises like `_ready_channel`, and WorkspaceMissing.
+        """
+        while True:
+            channel = await self._ready_channel()
+            if not (self.renews and self._watch.due):
+                return channel
+            if await self._watch.replaced():
+                await asyncio.to_thread(self._leave, channel)
+            if self._channel is channel:  # left neither here nor by another caller meanwhile
+                return channel
 
     async def _came_up(self, channel: Channel) -> None:
         """Wait until a new sandbox is ready. Raises like `_ready_channel`."""
@@ -290,12 +307,7 @@ class SandboxLife(ABC):
     async def _request(self, payload: bytes | Callable[[], bytes], **more: Any) -> tuple[Channel, Call]:
         tries = 0
         while True:
-            channel = await self._ready_channel()
-            if self.renews and self._watch.due:
-                if await self._watch.replaced():
-                    await asyncio.to_thread(self._leave, channel)
-                if self._channel is not channel:  # left, here or by another caller meanwhile
-                    continue
+            channel = await self._current_channel()
             try:
                 call = channel.request(payload() if callable(payload) else payload, **more)
                 call.sandbox = channel.number

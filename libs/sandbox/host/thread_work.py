@@ -231,18 +231,16 @@ class ThreadPrograms:
         """Return whether a call of a thread is known."""
         return thread in self._sandboxes
 
-    def moves(self, thread: str, sandbox: int) -> bool:
-        """Return whether the thread's latest call was in an earlier sandbox than this."""
-        return self._sandboxes.get(thread, sandbox) < sandbox
+    def latest(self, thread: str, default: int) -> int:
+        """Return the number of the sandbox of the thread's latest call."""
+        return self._sandboxes.get(thread, default)
 
-    def called(self, thread: str, sandbox: int) -> bool:
-        """Note the sandbox of a call. Return whether the thread's latest call was in an earlier sandbox."""
-        latest = self._sandboxes.get(thread, sandbox)
-        self._sandboxes[thread] = max(latest, sandbox)  # two calls may end in another order
+    def called(self, thread: str, sandbox: int) -> None:
+        """Note the sandbox of a call."""
+        self._sandboxes[thread] = max(self.latest(thread, sandbox), sandbox)  # calls may end in another order
         self._sandboxes.move_to_end(thread)
         if len(self._sandboxes) > _MOST_SESSIONS:
             self._sandboxes.popitem(last=False)
-        return latest < sandbox
 
     def knows(self, session: str) -> bool:
         """Return whether blocks of a session have begun."""

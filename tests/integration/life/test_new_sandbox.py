@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from contextvars import ContextVar
@@ -60,6 +61,23 @@ def test_a_block_is_told_of_its_new_sandbox_before_its_new_interpreter(sandbox: 
     block = sandbox.run_python("print(2)", session="s", note_new=True)
     assert block.output == f"{NEW_SANDBOX}{NEW_INTERPRETER}2\n"
     assert not noted(sandbox)
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_note_says_that_the_workspace_folder_was_replaced(sandbox: LocalSandbox, running: bool) -> None:
+    live: list[bytes] = []
+    sandbox.run("echo 1 > kept", note_new=True)
+    if not running:
+        sandbox.close()
+    sandbox.root.rename(sandbox.root.with_name("old"))
+    sandbox.root.mkdir()
+    time.sleep(1.1)  # the folder is looked at once in a second
+    output = sandbox.run("ls", note_new=True, on_output=live.append).output
+    assert output == b"".join(live).decode()
+    assert "the workspace folder was replaced by another one, so its files may differ" in output
+    assert not noted(sandbox)
+    sandbox.close()
+    assert noted(sandbox)
 
 
 def test_live_output_begins_with_the_note(sandbox: LocalSandbox) -> None:

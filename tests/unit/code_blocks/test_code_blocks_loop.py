@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -177,6 +178,14 @@ def test_message_marks_the_output_of_each_block(tmp_path: Path) -> None:
     assert others == ["", "```output", ""]
     assert long == f"{'-' * 25}\n[… 450 characters left out …]\n{'-' * 25}"
     assert f"```output\n{long}\n```" in message.text
+
+
+def test_output_that_is_cut_twice_tells_all_that_is_left_out_and_where_the_whole_is(tmp_path: Path) -> None:
+    [said] = said_to_the_model(run(tmp_path, python("print('-' * 99_999)"), "Done.", shown_chars=10_000))
+    counts = re.findall(r"\n\[… ([0-9,]+) characters left out", said)
+    assert counts == ["20,000", "50,000", "19,999"]  # the line end is not shown
+    [path] = re.findall("50,000 characters left out; the whole output is in (.*) …]\n", said)
+    assert Path(path).read_text() == "-" * 99_999 + "\n"
 
 
 @pytest.mark.parametrize("model", [Metered, ScriptedChatModel])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from libs.sandbox.guest.workers.capture import Captured
 from libs.sandbox.guest.workers.output_limit import Output
 from libs.sandbox.guest.workers.spill import make_room
+from libs.sandbox.host import shortened
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.sandbox.wire.frames import Decoder, Fd, Kind
 from tests.support.programs import finished
@@ -147,6 +149,21 @@ def test_gap_in_live_output_is_marked() -> None:
         (Kind.LIVE, b""),
         (Kind.LIVE, b"cd"),
     ]
+
+
+@pytest.mark.parametrize("limit", [100, 900, 1_990, 2_010, 2_046])
+@pytest.mark.parametrize("ends", [("", ""), ("[a new sandbox]\n", ""), ("", "\n[timed out after 2 s]")])
+def test_output_that_is_cut_again_keeps_the_line_of_the_first_cut(limit: int, ends: tuple[str, str]) -> None:
+    line = "\n[… 7,000 characters left out; it was kept …]\n"
+    text = f"{ends[0]}{'a' * 1_000}{line}{'b' * 1_000}{ends[1]}"
+    once = shortened(text, limit)
+    assert line in once
+    for cut in (once, shortened(once, 60)):
+        counts = re.findall(r"\[… ([0-9,]+) characters left out", cut)
+        shown = re.sub(r"\n\[… .* …\]", "", cut)
+        assert (
+            len(shown) + sum(int(each.replace(",", "")) for each in counts) == len(text) - len(line) + 7_001
+        )
 
 
 class TestRoom:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import time
 from typing import Any, Literal
@@ -22,6 +23,10 @@ _LONG_WAIT = 0.5
 """Seconds that a request waits for its turn, from which a time-out names them."""
 _INTERRUPTED = 130
 """Exit code of a block that was ended by KeyboardInterrupt."""
+_CUT = re.compile(r"(?:\n\[… [0-9,]+ characters left out[^\n]* …\](?=\n))+")
+"""The lines in the place of the middle of an output."""
+_OFF_MIDDLE = 1_000
+"""Most characters from the middle of an output to those lines. Notes stand before or after an output."""
 
 __all__ = ["as_builtin", "block_result", "failed_result", "file_result", "run_result", "shortened"]
 
@@ -235,11 +240,26 @@ def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cu
 
 
 def shortened(text: str, limit: int | None) -> str:
-    """Return `text`, or its beginning and end with a line that counts the characters left out."""
+    """Return `text`, or its beginning and end with a line that counts the characters left out.
+
+    The lines in the middle of an output that was cut before stay: they tell what else is left out, and where
+    the whole output is.
+    """
     if limit is None or len(text) <= limit:
         return text
     half = max(1, limit // 2)
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+    end = len(text) - half
+    middle = len(text) // 2
+    earlier = _CUT.search(text, max(0, middle - _OFF_MIDDLE), middle + _OFF_MIDDLE)
+    if not earlier or earlier.end() <= half or earlier.start() >= end:
+        return f"{text[:half]}{_left_out(end - half)}\n{text[end:]}"
+    begin, rest = earlier.start(), earlier.end() + 1
+    first, last = min(half, begin), max(end, rest)
+    return f"{text[:first]}{_left_out(begin - first)}{earlier[0]}{_left_out(last - rest)}\n{text[last:]}"
+
+
+def _left_out(count: int) -> str:
+    return f"\n[… {count:,} characters left out …]" if count else ""
 
 
 def _decoded(call: Call, data: bytes, *, cut: bool) -> str:

@@ -121,7 +121,8 @@ class Sandbox(Tree, Protocol):
                 class. Without a command log it has no effect.
             note_new: whether the output, also the live output, begins with a note if an earlier call of the
                 thread, with `note_new` or a file change with a key, was in another sandbox, whatever ended
-                that one. With a command log, the calls of earlier programs count, too.
+                that one. The note says so if the workspace folder was replaced since. With a command log,
+                the calls of earlier programs count, too.
             alone: whether what the command leaves running has ended before the next request to the sandbox
                 begins, also if this is cancelled.
             uses: tools of MCP servers, `server.tool`, that programs of the command may call until its end,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -17,6 +17,7 @@ from libs.sandbox.host.awaited_answers import Feed
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.lifecycle import SandboxLife
 from libs.sandbox.host.loop_thread import core, on_core, synchronous
+from libs.sandbox.host.new_sandbox_notes import NewSandboxNotes
 from libs.sandbox.host.records import FILE, RUN, CommandRecords, Once
 from libs.sandbox.host.requests import (
     CHANGES,
@@ -46,16 +47,6 @@ logger = logging.getLogger(__name__)
 
 _CAPTURE_SECONDS = 10.0
 """Longest wait for captures when the sandbox is closed."""
-
-_NEW = "[a new sandbox runs this: files outside of the workspace and programs in the background are gone]\n"
-_NEW_AND_FILLED = (
-    "[a new sandbox runs this: the workspace is as after the latest step whose files were kept; files "
-    "outside of it and programs in the background are gone]\n"
-)
-_NEW_FOLDER = (
-    "[a new sandbox runs this: the workspace folder was replaced by another one, so its files may differ; "
-    "files outside of it and programs in the background are gone]\n"
-)
 _END_SECONDS = 5.0
 """Seconds until an interpreter that does not end is killed."""
 
@@ -100,6 +91,7 @@ class ChannelSandbox(SandboxLife):
             self, records, thread, redact, workspace=lambda: str(self.root), alone=self.turns.lock
         )
         self._programs = ThreadPrograms()
+        self._notes = NewSandboxNotes()
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor their parent folders."""
 
@@ -130,18 +122,17 @@ class ChannelSandbox(SandboxLife):
         )
         calls: list[Call] = []
 
+        def result(call: Call, answer: Answer) -> RunResult:
+            return run_result(self.limits, call, answer, seconds, self.spills)
+
         async def work() -> RunResult:
-            earlier = note_new and await self._begins()
-            async with self.turns.command(self._thread()):
-                if note_new and on_output:
-                    await self._note_live(on_output, earlier)
-                call, answer = await self._run(
-                    payload, seconds, on_output, uses, alone=alone, sent=calls.append
-                )
-            result = await decoded(
-                call, answer, lambda: run_result(self.limits, call, answer, seconds, self.spills)
+            return await self._run(
+                partial(self._ask, payload, seconds, on_output=on_output, uses=uses, sent=calls.append),
+                result,
+                live=on_output,
+                note_new=note_new,
+                alone=alone,
             )
-            return self._noted(result, call, earlier) if note_new else result
 
         asked = run_asked(command, env, merge_stderr=merge_stderr)
         return await self._once.do(key, asked, RUN, work, partial(_begun, calls))
@@ -160,30 +151,32 @@ class ChannelSandbox(SandboxLife):
         alone: bool = False,
         uses: Collection[str] = (),
     ) -> RunResult:
-        seconds, _ = block_request(self.limits, code, session, timeout, continues=continues)  # may refuse
+        seconds, request = block_request(self.limits, code, session, timeout)
         calls: list[Call] = []
         noted: object | None = None
 
         def payload() -> bytes:
-            known = continues or self._programs.knows(session)
-            return block_request(self.limits, code, session, timeout, continues=known)[1]
+            return request(continues=continues or self._programs.knows(session))
 
         def sent(call: Call) -> None:
             nonlocal noted
             calls.append(call)
             noted = self._programs.block_begins(session, self._thread()) or noted
 
+        def result(call: Call, answer: Answer) -> RunResult:
+            return block_result(self.limits, call, answer, seconds)
+
         async def work() -> RunResult:
-            earlier = note_new and await self._begins()
-            async with self.turns.command(self._thread()):
-                if note_new and on_output:
-                    await self._note_live(on_output, earlier)
-                call, answer = await self._run(payload, seconds, on_output, uses, alone=alone, sent=sent)
-            result = await decoded(call, answer, lambda: block_result(self.limits, call, answer, seconds))
-            return self._noted(result, call, earlier) if note_new else result
+            return await self._run(
+                partial(self._ask, payload, seconds, on_output=on_output, uses=uses, sent=sent),
+                result,
+                live=on_output,
+                note_new=note_new,
+                alone=alone,
+            )
 
         try:
-            result = await self._once.do(key, ("python", code, session), RUN, work, partial(_begun, calls))
+            done = await self._once.do(key, ("python", code, session), RUN, work, partial(_begun, calls))
         except (SandboxError, asyncio.CancelledError) as error:
             if isinstance(error, CommandInterrupted):
                 self._programs.block_begins(session, self._thread())
@@ -192,7 +185,37 @@ class ChannelSandbox(SandboxLife):
             raise
         if not calls:  # a recorded result
             self._programs.block_begins(session, self._thread())
-        return result
+        return done
+
+    async def _run(
+        self,
+        ask: Callable[[], Awaitable[tuple[Call, Answer]]],
+        result: Callable[[Call, Answer], RunResult],
+        *,
+        live: OnOutput | None,
+        note_new: bool,
+        alone: bool,
+    ) -> RunResult:
+        """Run a command or a block. See `Sandbox.run` for `note_new` and `alone`."""
+        thread = self._thread()
+        earlier = note_new and await self._begins()
+        async with self.turns.command(thread):
+            if note_new and live and (note := self._note((await self._current_channel()).number, earlier)):
+                live(note.encode())
+            try:
+                call, answer = await ask()
+                if alone and answer.left_running:
+                    self._programs.end_left(thread, call.stream, call.sandbox)
+            finally:
+                # The supervisor renews the workers before it begins another request.
+                if alone and (channel := self._live()):
+                    channel.renew()
+        done = await decoded(call, answer, lambda: result(call, answer))
+        if not note_new:
+            return done
+        note = self._note(call.sandbox, earlier)
+        self._notes.called(thread, call.sandbox)
+        return replace(done, output=note + done.output)
 
     async def _begins(self) -> bool:
         """Note the sandbox of the thread's first call.
@@ -200,32 +223,18 @@ class ChannelSandbox(SandboxLife):
         Return whether it is not the first, because an earlier program has run something in the thread.
         """
         thread = self._thread()
-        if self._programs.has_called(thread):
+        if self._notes.knows(thread):
             return False
         if thread != OUTSIDE and self.records and await self.records.has_earlier(thread):
             return True
-        self._programs.called(thread, (await self._current_channel()).number)
+        self._notes.called(thread, (await self._current_channel()).number)
         return False
 
-    def _new_note(self, number: int, earlier: bool) -> str:
-        """Return the note for a call in a sandbox. Empty if the thread's latest call was not in another."""
-        latest = self._programs.latest(self._thread(), number)
-        if not (earlier or latest < number):
-            return ""
-        if self.fill:
-            return _NEW_AND_FILLED
-        return _NEW_FOLDER if latest < self._other_folder else _NEW
-
-    async def _note_live(self, on_output: OnOutput, earlier: bool) -> None:
-        """Begin the live output with the note that `_noted` will put before the output."""
-        if note := self._new_note((await self._current_channel()).number, earlier):
-            on_output(note.encode())
-
-    def _noted(self, result: RunResult, call: Call, earlier: bool) -> RunResult:
-        """Put a note before the output if the thread's latest call was in an earlier sandbox."""
-        note = self._new_note(call.sandbox, earlier)
-        self._programs.called(self._thread(), call.sandbox)
-        return replace(result, output=note + result.output) if note else result
+    def _note(self, sandbox: int, earlier: bool) -> str:
+        filled = self.fill is not None
+        return self._notes.note(
+            self._thread(), sandbox, filled=filled, other_folder=self._other_folder, earlier=earlier
+        )
 
     @on_core
     async def aend_programs(self, thread: str) -> None:
@@ -234,30 +243,6 @@ class ChannelSandbox(SandboxLife):
         for session in self._programs.sessions_of(thread) if self.running else ():
             with suppress(SandboxError):
                 await self._ask(*_ending(self.limits, session))
-
-    async def _run(
-        self,
-        payload: bytes | Callable[[], bytes],
-        seconds: float,
-        on_output: OnOutput | None,
-        uses: Collection[str],
-        *,
-        alone: bool,
-        sent: Callable[[Call], None],
-    ) -> tuple[Call, Answer]:
-        """Run a command or a block. If `alone`, nothing runs for the call when the next request begins.
-
-        That holds also if the call is cancelled.
-        """
-        try:
-            call, answer = await self._ask(payload, seconds, on_output=on_output, uses=uses, sent=sent)
-            if alone and answer.left_running:
-                self._programs.end_left(self._thread(), call.stream, call.sandbox)
-        finally:
-            # The supervisor renews the workers before it begins another request.
-            if alone and (channel := self._live()):
-                channel.renew()
-        return call, answer
 
     def has_background(self, thread: str) -> bool:
         """Return whether commands of a thread may have left something running. Call this on the core."""
@@ -348,5 +333,5 @@ def _begun(calls: Sequence[Call]) -> bool:
 
 def _ending(limits: SandboxLimits, session: str) -> tuple[bytes, float]:
     """Return the request that ends the interpreter of a session."""
-    seconds, payload = block_request(limits, "", session, _END_SECONDS, continues=True, ends=True)
-    return payload, seconds
+    seconds, request = block_request(limits, "", session, _END_SECONDS)
+    return request(continues=True, ends=True), seconds

@@ -20,7 +20,7 @@ _MOST_SPANS = 10_000
 """Commands that are remembered until the next capture. The changes of older commands count as changes of
 others."""
 _MOST_SESSIONS = 100_000
-"""Number of sessions and of threads that are remembered, to report what a new sandbox has lost."""
+"""Number of sessions that are remembered, to report what a new interpreter has lost."""
 _LONGEST_NAME = 200
 """Characters of a session's name that is remembered. A name may have 64 kB."""
 _COARSE = 5
@@ -224,23 +224,6 @@ class ThreadPrograms:
         """Hash of each session in which a block has begun -> its thread, and its name if that is short."""
         self._left: defaultdict[str, list[tuple[Channel, int]]] = defaultdict(list)
         """Thread -> its commands that left something running."""
-        self._sandboxes: OrderedDict[str, int] = OrderedDict()
-        """Thread -> number of the sandbox of its latest call."""
-
-    def has_called(self, thread: str) -> bool:
-        """Return whether a call of a thread is known."""
-        return thread in self._sandboxes
-
-    def latest(self, thread: str, default: int) -> int:
-        """Return the number of the sandbox of the thread's latest call."""
-        return self._sandboxes.get(thread, default)
-
-    def called(self, thread: str, sandbox: int) -> None:
-        """Note the sandbox of a call."""
-        self._sandboxes[thread] = max(self.latest(thread, sandbox), sandbox)  # calls may end in another order
-        self._sandboxes.move_to_end(thread)
-        if len(self._sandboxes) > _MOST_SESSIONS:
-            self._sandboxes.popitem(last=False)
 
     def knows(self, session: str) -> bool:
         """Return whether blocks of a session have begun."""

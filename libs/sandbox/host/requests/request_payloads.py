@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from libs.sandbox.host.requests.file_arguments import CHANGES, check_arguments, encoded
@@ -75,15 +75,11 @@ def run_asked(command: str, env: Mapping[str, str], *, merge_stderr: bool) -> tu
 
 
 def block_request(
-    limits: SandboxLimits,
-    code: str,
-    session: str,
-    timeout: float | None,
-    *,
-    continues: bool,
-    ends: bool = False,
-) -> tuple[float, bytes]:
-    """Return the time-out in seconds and the payload of a block, or of the end of its interpreter.
+    limits: SandboxLimits, code: str, session: str, timeout: float | None
+) -> tuple[float, Callable[..., bytes]]:
+    """Return the time-out in seconds and a function that makes the payload of a block.
+
+    The function has the arguments `continues` and `ends` of `BlockRequest`.
 
     Raises ValueError like `run_request`.
     """
@@ -91,8 +87,13 @@ def block_request(
     name = session.encode("utf-8", "surrogatepass")
     if len(name) > MAX_SESSION:
         raise ValueError(f"the name of the session has {len(name)} bytes: at most {MAX_SESSION:,} fit")
-    request = BlockRequest(name, _command(code, "strict"), limits.output_chars, continues, ends=ends)
-    return seconds, REQUEST.pack(Worker.PYTHON, seconds) + request.encode()
+    block = _command(code, "strict")
+
+    def payload(*, continues: bool, ends: bool = False) -> bytes:
+        request = BlockRequest(name, block, limits.output_chars, continues, ends=ends)
+        return REQUEST.pack(Worker.PYTHON, seconds) + request.encode()
+
+    return seconds, payload
 
 
 def file_request(

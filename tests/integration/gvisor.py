@@ -14,7 +14,7 @@ __all__ = ["EXCEPTIONS", "expect_failures"]
 
 _ATTACKS = "tests/integration/attacks"
 _COMMANDS = "tests/integration/commands"
-_INTERPRETER = "tests/integration/interpreter/test_interpreter_ends.py"
+_INTERPRETER = "tests/integration/interpreter"
 _POSTURE = f"{_ATTACKS}/test_posture.py"
 _SUPERVISOR = f"{_ATTACKS}/test_attack_supervisor.py"
 _LIMITS = f"{_ATTACKS}/test_attack_limits.py"
@@ -55,7 +55,7 @@ EXCEPTIONS: dict[str, Failing] = {
             f"{_POSTURE}::TestLimits::test_process_limit",
             f"{_COMMANDS}/test_time_out.py::TestTimeOut::test_fork_bomb_ends_within_a_second",
             f"{_LIMITS}::test_only_one_command_fails_when_the_background_took_all_processes",
-            f"{_INTERPRETER}::TestEnds::test_exhausted_memory_ends_only_the_interpreter",
+            f"{_INTERPRETER}/test_interpreter_ends.py::TestEnds::test_exhausted_memory_ends_only_the_interpreter",
             *(f"{_NEIGHBOURS}[{kind}]" for kind in ("fork bomb", "memory full")),
             *(f"{_EXHAUSTED}[{kind}]" for kind in ("shared memory", "messages", "threads")),
         ),
@@ -92,8 +92,9 @@ EXCEPTIONS: dict[str, Failing] = {
     ),
     "gVisor sends SIGHUP to the process group of a stopped process that is killed": Failing(
         (
-            f"{_INTERPRETER}::TestTimeOut::test_processes_of_an_interrupted_block_are_killed[docker]",
-            "tests/integration/interpreter/test_interpreter_answers.py::test_time_out_says_whether_the_variables_are_kept"
+            f"{_INTERPRETER}/test_interpreter_interrupts.py::TestTimeOut"
+            "::test_processes_of_an_interrupted_block_are_killed[docker]",
+            f"{_INTERPRETER}/test_interpreter_answers.py::test_time_out_says_whether_the_variables_are_kept"
             "[os.system('sleep 60')-the block ended, but not with KeyboardInterrupt: its variables are kept]"
             "-docker]",
         ),

@@ -1,18 +1,11 @@
-"""Blocks end on a node of a cluster as in every sandbox."""
+"""Interpreters end on a node of a cluster as in every sandbox."""
 
 from __future__ import annotations
 
-from tests.integration.interpreter.test_interpreter_ends import (
-    TestAtTheLimit,
-    TestCancelled,
-    TestEnds,
-    TestTimeOut,
-)
+from tests.integration.interpreter.test_interpreter_ends import TestEnds
 
-__all__ = ["TestAtTheLimit", "TestCancelled", "TestEnds", "TestTimeOut"]
+__all__ = ["TestEnds"]
 
 LEFT_OUT = {
-    "test_block_whose_worker_had_no_time_to_begin_it_raises": "stops processes of a local sandbox",
-    "test_block_cancelled_before_its_begin_keeps_the_variables": "stops processes of a local sandbox",
     "test_sessions_that_ran_together_are_ended_by_the_next_one": "looks at processes of a local sandbox",
 }

@@ -28,7 +28,17 @@ from pydantic import (
 from libs.exec_tool.last_json import DEEPEST, too_deep
 from libs.sandbox.host import encoded
 
-__all__ = ["VALUES", "Binary", "Call", "Language", "canonical", "check_path", "explained", "in_another"]
+__all__ = [
+    "MAX_PATH",
+    "VALUES",
+    "Binary",
+    "Call",
+    "Language",
+    "canonical",
+    "check_path",
+    "explained",
+    "in_another",
+]
 
 Language = Literal["python", "bash"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.resources import files as package_files
 from typing import Any
 
-from libs.exec_tool.execute_code_call import Language, check_path, in_another
+from libs.exec_tool.execute_code_call import MAX_PATH, Language, check_path, in_another
 from libs.persistence import FileContent, mode_of
 from libs.redaction import Redact
 from libs.sandbox import FOLDERS, FileFailed, Sandbox, SandboxError
@@ -234,7 +234,9 @@ class _Look:
             try:
                 path = check_path(name)
             except ValueError:
-                self.leave(name, "a name that cannot be kept")
+                long = len(name) > MAX_PATH
+                why = f"its path has over {MAX_PATH} characters" if long else "a name that cannot be kept"
+                self.leave(name, why)
                 continue
             if entry and entry.kind == "file":
                 yield at, path, entry

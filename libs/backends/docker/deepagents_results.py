@@ -43,6 +43,7 @@ _REPLACED = (
 _NO_MATCH = (
     " No file that was searched has a match: folders named .git or .output, and linked folders, are left out."
 )
+_WRITABLE = "a folder that can be written, as /workspace and /tmp are unless their modes were changed"
 _WORDS = {"file_not_found": "path_not_found"}
 _EXPLAINED = {"failed", "too_many", "timeout", "invalid_path", "half_character"}
 """Errors whose message says more than their word."""
@@ -155,8 +156,7 @@ def write(path: str, answer: Answer) -> WriteResult:
     path = _cut(path)
     messages = {
         "exists": f"Error: '{path}' already exists. Change it with edit_file, or choose another name.",
-        "permission_denied": f"Error: Failed to write file '{path}': {answer}. "
-        "Choose a folder that can be written, below /workspace or /tmp.",
+        "permission_denied": f"Error: Failed to write file '{path}': {answer}. Choose {_WRITABLE}.",
     }
     code = getattr(answer, "code", "")
     return WriteResult(error=messages.get(code, f"Error: Failed to write file '{path}': {_told(answer)}"))
@@ -170,8 +170,8 @@ def edit(path: str, old: str, answer: Answer) -> EditResult:
         "empty_old": "Error: old_string is empty: name the text that is to be replaced",
         "file_not_found": f"Error: File '{path}' not found",
         "permission_denied": f"Error: Failed to edit file '{path}': {answer}. "
-        "If it can be read, write a copy with `cat`, below /workspace or /tmp, and edit the copy: `cp` also "
-        "copies the mode.",
+        f"If it can be read, write a copy with `cat` to {_WRITABLE}, and edit the copy: `cp` also copies the "
+        "mode.",
         "is_directory": f"Error: '{path}' is not a regular file",
         "not_text": f"Error: File '{path}' is not text in UTF-8. Change it with a command.",
         "not_found": f"Error: String not found in file: '{_cut(old)}'",

@@ -54,15 +54,15 @@ class TestWrite:
         assert asyncio.run(race()).count(None) == 1
 
     def test_error_says_where_files_can_be_made(self, backend: Backend) -> None:
+        writable = "a folder that can be written, as /workspace and /tmp are unless their modes were changed"
         for path in ("/notes.txt", "/etc/notes.txt"):
             error = backend.write(path, "x").error
             assert error == (
-                f"Error: Failed to write file '{path}': Read-only file system. "
-                "Choose a folder that can be written, below /workspace or /tmp."
+                f"Error: Failed to write file '{path}': Read-only file system. Choose {writable}."
             )
         assert backend.edit("/etc/fstab", "#", "x").error == (
             "Error: Failed to edit file '/etc/fstab': Read-only file system. If it can be read, write a "
-            "copy with `cat`, below /workspace or /tmp, and edit the copy: `cp` also copies the mode."
+            f"copy with `cat` to {writable}, and edit the copy: `cp` also copies the mode."
         )
 
 

@@ -103,6 +103,9 @@ def test_new_and_changed_files_come_back(root: Path, collect: Callable[..., Coll
 def test_only_regular_files_with_valid_names_come_back(root: Path, collect: Callable[..., Collected]) -> None:
     for name in ("fine", "bad\udcff"):
         (root / name).write_text("x")
+    deep = "/".join(["d" * 200] * 3)
+    (root / deep).mkdir(parents=True)
+    (root / deep / "far").write_text("x")
     (root / "link").symlink_to("/etc/passwd")
     os.mkfifo(root / "pipe")
     with socket.socket(socket.AF_UNIX) as listening:
@@ -112,6 +115,7 @@ def test_only_regular_files_with_valid_names_come_back(root: Path, collect: Call
     special = "a link, FIFO or device"
     assert left_out(found) == {
         "bad\\udcff": "a name that cannot be kept",
+        deep[:120]: "its path has over 500 characters",
         "link": special,
         "pipe": special,
         "socket": special,

@@ -156,6 +156,7 @@ class TestHostileTrees:
         assert (cut in paths) is (MANY > 50_000)
         assert timely(backend.delete, place).error is None
 
+    @pytest.mark.thorough
     def test_search_of_a_growing_tree_ends(self, backend: Backend, place: str) -> None:
         grow = "import os\nwhile True:\n    os.makedirs('d/d/d/d', exist_ok=True); os.chdir('d')\n"
         backend.write(f"{place}/grow.py", grow)

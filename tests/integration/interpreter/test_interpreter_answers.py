@@ -230,7 +230,6 @@ def test_block_that_takes_the_interpreters_descriptors_ends_at_once_and_says_so(
     assert block("print(1)").output == f"{NOTE}1\n"
 
 
-@ON_BOTH
 @pytest.mark.parametrize(
     ("code", "shown"),
     [

@@ -9,11 +9,11 @@ from typing import Any
 from deepagents.middleware.filesystem import FilesystemMiddleware as DeepagentsFilesystemMiddleware
 from langchain.agents.middleware.types import ModelRequest
 from langchain.tools.tool_node import ToolCallRequest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
-from libs.middleware.open_calls import call_key
+from libs.middleware.open_calls import call_key, open_calls
 from libs.sandbox.host import CurrentCall, carrying
 
 __all__ = ["FilesystemMiddleware", "call_of", "with_artifact"]
@@ -29,7 +29,9 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
     sandbox mounts them at the same path. It passes the id of each tool call to the backend, so that a
     resumed run carries out no call twice. It refuses a path with a backslash: deepagents would put a slash in
     its place, and reach another file than the call names. And it refuses a parameter that a tool does not
-    have, such as `cwd`: deepagents would leave it out, and do something else than the call says.
+    have, such as `cwd`: deepagents would leave it out, and do something else than the call says. Of several
+    changes of one file in a reply, deepagents runs the first only; here a change that a person has rejected
+    is not the first.
     """
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
@@ -51,11 +53,11 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
             return refused
 
         # Not around the middleware's own work, such as writing a long result to a file.
-        def once(request: ToolCallRequest) -> ToolMessage | Command[Any]:
+        def once(_: ToolCallRequest) -> ToolMessage | Command[Any]:
             with call_of(request, keyed=_CHANGING) as call:
                 return with_artifact(handler(request), call)
 
-        return super().wrap_tool_call(request, once)
+        return super().wrap_tool_call(_among_open_calls(request), once)
 
     async def awrap_tool_call(
         self,
@@ -65,11 +67,11 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
         if refused := self._refused(request):
             return refused
 
-        async def once(request: ToolCallRequest) -> ToolMessage | Command[Any]:
+        async def once(_: ToolCallRequest) -> ToolMessage | Command[Any]:
             with call_of(request, keyed=_CHANGING) as call:
                 return with_artifact(await handler(request), call)
 
-        return await super().awrap_tool_call(request, once)
+        return await super().awrap_tool_call(_among_open_calls(request), once)
 
     def _refused(self, request: ToolCallRequest) -> ToolMessage | None:
         """Return the answer to a call that would not be carried out as it is written."""
@@ -77,6 +79,16 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
         tool = next((tool for tool in self.tools if tool.name == call["name"]), None)
         told = _not_as_written(tool, call["args"]) if tool else ""
         return ToolMessage(told, name=call["name"], tool_call_id=call["id"], status="error") if told else None
+
+
+def _among_open_calls(request: ToolCallRequest) -> ToolCallRequest:
+    """Return the request with a reply of which only the calls without an answer are left."""
+    messages = request.state.get("messages") or []
+    reply = next((each for each in reversed(messages) if isinstance(each, AIMessage)), None)
+    if reply is None:
+        return request
+    left = reply.model_copy(update={"tool_calls": open_calls(messages)})
+    return request.override(state={**request.state, "messages": [left]})
 
 
 def _not_as_written(tool: BaseTool, args: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.constants import END
 from langgraph.types import Command, StateSnapshot, StreamMode
 
 from agent.listing import Listing, made_since
@@ -128,6 +129,8 @@ class Run:
         state = await self.state()
         if not state.interrupts and (found := self._steps.cut_off(state)):
             node, answer = found
+            # First the results of the step's calls that had ended: an update of a node alone drops them.
+            await self.graph.aupdate_state(self._config, None, as_node=END)
             await self.graph.aupdate_state(self._config, answer, as_node=node)
 
     async def result(self) -> Result:

@@ -112,7 +112,7 @@ class Runs:
             try:
                 owner = await self._owner(thread_id, owner)
             except Refused as refused:
-                raise Refused(refused.status, f"{refused} To begin one, leave thread_id out.") from None
+                raise Refused(refused.status, f"{refused} To begin a thread, leave thread_id out.") from None
         run = await self._run(thread_id, agent or "auto", owner)
         # A new thread is listed as soon as it begins, so another run may try to enter.
         async with held_or_refused(thread_id):
@@ -176,7 +176,8 @@ class Runs:
         latest = await self.runtime.threads.aget_tuple({"configurable": {"thread_id": thread_id}})
         its_owner = cast("str | None", latest.metadata.get(OWNER)) if latest else None
         if latest is None or owner not in (None, its_owner):
-            raise Refused(404, "There is no such thread.")
+            # LangGraph lists a thread before its first run; this database does not hold it yet.
+            raise Refused(404, "There is no such thread, or no run has begun in it.")
         return its_owner
 
     async def _carry_out(self, run: Run, events: AsyncGenerator[Event, None], owner: str | None) -> Ended:

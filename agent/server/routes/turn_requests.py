@@ -35,7 +35,10 @@ def thread_of(request: Request) -> str:
 
 async def points_of(request: Request, thread: str) -> ThreadPoints:
     """Return the turns of a thread. Raises WrongPoint if no run has begun in the thread."""
-    return await runtime_of(request).points(thread)
+    try:
+        return await runtime_of(request).points(thread)
+    except WrongPoint:  # the guards know that there is such a thread
+        raise WrongPoint("No run has begun in this thread.") from None
 
 
 @asynccontextmanager

@@ -129,10 +129,11 @@ class AttachedTransport:
         with contextlib.suppress(SandboxError), explained():
             answer = ask(self._client, "GET", f"/containers/{self._container}/json")
             state = answer.json()["State"] if answer.ok else {"Running": True}  # unknown
-            if state.get("OOMKilled"):
-                reasons.append("it used up its memory (raise SANDBOX_MEMORY or use less)")
-            elif not state.get("Running"):
+            if not state.get("Running"):
                 reasons.append(f"its first process exited with {state.get('ExitCode')}")
+            if state.get("OOMKilled"):
+                # Also set by a process that the kernel killed long before.
+                reasons.append("its memory was used up, then or earlier (raise SANDBOX_MEMORY or use less)")
         if self._errors:
             # The last line of a traceback names the error.
             reasons.append(self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2])

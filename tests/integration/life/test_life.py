@@ -110,6 +110,21 @@ class TestDeath:
         assert backend.execute("cat kept; pgrep -c sleep").output == f"{new_sandbox}kept\n0\n"
         assert list(engines.containers(name)) == [backend.sandbox.container_name] != [first]
 
+    def test_memory_of_an_earlier_command_is_not_the_cause_of_the_end(
+        self, make_backend: Callable[..., DockerExecutionBackend], engines: Engines
+    ) -> None:
+        """The Engine's mark of a memory kill stays until the end of the container."""
+        with make_backend(limits=SandboxLimits(memory=128 << 20, tmp=16 << 20)) as backend:
+            assert backend.execute("python3 -c 'bytearray(1 << 30)'").exit_code == 137
+            timer = threading.Timer(0.5, engines.kill, [backend.sandbox.container_name])
+            timer.start()
+            output = backend.execute("sleep 20").output
+            timer.join()
+        assert (
+            "The sandbox ended: its first process exited with 137; its memory was used up, then or earlier"
+            in output
+        )
+
     def test_container_killed_between_two_commands(
         self, backend: DockerExecutionBackend, name: str, engines: Engines, new_sandbox: str
     ) -> None:

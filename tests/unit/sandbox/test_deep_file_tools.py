@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from langchain.tools.tool_node import ToolCallRequest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
 from agent.parts.deep_file_tools import FilesystemMiddleware
 from libs.backends.docker import DockerExecutionBackend
@@ -16,6 +17,32 @@ from libs.backends.docker import DockerExecutionBackend
 def asked(name: str, **args: str) -> ToolCallRequest:
     call = {"name": name, "args": args, "id": "1", "type": "tool_call"}
     return ToolCallRequest(tool_call=cast("Any", call), tool=None, state={}, runtime=cast("Any", None))
+
+
+@pytest.mark.parametrize("rejected", [True, False])
+async def test_rejected_change_does_not_stop_another_change_of_the_file(
+    tmp_path: Path, *, rejected: bool
+) -> None:
+    """An approved change would be refused, as if two changes of the file had been made at once."""
+    calls = [{"name": "delete", "args": {"file_path": "/workspace/a"}, "id": each} for each in ("0", "1")]
+    messages: list[Any] = [AIMessage("", tool_calls=calls)]
+    if rejected:
+        messages.append(ToolMessage("A person rejected this delete call.", tool_call_id="0"))
+    tools = FilesystemMiddleware(backend=DockerExecutionBackend(tmp_path))
+    request = replace(asked("delete", file_path="/workspace/a"), state={"messages": messages})
+    seen = []
+
+    def done(given: ToolCallRequest) -> ToolMessage:
+        seen.append(given)
+        return ToolMessage("done", name="delete", tool_call_id="1")
+
+    async def adone(given: ToolCallRequest) -> ToolMessage:
+        return done(given)
+
+    for answer in (tools.wrap_tool_call(request, done), await tools.awrap_tool_call(request, adone)):
+        assert isinstance(answer, ToolMessage)
+        assert (answer.text == "done") is rejected
+    assert seen == [request, request] * rejected
 
 
 @pytest.mark.parametrize(

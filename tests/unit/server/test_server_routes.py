@@ -19,12 +19,13 @@ from agent.config import Settings, build_backend, load_settings
 from agent.parts.process import Parts
 from agent.run.runtime import Runtime
 from agent.server.json_exchange import MAX_BODY
-from agent.server.routes import lite_routes, run_routes
+from agent.server.routes import lite_routes, rewind_routes, run_routes
 from agent.server.routes.run_service import Runs
 from libs.lite import run_lite
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
 
 ANSWERED = {"input": "say hello"}
+NO_THREAD = "There is no such thread, or no run has begun in it."
 
 
 def calls(*uses: ToolUse) -> Reply:
@@ -60,7 +61,7 @@ async def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     monkeypatch.chdir(tmp_path)
     settings = load_settings(None, workspace_dir=tmp_path / "workspace")
     made = Parts(settings, ScriptedChatModel(conversations=CONVERSATIONS), build_backend(settings))
-    app = Starlette(routes=[*lite_routes.ROUTES, *run_routes.ROUTES])
+    app = Starlette(routes=[*lite_routes.ROUTES, *run_routes.ROUTES, *rewind_routes.ROUTES])
     app.state.runs = Runs(Runtime(made, InMemorySaver()))
     app.state.run_lite = partial(run_lite, model=model)
     monkeypatch.setattr(lite_routes, "LITE_ROOT", tmp_path / "sandbox-lite")
@@ -121,7 +122,7 @@ async def test_body_over_1_mb_is_413(client: httpx.AsyncClient, path: str) -> No
         ({"agent": "else"}, 400, "agent: Input should be 'deep', 'code' or 'exec'"),
         ({"thread_id": 3}, 400, "thread_id: "),
         ({"thread_id": "x" * 201}, 400, "thread_id: "),
-        ({"thread_id": "unknown"}, 404, "There is no such thread"),
+        ({"thread_id": "unknown"}, 404, f"{NO_THREAD} To begin a thread, leave thread_id out."),
         ({"threadId": "x"}, 400, "threadId: "),
     ],
 )
@@ -218,10 +219,19 @@ async def test_calls_are_answered_by_list_or_by_id(tmp_path: Path, form: str) ->
     assert (answer.status_code, answer.json()["output"]) == (200, "As you like.")
 
 
+@pytest.mark.parametrize(("route", "body"), [("rewind", {"to": 0}), ("fork", {})])
+async def test_thread_without_a_run_cannot_go_back(
+    client: httpx.AsyncClient, route: str, body: dict[str, Any]
+) -> None:
+    """LangGraph lists such a thread. The answer names no file of this machine."""
+    answer = await client.post(f"/page/threads/unknown/{route}", json=body)
+    assert (answer.status_code, answer.json()) == (400, {"error": "No run has begun in this thread."})
+
+
 async def test_resume_without_a_question_is_refused(client: httpx.AsyncClient) -> None:
     for thread in ("unknown", "%00", "x" * 5_000):
         answer = await client.post(f"/run/{thread}/resume", json={"decisions": REJECTED})
-        assert (answer.status_code, answer.json()) == (404, {"error": "There is no such thread."}), thread
+        assert (answer.status_code, answer.json()) == (404, {"error": NO_THREAD}), thread
     thread = (await client.post("/run", json=ANSWERED)).json()["thread_id"]
     answer = await client.post(f"/run/{thread}/resume", json={"decisions": REJECTED})
     assert answer.status_code == 409
@@ -239,7 +249,7 @@ async def test_thread_of_another_owner_is_404(client: httpx.AsyncClient) -> None
         assert (answer.status_code, answer.text) == (404, unknown.text)
         path = f"/run/{told['thread_id']}/resume"
         answer = await other.post(path, json={"decisions": REJECTED})
-        assert (answer.status_code, answer.json()) == (404, {"error": "There is no such thread."})
+        assert (answer.status_code, answer.json()) == (404, {"error": NO_THREAD})
         for asks in (own, client):  # nobody has a token: whoever asks may have all
             assert (await asks.post(path, json={"decisions": []})).status_code == 422
         answer = await client.post("/run", json={**ANSWERED, "thread_id": told["thread_id"]})

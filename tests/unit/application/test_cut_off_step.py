@@ -1,0 +1,62 @@
+"""A step of several tool calls that is cut off: what had ended is kept, the rest is told as unknown."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from agent.run.agent_run import Run
+from libs.middleware.approvals.addressed_graph import answer_by_id
+from libs.middleware.open_calls import open_calls, stopped_text
+from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
+
+
+@pytest.mark.parametrize("calls", [("quick", "slow", "quick"), ("slow", "quick"), ("slow",)])
+async def test_results_of_ended_calls_are_kept(calls: tuple[str, ...]) -> None:
+    """Without them the thread has calls without an answer, which providers refuse."""
+    begun = asyncio.Event()
+
+    @tool
+    async def quick() -> str:
+        """Return at once."""
+        return "its result"
+
+    @tool
+    async def slow() -> str:
+        """Last until the run is cut off."""
+        await asyncio.sleep(0.1)  # the other calls end meanwhile
+        begun.set()
+        await asyncio.sleep(60)
+        return "never"
+
+    replies = (Reply(tool_calls=tuple(ToolUse(name=each) for each in calls)), Reply(text="Done."))
+    model = ScriptedChatModel(conversations=(Conversation(replies=replies),))
+    agent = create_agent(model, [quick, slow], checkpointer=InMemorySaver())
+    run = Run(answer_by_id(agent), "deep", "thread", None)
+
+    async def carry_out() -> None:
+        async for _ in run.begin("a task"):
+            pass
+
+    running = asyncio.create_task(carry_out())
+    await asyncio.wait_for(begun.wait(), 20)
+    running.cancel()
+    await asyncio.wait([running])
+    await run.settle()
+
+    messages = (await run.state()).values["messages"]
+    assert open_calls(messages) == []
+    told = {message.tool_call_id: message.text for message in messages if isinstance(message, ToolMessage)}
+    expected = {"quick": "its result", "slow": stopped_text("slow")}
+    assert [told[call["id"]] for call in messages[1].tool_calls] == [expected[each] for each in calls]
+
+    async for _ in run.begin("another task"):
+        pass
+    asked = [each.text for each in (await run.state()).values["messages"] if isinstance(each, HumanMessage)]
+    assert asked == ["a task", "another task"]
+    assert (await run.result()).text == "Done."

@@ -71,8 +71,11 @@ workspace readable. Starts no process, except for a workspace that is not readab
 
 
 def program_path(language: Language) -> str:
-    """Return the path of the program inside the sandbox."""
-    return f"{PLACE}/program.{'py' if language == 'python' else 'sh'}"
+    """Return the path of the program inside the sandbox.
+
+    Its name cannot be imported: `import program` finds a file of the workspace, never the program itself.
+    """
+    return f"{PLACE}/{'whole-program.py' if language == 'python' else 'program.sh'}"
 
 
 def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:

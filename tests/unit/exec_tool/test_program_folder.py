@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from libs.exec_tool import program_folder
-from libs.exec_tool.program_folder import Collected, collected, put_in
+from libs.exec_tool.program_folder import Collected, collected, program_path, put_in
 from libs.persistence import FileContent, mode_of
 from libs.redaction import SecretFilter
 from libs.sandbox import FOLDERS, FileFailed
@@ -64,6 +64,10 @@ def test_files_are_put_in_with_their_folders(root: Path) -> None:
     assert {name: path.read_bytes() for name, path in there.items()} == files
     assert {path.stat().st_mode & 0o777 for path in there.values()} == {0o644}
     assert (root / "a" / "b").stat().st_mode & 0o777 == 0o755
+
+
+def test_program_hides_no_module_of_the_workspace() -> None:
+    assert not Path(program_path("python")).stem.isidentifier()
 
 
 def test_modes_go_in_and_come_back(root: Path, collect: Callable[..., Collected]) -> None:

@@ -138,6 +138,15 @@ class TestRepairs:
         assert last.startswith("It is 3.\n\n```json")
         assert "\n\nI stopped here: 1 try failed, and the task is not done. The sandbox ran out" in last
 
+    async def test_answer_tells_what_an_earlier_reply_has_done(self, database: SqliteDatabase) -> None:
+        both = Reply(tool_calls=program("a").tool_calls + program("b").tool_calls)
+        mended = ExecResult(result={"answer": "It is 4."})
+        agent = Agent(database, playing(both, program("c"), "", program("d")), GOOD, BAD, mended, mended)
+        last = (await agent())["messages"][-1].text
+        assert last.startswith("It is 3.\n\n```json")
+        assert last.endswith("\n\nIt is 4.")
+        assert (await agent())["messages"][-1].text == "It is 4."
+
     async def test_answer_without_a_program_is_questioned_once(self, database: SqliteDatabase) -> None:
         agent = Agent(database, playing("There are 12 rows.", program()), GOOD)
         assert (await agent())["status"] == "completed"

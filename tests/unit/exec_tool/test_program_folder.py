@@ -193,9 +193,9 @@ def test_removed_files_make_room_for_new_ones(
 def test_largest_files_are_left_out_if_all_would_fill_the_disk(
     root: Path, collect: Callable[..., Collected]
 ) -> None:
-    for name, size in (("small", 1), ("same", 500_000), ("large", 400_000), ("old", 700_000)):
+    for name, size in (("small", 1), ("same", 300_000), ("large", 400_000), ("old", 700_000)):
         (root / name).write_bytes(bytes(size))
-    found = collect(same=bytes(500_000), old=b"1")
+    found = collect(same=bytes(300_000), old=b"1")
     assert (found.changed, found.removed, found.stale) == (
         {"small": bytes(1), "large": bytes(400_000)},
         (),
@@ -203,6 +203,15 @@ def test_largest_files_are_left_out_if_all_would_fill_the_disk(
     )
     why = "Cannot return: all files together are too large, and it has 700000 bytes"
     assert left_out(found) == {"old": why}
+
+
+def test_files_that_stay_take_their_room(root: Path, collect: Callable[..., Collected]) -> None:
+    """The thread keeps all files of a program or none, so what comes back must fit beside what stays."""
+    for name, size in (("same", 500_000), ("less", 1), ("new", 400_000), ("small", 1)):
+        (root / name).write_bytes(bytes(size))
+    found = collect(same=bytes(500_000), less=b"12")
+    assert found.changed == {"less": bytes(1), "small": bytes(1)}
+    assert left_out(found).keys() == {"new"}
 
 
 class Told:

@@ -113,7 +113,7 @@ def run(
     If approval is needed and no terminal is attached, prints the pending calls, runs none of them, and ends
     with status 3. Threads are kept in .code-agent/.
 
-    Exit status: 0 completed, 1 an error, or the model ran no code although the task needs some, 2 bad usage
+    Exit status: 0 completed, 1 an error, or the model sent no code that can be run, 2 bad usage
     or settings, 3 approval pending, 4 a budget or the steps are used up, 130 stopped by Ctrl-C.
     """
     from agent.commands.run_command import run_command

@@ -42,7 +42,7 @@ _AGAIN = 2.0
 _RECALLED = 2_000
 """Characters of a message that are shown again."""
 _ENDED = {
-    "no_execution": "The model ran no code, although the task needs some.",
+    "no_execution": "The model was asked again, and sent no code that can be run.",
     "max_steps": "This turn reached its step limit. Send another message to continue.",
 }
 _WAITS = "Pending calls wait for a decision. /continue asks again; another message drops them."

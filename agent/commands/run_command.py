@@ -48,7 +48,7 @@ def run_command(
 ) -> int:
     """Carry out a task, or resume a thread, and return the exit status of the program.
 
-    0 completed, 1 an error, or the model ran no code although the task needs some, 2 bad usage or settings,
+    0 completed, 1 an error, or the model sent no code that can be run, 2 bad usage or settings,
     3 interrupted (approval pending), 4 a budget or limit, 130 stopped by Ctrl-C.
     """
     for stream in (sys.stdin, sys.stdout):

@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langgraph.runtime import Runtime
 
 from agent.parts import calls_tools
-from libs.code_blocks import PROBLEMS, read_reply, without_thoughts
+from libs.code_blocks import PROBLEMS, Reading, read_reply, without_thoughts
 from libs.exec_tool import NAME
 from libs.middleware.program_messages import by_person, told
 
@@ -31,16 +31,32 @@ _NUDGE = (
     "the task with one whole program. If none of it does, give the whole answer again."
 )
 _SEVERAL = "several_languages"
+_EMPTY = "empty"
+_BLOCK = "Send one whole program, in a block that begins with ```python (or ```bash) and ends with ```."
+_OR_ANSWER = "If it was part of your answer, give the whole answer again."
+_MAY_BE_ANSWER = {
+    "no_language": f"Nothing was run: the block does not say its language. {_BLOCK} {_OR_ANSWER}",
+    "other_language": f"Nothing was run: only Python and bash can run here. {_BLOCK} {_OR_ANSWER}",
+    "imitated_call": f"Nothing was run: calls in JSON or XML mean nothing here. {_BLOCK} {_OR_ANSWER}",
+}
 _NO_CALL = {
+    **_MAY_BE_ANSWER,
+    "empty_block": f"Nothing was run: the block was empty. {_BLOCK}",
+    _EMPTY: "Your reply was empty. Go on with the task, or say what the answer is.",
     _SEVERAL: "Nothing of your reply was run: it has programs in several languages. Send one whole program "
     "in one language, in one block, that does all of the task.",
     **{problem: f"Nothing of your reply was run. {text}" for problem, text in PROBLEMS.items()},
     "too_long": "Your reply was too long, so nothing of it was run. Send one whole program that is shorter.",
 }
-"""Why the blocks of a reply are no call -> message to the model."""
+"""Why a reply is no call -> message to the model. It is asked again; then `_MAY_BE_ANSWER` is the answer."""
 _WHY = "no_call"
 """Key in the metadata of a reply whose blocks are no call."""
 _MOST_NUDGES = 1
+"""Times in a row that the model is asked again."""
+_STOPPED = (
+    "I stopped here: I was asked again, and nothing of my last reply can be run or is an answer. The task "
+    "is not done."
+)
 
 
 class TextState(AgentState[Any]):
@@ -95,18 +111,23 @@ class CallsInText(AgentMiddleware[TextState, Any, Any]):
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: TextState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Ask again once, where the first reply has no program, or a reply has blocks that are no call."""
+        """Ask again once where the first reply has no program, or a reply is empty or no call."""
         reply = state["messages"][-1]
-        if not isinstance(reply, AIMessage) or reply.tool_calls:
+        if not isinstance(reply, AIMessage):
             return None
-        why = _NO_CALL.get(reply.response_metadata.get(_WHY, ""))
+        if reply.tool_calls:
+            return {"exec_nudges": 0}
+        why = str(reply.response_metadata.get(_WHY, ""))
+        if not why and not without_thoughts(reply.text).strip():
+            why = _EMPTY
         asked = state.get("exec_nudges", 0) >= _MOST_NUDGES
         # Text is an answer after a program has run, or when the model repeats it after the nudge.
-        if not why and (asked or _has_called(state)):
-            return None
         if asked:
-            return {"exec_status": "no_execution"}
-        return {"messages": [told(why or _NUDGE)], "exec_nudges": 1, "jump_to": "model"}
+            stopped = {"messages": [AIMessage(_STOPPED)], "exec_status": "no_execution"}
+            return stopped if why and why not in _MAY_BE_ANSWER else None
+        if not why and _has_called(state):
+            return None
+        return {"messages": [told(_NO_CALL.get(why, _NUDGE))], "exec_nudges": 1, "jump_to": "model"}
 
 
 def _has_called(state: TextState) -> bool:
@@ -137,9 +158,10 @@ def _with_call(response: ModelResponse[Any]) -> ModelResponse[Any]:
         return response
     reading = read_reply(without_thoughts(reply.text))
     languages = {block.language for block in reading.blocks}
-    if not languages and not reading.problem:
+    why = reading.problem or (_SEVERAL if len(languages) > 1 else "" if languages else _no_program(reading))
+    if not languages and not why:
         return response
-    if why := reading.problem or (_SEVERAL if len(languages) > 1 else None):
+    if why:
         metadata = {**reply.response_metadata, _WHY: why}
         calling = reply.model_copy(update={"response_metadata": metadata})
     else:
@@ -154,3 +176,14 @@ def _with_call(response: ModelResponse[Any]) -> ModelResponse[Any]:
     return ModelResponse(
         result=[*response.result[:-1], calling], structured_response=response.structured_response
     )
+
+
+def _no_program(reading: Reading) -> str:
+    """Return why a reply without a program may have been meant as one, or ""."""
+    reasons = {
+        "empty_block": reading.empty,
+        "no_language": reading.untagged,
+        "other_language": reading.others,
+        "imitated_call": reading.imitated_call,
+    }
+    return next((why for why, applies in reasons.items() if applies), "")

@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from libs.exec_tool import NO_VALUE, outcome_in
+from libs.middleware.program_messages import by_person
 from libs.sandbox.host import shortened
 
 __all__ = ["OneExecution"]
@@ -65,16 +66,22 @@ class OneExecution(AgentMiddleware[OnceState, Any, Any]):
             failures = state.get("exec_failures", 0) + 1
             if failures <= self._repairs:
                 return {"exec_failures": failures}
-            done = [_answer(outcome) for outcome in outcomes if not outcome["error"]]
-            last = AIMessage("\n\n".join([*done, _failed(failed[-1], failures)]))
+            last = AIMessage("\n\n".join([*_done(state["messages"]), _failed(failed[-1], failures)]))
             return {"messages": [last], "exec_failures": failures, "exec_status": "error", "jump_to": "end"}
         if len(outcomes) < len(answers):
             return None  # the model reads why a person refused a call
-        return {"messages": [AIMessage("\n\n".join(map(_answer, outcomes)))], "jump_to": "end"}
+        return {"messages": [AIMessage("\n\n".join(_done(state["messages"])))], "jump_to": "end"}
 
     def after_agent(self, state: OnceState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         status = state.get("exec_status")
         return {"status": status} if status else None
+
+
+def _done(messages: Sequence[AnyMessage]) -> list[str]:
+    """Return the answers of the programs of this run that succeeded, also beside one that failed."""
+    run = itertools.takewhile(lambda message: not by_person(message), reversed(messages))
+    outcomes = [outcome for each in run if isinstance(each, ToolMessage) and (outcome := outcome_in(each))]
+    return [_answer(outcome) for outcome in reversed(outcomes) if not outcome["error"]]
 
 
 def _answer(outcome: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from libs.code_blocks.block_approvals import EDITS
 from libs.code_blocks.block_feedback import PROBLEMS
 from libs.code_blocks.block_loop import CodeLoop
 from libs.code_blocks.block_protocol import Files
-from libs.code_blocks.block_reader import read_reply, without_thoughts
+from libs.code_blocks.block_reader import Reading, read_reply, without_thoughts
 from libs.code_blocks.block_runner import SandboxRunner
 from libs.code_blocks.run_end_hooks import Ending
 
@@ -19,6 +19,7 @@ __all__ = [
     "CodeLoop",
     "Ending",
     "Files",
+    "Reading",
     "SandboxRunner",
     "read_reply",
     "without_thoughts",

@@ -31,7 +31,7 @@ _MOST_STDERR = 20_000
 
 _HINTS: dict[ErrorClass, str] = {
     "syntax": "Nothing of the program ran. Send the whole program again, corrected.",
-    "dependency": "Name the package in `dependencies` by the name under which it is installed, or do without it: "
+    "dependency": "Name the package in `dependencies`, if you can give them, by the name under which it is installed; or do without it: "
     "the standard library, pandas, numpy, scipy, matplotlib and requests are there.",
     "timeout": "The program waited for most of its time. Ask for less, set time-outs of your own for what may not answer, or "
     "split the work over several programs.",

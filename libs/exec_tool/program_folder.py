@@ -32,7 +32,7 @@ MODULES = {"kv": "kv_module.py"}
 MOST_FILES = 256
 """Most files of a workspace: those before the program that are still there, and new ones."""
 MOST_BYTES = 64 * 1024 * 1024
-"""Most bytes of all files that come back."""
+"""Most bytes of all files of a workspace: those before the program that are still there, and new ones."""
 _READ_SECONDS = 8.0
 """Time in which files are read for their SHA-256, the smallest first. Without it, large files with nothing in
 them would take all the time in which files are collected."""
@@ -71,8 +71,11 @@ workspace readable. Starts no process, except for a workspace that is not readab
 
 
 def program_path(language: Language) -> str:
-    """Return the path of the program inside the sandbox."""
-    return f"{PLACE}/program.{'py' if language == 'python' else 'sh'}"
+    """Return the path of the program inside the sandbox.
+
+    Its name cannot be imported: `import program` finds a file of the workspace, never the program itself.
+    """
+    return f"{PLACE}/{'whole-program.py' if language == 'python' else 'program.sh'}"
 
 
 def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:
@@ -192,7 +195,9 @@ class _Look:
         """Path inside -> content. At first, of the files that have not changed."""
         self.wanted: dict[str, Entry] = {}
         """Path inside -> entry of the files whose content has to come out of the sandbox."""
-        held = len(before) - sum(map(self._is_gone, before))
+        staying = [content for path, content in before.items() if not self._is_gone(path)]
+        held = len(staying)
+        room -= sum(map(len, staying))
         for at, path, entry in self._regular():
             if path in self._found:  # the removal of secrets has made two names alike
                 self.leave(path, "another file has the same name without secrets")
@@ -203,16 +208,17 @@ class _Look:
                     continue
                 held += 1
             self._found[path] = at, entry
-            room -= entry.size
             old = before.get(path)
-            if old is not None and len(old) == entry.size and _digest(old) == entry.sha256:
+            grown = entry.size - len(old or b"")
+            if old is not None and not grown and _digest(old) == entry.sha256:
                 self.contents[at] = old
-            elif room < 0:
+            elif grown > room:
                 why = f"all files together are too large, and it has {entry.size} bytes"
                 self.leave(path, f"Cannot return: {why}")
             elif entry.sha256 is None:
                 self.leave(path, _not_opened(now.skipped.get(shown(at), "")))
             else:
+                room -= grown
                 self.wanted[at] = entry
         for path in in_another(self._found):
             at, _ = self._found[path]

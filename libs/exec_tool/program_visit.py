@@ -190,15 +190,15 @@ class Visit:
             modules=folder.MODULES,
             paths=paths,
         )
-        if error or not isinstance(value, dict) or value.get("ok") is not False:
+        if not isinstance(value, dict) or value.get("ok") is not False or (error and error.kind != "runtime"):
             return error
         why = next((value[key] for key in _REASONS if value.get(key)), "no reason was given")
         reason = why if isinstance(why, str) else json.dumps(why)
-        return ExecError(
-            "runtime",
-            f"The program says that it failed: {reason}"[:_MOST_REASON],
-            "Mend the cause, and send the whole program again.",
-        )
+        said = f"The program says that it failed: {reason}"[:_MOST_REASON]
+        if error:
+            # The program has printed its reason, and ended with another exit code than 0.
+            return replace(error, message=f"{error.message} {said}")
+        return ExecError("runtime", said, "Mend the cause, and send the whole program again.")
 
 
 def _ended(processes: int) -> str:

@@ -16,7 +16,7 @@ from libs.gateway.credentials import (
 )
 from libs.gateway.gateway_errors import GatewayError
 from libs.gateway.gateway_limits import EgressLimits
-from libs.gateway.gateway_protocol import Service, ServiceRequest, ServiceResponse
+from libs.gateway.gateway_protocol import ProgramLeft, Service, ServiceRequest, ServiceResponse
 from libs.gateway.package_environment import package_variables
 from libs.gateway.request_log import RequestLog
 
@@ -25,6 +25,7 @@ __all__ = [
     "Credentials",
     "EgressLimits",
     "GatewayError",
+    "ProgramLeft",
     "RequestLog",
     "Service",
     "ServiceRequest",

@@ -12,7 +12,7 @@ from libs.gateway.gateway_limits import ClientLimits
 if TYPE_CHECKING:
     from libs.gateway.tls import Authority
 
-__all__ = ["Body", "Client", "Headers", "Service", "ServiceRequest", "ServiceResponse"]
+__all__ = ["Body", "Client", "Headers", "ProgramLeft", "Service", "ServiceRequest", "ServiceResponse"]
 
 Headers = Sequence[tuple[bytes, bytes]]
 """Header names, in any case, and values, in order."""
@@ -55,6 +55,10 @@ class ServiceRequest:
     """At most 1 MiB."""
     left: Callable[[], Awaitable[None]] = _never
     """Returns when the program has closed its connection."""
+
+
+class ProgramLeft(ConnectionError):
+    """A service ends its work because the program has closed the connection: see `ServiceRequest.left`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from libs.gateway import GatewayError, ServiceRequest, ServiceResponse
+from libs.gateway import GatewayError, ProgramLeft, ServiceRequest, ServiceResponse
 from libs.servers.server_answers import Answer, CallFailed, as_json
 from libs.servers.servers import Servers
 from libs.servers.stubs import declaration
@@ -76,7 +76,7 @@ class ServerCalls:
         try:
             await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
-                raise ConnectionResetError("the program has ended")
+                raise ProgramLeft("the program has ended")
             return ServiceResponse(200, await work)
         finally:
             left.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any, Final, TypeVar
@@ -39,7 +40,8 @@ INSTALL_SECONDS: Final = 600.0
 CALL_SECONDS: Final = 120.0
 """Longest call."""
 PROBE_SECONDS: Final = 10.0
-"""Longest answer of a server that has let a call time out. A slower one is ended, and started again."""
+"""Longest answer of a server that has let a call time out. A slower one is ended, and started again. After a
+cancelled call, a server has the rest of CALL_SECONDS, too."""
 _CLOSE_SECONDS: Final = 10.0
 _CHANGES: Final = (
     ToolListChangedNotification,
@@ -85,6 +87,7 @@ class Connection:
         self._ready: asyncio.Future[Client] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._ended: asyncio.Event | None = None
+        self._probe: asyncio.Task[None] | None = None
         self._connected_before = False
         self._start_seconds = INSTALL_SECONDS if config.sandbox else CONNECT_SECONDS
 
@@ -143,12 +146,18 @@ class Connection:
             raise CallFailed(f"the server has not become ready within {self._start_seconds:g} s") from None
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> Answer:
-        client = await self._client()
+        client, begun = await self._client(), time.monotonic()
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 return await answer_of(client, tool, arguments)
+        except asyncio.CancelledError:
+            # Programs often end earlier than their calls, so nobody may ever wait until a call times out.
+            if self._probe is None or self._probe.done():
+                left = max(0.0, begun + CALL_SECONDS - time.monotonic())
+                self._probe = asyncio.create_task(self._end_if_stuck(client, left + PROBE_SECONDS))
+            raise
         except TimeoutError:
-            await self._end_if_stuck(client)
+            await self._end_if_stuck(client, PROBE_SECONDS)
             raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
         except MCPError as error:
             gone = self._ended is not None and self._ended.is_set()
@@ -164,13 +173,16 @@ class Connection:
                 ) from None
             raise
 
-    async def _end_if_stuck(self, client: Client) -> None:
-        """End a connection that answers nothing at all. An endless answer would block it."""
+    async def _end_if_stuck(self, client: Client, seconds: float) -> None:
+        """End a connection that answers nothing at all in some seconds. An endless answer would block it."""
+        ended = self._ended
         try:
-            async with asyncio.timeout(PROBE_SECONDS):
+            async with asyncio.timeout(seconds):
                 await client.list_tools()
-        except (MCPError, TimeoutError):
-            await self._drop()
+        except _ERRORS as error:
+            answers = isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
+            if not answers and self._ended is ended:  # not yet another connection
+                await self._drop()
 
     async def _client(self) -> Client:
         """Return the connected client. Connects if there is none, or if the server has ended."""

@@ -12,7 +12,7 @@ import h11
 
 from libs.gateway.gateway_errors import GatewayError
 from libs.gateway.gateway_limits import Meter
-from libs.gateway.gateway_protocol import Body, Client, Service, ServiceRequest, ServiceResponse
+from libs.gateway.gateway_protocol import Body, Client, ProgramLeft, Service, ServiceRequest, ServiceResponse
 from libs.gateway.gateway_streams import Peer
 from libs.gateway.http.policy import within
 from libs.gateway.http.request_head import Target
@@ -67,7 +67,7 @@ async def serve_virtual(
     meter = client.limits.meter(target.host)
     try:
         response = await service(asked)
-    except GatewayError:
+    except (GatewayError, ProgramLeft):
         raise
     except Exception:
         logger.exception("%s failed", target.host)

@@ -37,8 +37,14 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
 
     Raises:
         ServerError: the tool reports an error, the server fails, or this code may not call the tool.
-        TypeError, ValueError: an argument is not JSON.
+        TypeError, ValueError: an argument is not JSON, or holds half of a surrogate pair.
     """
+    try:
+        json.dumps(arguments, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{server}.{tool}: an argument holds half of a surrogate pair, which is not text"
+        ) from None
     asked = json.dumps({"server": server, "tool": tool, "arguments": arguments}, allow_nan=False).encode()
     status, answer = _send(asked)
     if status != 200:

@@ -138,6 +138,15 @@ class TestRepairs:
         assert last.startswith("It is 3.\n\n```json")
         assert "\n\nI stopped here: 1 try failed, and the task is not done. The sandbox ran out" in last
 
+    async def test_answer_tells_what_an_earlier_reply_has_done(self, database: SqliteDatabase) -> None:
+        both = Reply(tool_calls=program("a").tool_calls + program("b").tool_calls)
+        mended = ExecResult(result={"answer": "It is 4."})
+        agent = Agent(database, playing(both, program("c"), "", program("d")), GOOD, BAD, mended, mended)
+        last = (await agent())["messages"][-1].text
+        assert last.startswith("It is 3.\n\n```json")
+        assert last.endswith("\n\nIt is 4.")
+        assert (await agent())["messages"][-1].text == "It is 4."
+
     async def test_answer_without_a_program_is_questioned_once(self, database: SqliteDatabase) -> None:
         agent = Agent(database, playing("There are 12 rows.", program()), GOOD)
         assert (await agent())["status"] == "completed"
@@ -234,6 +243,8 @@ class TestModelsWithoutTools:
             ("```bash\nls data\n```\n```python\nprint(3)\n```", "programs in several languages"),
             ("```python\nprint(3)", "has no closing ```"),
             ("```python\nprint('\ud83d')\n```", "half of a surrogate pair"),
+            ("```python\n\n```", "the block was empty"),
+            ("<think>Done?</think>", "Your reply was empty"),
         ],
     )
     async def test_blocks_that_are_no_call_are_requested_again_with_the_reason(
@@ -245,7 +256,32 @@ class TestModelsWithoutTools:
         assert reason in agent.model._requests[1][-1].text
         assert [call.code for call, *_ in agent.runner.calls] == ["print(3)"]
         agent = Agent(database, Plain(replies=(reply, reply)))
-        assert ((await agent())["status"], agent.runner.calls) == ("no_execution", [])
+        result = await agent()
+        assert (result["status"], agent.runner.calls) == ("no_execution", [])
+        assert result["messages"][-1].text.startswith("I stopped here")
+
+    @pytest.mark.parametrize(
+        ("reply", "reason"),
+        [
+            ("```\nprint(3)\n```", "does not say its language"),
+            ("```js\nf()\n```", "only Python and bash"),
+            ('{"name": "execute_code", "arguments": {}}', "calls in JSON or XML"),
+        ],
+    )
+    async def test_what_may_be_a_program_is_no_answer_after_a_failure(
+        self, database: SqliteDatabase, reply: str, reason: str
+    ) -> None:
+        block = "```python\nprint(3)\n```"
+        agent = Agent(database, Plain(replies=("It is 3.", block, reply, block)), BAD, GOOD)
+        assert (await agent())["messages"][-1].text.startswith("It is 3.\n\n```json")
+        assert reason in agent.model._requests[3][-1].text
+        agent = Agent(database, Plain(replies=(block, reply, reply)), BAD)
+        assert (await agent())["messages"][-1].text == reply
+
+    async def test_empty_reply_is_no_answer(self, database: SqliteDatabase) -> None:
+        agent = Agent(database, playing(program(), "", program()), BAD, GOOD)
+        assert (await agent())["status"] == "completed"
+        assert "Your reply was empty" in agent.model._requests[2][-1].text
 
     async def test_error_goes_back_as_text(self, database: SqliteDatabase) -> None:
         agent = Agent(database, Plain(replies=("```bash\nfalse\n```", "```bash\ntrue\n```")), BAD, GOOD)

@@ -37,6 +37,11 @@ class Sandbox:
         return DONE
 
 
+async def visited() -> ExecResult:
+    sandbox = cast("Any", Sandbox(SandboxDied("It ended.", hint="")))
+    return await Visit(sandbox, Call(code="1"), {}, None).run(9, None, Metrics())
+
+
 @pytest.mark.parametrize("keeps", [True, False])
 @pytest.mark.parametrize(
     ("then", "why"),
@@ -70,9 +75,12 @@ async def test_program_that_says_it_failed_is_told_with_its_reason(
     monkeypatch: pytest.MonkeyPatch, said: str, reason: str
 ) -> None:
     monkeypatch.setitem(globals(), "DONE", replace(DONE, output=f'{{"ok": false, {said}}}\n'))
-    sandbox = cast("Any", Sandbox(SandboxDied("It ended.", hint="")))
-    result = await Visit(sandbox, Call(code="1"), {}, None).run(9, None, Metrics())
+    result = await visited()
     assert result.error and result.error.message == f"The program says that it failed: {reason}"
+    monkeypatch.setitem(globals(), "DONE", replace(DONE, exit_code=1))
+    result = await visited()
+    code = "The program ended with exit code 1."
+    assert result.error and result.error.message == f"{code} The program says that it failed: {reason}"
 
 
 def test_recorded_result_has_the_modes_of_its_files() -> None:

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from libs.exec_tool import program_folder
-from libs.exec_tool.program_folder import Collected, collected, put_in
+from libs.exec_tool.program_folder import Collected, collected, program_path, put_in
 from libs.persistence import FileContent, mode_of
 from libs.redaction import SecretFilter
 from libs.sandbox import FOLDERS, FileFailed
@@ -64,6 +64,10 @@ def test_files_are_put_in_with_their_folders(root: Path) -> None:
     assert {name: path.read_bytes() for name, path in there.items()} == files
     assert {path.stat().st_mode & 0o777 for path in there.values()} == {0o644}
     assert (root / "a" / "b").stat().st_mode & 0o777 == 0o755
+
+
+def test_program_hides_no_module_of_the_workspace() -> None:
+    assert not Path(program_path("python")).stem.isidentifier()
 
 
 def test_modes_go_in_and_come_back(root: Path, collect: Callable[..., Collected]) -> None:
@@ -193,9 +197,9 @@ def test_removed_files_make_room_for_new_ones(
 def test_largest_files_are_left_out_if_all_would_fill_the_disk(
     root: Path, collect: Callable[..., Collected]
 ) -> None:
-    for name, size in (("small", 1), ("same", 500_000), ("large", 400_000), ("old", 700_000)):
+    for name, size in (("small", 1), ("same", 300_000), ("large", 400_000), ("old", 700_000)):
         (root / name).write_bytes(bytes(size))
-    found = collect(same=bytes(500_000), old=b"1")
+    found = collect(same=bytes(300_000), old=b"1")
     assert (found.changed, found.removed, found.stale) == (
         {"small": bytes(1), "large": bytes(400_000)},
         (),
@@ -203,6 +207,15 @@ def test_largest_files_are_left_out_if_all_would_fill_the_disk(
     )
     why = "Cannot return: all files together are too large, and it has 700000 bytes"
     assert left_out(found) == {"old": why}
+
+
+def test_files_that_stay_take_their_room(root: Path, collect: Callable[..., Collected]) -> None:
+    """The thread keeps all files of a program or none, so what comes back must fit beside what stays."""
+    for name, size in (("same", 500_000), ("less", 1), ("new", 400_000), ("small", 1)):
+        (root / name).write_bytes(bytes(size))
+    found = collect(same=bytes(500_000), less=b"12")
+    assert found.changed == {"less": bytes(1), "small": bytes(1)}
+    assert left_out(found).keys() == {"new"}
 
 
 class Told:

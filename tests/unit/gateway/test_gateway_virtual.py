@@ -11,9 +11,10 @@ import pytest
 
 from libs.gateway.gateway_errors import GatewayError
 from libs.gateway.gateway_limits import EgressLimits, Timeouts
-from libs.gateway.gateway_protocol import Body, ServiceRequest, ServiceResponse
+from libs.gateway.gateway_protocol import Body, ProgramLeft, ServiceRequest, ServiceResponse
 from tests.servers.gateway_loopback import Running, refused, running, to_the_end
 from tests.servers.http_messages import body_of, headers_of, last, page, status_of, tunnel
+from tests.support.waiting import eventually
 
 FILES = "files.gateway"
 PIECE = b"x" * 1000
@@ -71,6 +72,20 @@ async def test_errors_of_a_virtual_host() -> None:
         assert b"business" not in answer
         refused(proxy, await proxy.ask(last("c.gateway")), 504, "EGRESS_SECONDS")
     assert [entry.decision for entry in proxy.log.entries] == ["refused", "allowed", "allowed"]
+
+
+async def test_service_whose_program_has_left_has_not_failed(caplog: pytest.LogCaptureFixture) -> None:
+    async def service(request: ServiceRequest) -> ServiceResponse:
+        await request.left()
+        raise ProgramLeft("the program has ended")
+
+    async with running(services={FILES: service}) as proxy:
+        _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+        writer.write(last(FILES))
+        writer.close()
+        await asyncio.to_thread(eventually, lambda: bool(proxy.log.entries))
+    assert [entry.reason for entry in proxy.log.entries] == ["the connection was broken off"]
+    assert not caplog.records
 
 
 # -- piece by piece

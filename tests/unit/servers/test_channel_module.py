@@ -44,3 +44,8 @@ def test_file_that_is_not_base64_is_a_server_error(monkeypatch: pytest.MonkeyPat
         pytest.raises(ServerError, match="notes-cover: the server has sent a file that is not base64"),
     ):
         call("notes", "cover", {})
+
+
+def test_half_of_a_surrogate_pair_is_named() -> None:
+    with pytest.raises(ValueError, match="half of a surrogate pair"):
+        call("notes", "words", {"text": "\udcff"})

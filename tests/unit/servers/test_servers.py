@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,23 @@ def test_server_that_answers_nothing_is_ended_and_started_again(
         limits.setattr("libs.servers.server_connection.PROBE_SECONDS", 0.5)
         with pytest.raises(CallFailed, match=r"hang has not answered within 0\.5 s"):
             call(notes, "hang")
+    assert call(notes, "process").content[0].text != before
+
+
+def test_server_that_answers_nothing_is_ended_after_a_cancelled_call(
+    notes: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cancel() -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(notes.call("notes", "hang", {}, as_it_is), 0.2)
+
+    before = call(notes, "process").content[0].text
+    connection = notes._connections["notes"]
+    with monkeypatch.context() as limits:
+        limits.setattr("libs.servers.server_connection.CALL_SECONDS", 0.5)
+        limits.setattr("libs.servers.server_connection.PROBE_SECONDS", 0.5)
+        asyncio.run(cancel())
+    eventually(lambda: connection._ready is None)
     assert call(notes, "process").content[0].text != before
 
 

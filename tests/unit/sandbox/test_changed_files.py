@@ -57,6 +57,26 @@ def test_failed_deletion_says_that_a_part_may_be_gone() -> None:
     assert told["detail"].startswith("not everything was deleted: rm: cannot remove '/proc/")
 
 
+@pytest.mark.parametrize(
+    ("kills", "why"),
+    [
+        ([1, 1], "a program ended the deletion: delete it again for the rest"),
+        ([1, 2], "the sandbox's memory is used up: end programs that use it, then delete the rest"),
+    ],
+)
+def test_deletion_that_was_killed_says_by_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: list[int], why: str
+) -> None:
+    killed = tmp_path / "bin" / "rm"
+    killed.parent.mkdir()
+    killed.write_text("#!/bin/sh\nkill -9 $$\n")
+    killed.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{killed.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(file_worker, "memory_kills", lambda: kills.pop(0))
+    told = _delete(str(killed.parent), [])
+    assert told == {"error": "failed", "detail": f"not everything was deleted: {why}"}
+
+
 def test_deletion_that_takes_too_long_says_that_a_part_may_be_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

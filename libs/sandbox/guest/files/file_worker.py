@@ -30,6 +30,7 @@ from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.files.tree_apply import apply
 from libs.sandbox.guest.files.tree_folders import read_parts
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
+from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.wire.frames import (
     ANSWER,
     CHUNK,
@@ -212,6 +213,7 @@ def _delete(path: str, protected: list[str]) -> dict[str, Any]:
             "slash out; to delete the folder, name the folder"
         )
     if stat.S_ISDIR(mode):
+        kills = memory_kills()
         # Not `shutil.rmtree`, which recurses: folders can be nested deeper than Python's stack.
         try:
             done = subprocess.run(
@@ -223,7 +225,12 @@ def _delete(path: str, protected: list[str]) -> dict[str, Any]:
             detail = f"not everything was deleted within {_DELETE_SECONDS:g} s: delete it again for the rest"
             return {"error": "timeout", "detail": detail}
         if done.returncode:
-            told = f"not everything was deleted: {done.stderr.decode('utf-8', 'replace').strip()}"
+            why = done.stderr.decode("utf-8", "replace").strip()
+            if done.returncode < 0:
+                no_memory = "the sandbox's memory is used up: end programs that use it, then delete the rest"
+                killed = "a program ended the deletion: delete it again for the rest"
+                why = no_memory if memory_kills() > kills else killed
+            told = f"not everything was deleted: {why}"
             cut = {"cut_after": "detail"} if len(told) > _MOST_TOLD else {}
             return {"error": "failed", "detail": told[:_MOST_TOLD], **cut}
     else:

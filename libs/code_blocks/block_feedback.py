@@ -22,6 +22,7 @@ __all__ = [
     "outputs",
     "remarks",
     "shown_outputs",
+    "without_result",
 ]
 
 Outcome = Execution | Refused | None

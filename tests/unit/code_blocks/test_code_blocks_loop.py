@@ -127,6 +127,13 @@ def test_code_is_not_to_blame_for_a_sandbox_that_fails(tmp_path: Path) -> None:
     assert last.endswith(f"The last code has no result{reason}")
 
 
+def test_answer_after_a_sandbox_that_failed_is_not_called_the_fault_of_the_code(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("ls"), *["There is no sandbox."] * 4, runner=Unreachable)
+    _, *asked = said_to_the_model(result)
+    assert (result["status"], len(asked)) == ("no_execution", 3)
+    assert all(each.startswith("The last code has no result and nothing has run since") for each in asked)
+
+
 class ReachableLater(SandboxRunner):
     """Has no sandbox for its first block."""
 

@@ -24,8 +24,8 @@ _CODE = (
 _PART_OF_ANSWER = "If it was part of your answer, give the whole answer again."
 CUT_OFF = "Your reply reached its greatest length and was cut off. Say it again, much shorter."
 _UNSURE = (
-    "Nothing has been run yet. If any of your answer depends on files, on this computer, on the date or on a "
-    f"calculation, write the code that finds it out. {_CODE} If none of it does, give the whole answer again."
+    "Nothing has been run yet for the latest request. If any of your answer depends on files, on this computer, on the "
+    f"date or on a calculation, write the code that finds it out. {_CODE} If none of it does, give the whole answer again."
 )
 """Sent once, when the answer came before any code. Only the model knows whether the answer is a guess."""
 _MEND = (

@@ -66,7 +66,7 @@ def test_answer_before_any_code_is_questioned_once(tmp_path: Path) -> None:
     guess = "I have counted the rows: there are 3,505."
     counted = run(tmp_path / "1", guess, bash("echo 3,506"), "There are 3,506.")
     assert (counted["status"], outputs(counted)) == ("completed", ["3,506"])
-    assert said_to_the_model(counted)[0].startswith("Nothing has been run yet.")
+    assert said_to_the_model(counted)[0].startswith("Nothing has been run yet for the latest request.")
     hello = run(tmp_path / "2", "Hello!", "Hello! What can I do?", task="Hello!")
     assert (hello["status"], hello["messages"][-1].text) == ("completed", "Hello! What can I do?")
 

@@ -191,6 +191,19 @@ async def test_one_block_cuts_replies_after_the_first_block(tmp_path: Path) -> N
     assert (model._after, model._closed) == (0, True)
 
 
+@pytest.mark.parametrize("one_block", [True, False])
+def test_reply_is_not_cut_inside_a_here_document(tmp_path: Path, one_block: bool) -> None:
+    readme = bash("cat > readme <<'EOF'\n```\nls\n```\nIt prints:\n```output\na\n```\nEOF")
+    result = run(tmp_path, readme, bash("ls"), "Done.", one_block=one_block)
+    assert "not clear where it ends" in said_to_the_model(result)[0]
+    assert outputs(result) == [""], "nothing was written"
+
+
+def test_one_block_cuts_a_reply_with_other_line_ends(tmp_path: Path) -> None:
+    reply = f"{bash('echo 7')}\n{bash('echo 8')}".replace("\n", "\r\n")
+    assert outputs(run(tmp_path, reply, "Done.", one_block=True)) == ["7"]
+
+
 class CutOff(ScriptedChatModel):
     """The second reply reaches the greatest length."""
 
